@@ -1,0 +1,216 @@
+//! Certificate: what the user wants.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false};
+use super::metadata::Resource;
+
+/// `cert-manager.io/v1` Certificate.
+pub type Certificate = Resource<CertificateSpec, CertificateStatus>;
+
+/// What is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateSpec {
+    /// Subject; exclusive with `literalSubject`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
+    /// Subject as text (RFC 4514).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub literal_subject: String,
+    /// Common name, at most 64 bytes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub common_name: String,
+    /// Asked-for life time; 90 days when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
+    /// How long before the end to renew; a third of the life time when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renew_before: Option<Duration>,
+    /// The same as a percentage of the life time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renew_before_percentage: Option<i32>,
+    /// Renewal policy and windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewal: Option<Renewal>,
+    /// DNS names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ip_addresses: Vec<String>,
+    /// URIs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uris: Vec<String>,
+    /// Other names by OID.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_names: Vec<OtherName>,
+    /// E-mail addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub email_addresses: Vec<String>,
+    /// Secret that receives key and certificate.
+    pub secret_name: String,
+    /// Labels and annotations for that Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_template: Option<SecretTemplate>,
+    /// Keystores beside the PEM files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keystores: Option<serde_json::Value>,
+    /// Issuer.
+    pub issuer_ref: IssuerRef,
+    /// Whether a CA certificate is wanted.
+    #[serde(default, rename = "isCA", skip_serializing_if = "is_false")]
+    pub is_ca: bool,
+    /// Key usages; digital signature and key encipherment when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usages: Option<Vec<String>>,
+    /// The key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_key: Option<PrivateKey>,
+    /// Signature algorithm of the signing request.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub signature_algorithm: String,
+    /// Whether usages stand in the signing request; yes when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encode_usages_in_request: Option<bool>,
+    /// How many CertificateRequests are kept; 1 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision_history_limit: Option<i32>,
+    /// Additional forms in the Secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub additional_output_formats: Vec<serde_json::Value>,
+    /// Name constraints of a CA certificate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name_constraints: Option<serde_json::Value>,
+}
+
+/// Subject of a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Subject {
+    /// O.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub organizations: Vec<String>,
+    /// C.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub countries: Vec<String>,
+    /// OU.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub organizational_units: Vec<String>,
+    /// L.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub localities: Vec<String>,
+    /// ST.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub provinces: Vec<String>,
+    /// street.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub street_addresses: Vec<String>,
+    /// postalCode.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub postal_codes: Vec<String>,
+    /// serialNumber.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub serial_number: String,
+}
+
+/// Renewal policy and windows (cert-manager 1.21).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Renewal {
+    /// `RenewBefore` or `Disabled`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub policy: String,
+    /// When renewals may happen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<RenewalWindow>,
+}
+
+/// One renewal window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenewalWindow {
+    /// When it opens, as a cron expression.
+    pub cron: String,
+    /// How long it stays open.
+    pub window_duration: Duration,
+    /// IANA time zone; UTC when empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub timezone: String,
+}
+
+/// A name by OID.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherName {
+    /// Object identifier.
+    #[serde(default)]
+    pub oid: String,
+    /// Value.
+    #[serde(default, rename = "utf8Value")]
+    pub utf8_value: String,
+}
+
+/// Labels and annotations of the Secret.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SecretTemplate {
+    /// Annotations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The private key wanted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PrivateKey {
+    /// `Always` (default) or `Never`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rotation_policy: String,
+    /// `PKCS1` (default) or `PKCS8`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub encoding: String,
+    /// `RSA` (default), `ECDSA` or `Ed25519`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub algorithm: String,
+    /// Bits; RSA 2048 and ECDSA 256 when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
+}
+
+/// How far it got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateStatus {
+    /// `Ready` and `Issuing`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// When the last issuance failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure_time: Option<Time>,
+    /// Start of the certificate in the Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Time>,
+    /// End of the certificate in the Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Time>,
+    /// When it will be renewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewal_time: Option<Time>,
+    /// Number of the current issuance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// Secret that holds the key of the running issuance.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub next_private_key_secret_name: String,
+    /// Failures in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_issuance_attempts: Option<i64>,
+    /// Fields we do not know, such as `acme.ari`.
+    #[serde(flatten)]
+    pub other: Other,
+}

@@ -1,0 +1,88 @@
+//! Challenge: one proof of control, and the answer the CA must see.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::common::{IssuerRef, Other, Time};
+use super::metadata::Resource;
+use super::names::Identifier;
+use super::solver::ChallengeSolver;
+use super::state::{ChallengeType, State};
+
+/// `acme.cert-manager.io/v1` Challenge.
+pub type Challenge = Resource<ChallengeSpec, ChallengeStatus>;
+
+/// Finalizer on every Challenge that may have been presented.
+pub const FINALIZER: &str = "acme.cert-manager.io/finalizer";
+/// Finalizer of cert-manager before 1.17; honoured and replaced.
+pub const LEGACY_FINALIZER: &str = "finalizer.acme.cert-manager.io";
+
+/// What is to be proven, and how. The fields stand in the order in which cert-manager declares them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChallengeSpec {
+    /// URL of the challenge at the CA.
+    pub url: String,
+    /// URL of its authorization.
+    #[serde(rename = "authorizationURL")]
+    pub authorization_url: String,
+    /// Identifier without `*.`; may be an IP address.
+    pub dns_name: String,
+    /// Whether the name ordered is a wildcard.
+    #[serde(default)]
+    pub wildcard: bool,
+    /// Type.
+    #[serde(rename = "type")]
+    pub kind: ChallengeType,
+    /// Token.
+    pub token: String,
+    /// HTTP-01: the key authorization (RFC 8555 §8.1); DNS-01: the TXT value (§8.4).
+    pub key: String,
+    /// Copy of the chosen solver after annotation overrides.
+    pub solver: ChallengeSolver,
+    /// Issuer, copied from the Order.
+    pub issuer_ref: IssuerRef,
+}
+
+/// Exactly cert-manager's status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChallengeStatus {
+    /// Admitted by the scheduler.
+    #[serde(default)]
+    pub processing: bool,
+    /// The answer is up.
+    #[serde(default)]
+    pub presented: bool,
+    /// When it was put up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub presented_at: Option<Time>,
+    /// What it waits for, or why it failed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The CA's word, last time we looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    /// Fields we do not know.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// What the CA must see for one challenge.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Answer {
+    /// The name or address that the CA asks.
+    pub identifier: Identifier,
+    /// Token: the last part of the HTTP-01 path.
+    pub token: String,
+    /// The text the CA must find: HTTP-01 body, or DNS-01 TXT value.
+    pub key_authorization: String,
+}
+
+impl fmt::Debug for Answer {
+    /// Leaves token and key authorization out: logs do not carry them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Answer({})", self.identifier)
+    }
+}

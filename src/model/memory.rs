@@ -1,0 +1,114 @@
+//! What the machines remember beyond the CRDs' schema: annotations under `kubectl-acme/`, read and written here only.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+/// When a Challenge's answer was handed to the CA.
+const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
+/// When an Order was finalized.
+const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
+/// Not before this moment does the Order ask the CA again.
+const ORDER_NEXT_TRY: &str = "kubectl-acme/order-next-try";
+/// Not before this moment does the Issuer ask the CA again.
+const ISSUER_NEXT_TRY: &str = "kubectl-acme/issuer-next-try";
+/// Not before this moment does the Challenge ask the CA again.
+const CHALLENGE_NEXT_TRY: &str = "kubectl-acme/challenge-next-try";
+/// When the order or its authorizations expire at the CA.
+const ORDER_EXPIRES: &str = "kubectl-acme/order-expires";
+
+/// The memory of one object. Each kind uses the fields that concern it; moments are kept to the microsecond.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Challenge: we told the CA; its state may still say pending.
+    pub accepted_at: Option<Timestamp>,
+    /// Order: the signing request was sent.
+    pub finalized_at: Option<Timestamp>,
+    /// Order, Challenge, Issuer: the CA asked us to wait until then.
+    pub next_try: Option<Timestamp>,
+    /// Order: when it ends at the CA (RFC 8555 §7.1.3).
+    pub expires: Option<Timestamp>,
+}
+
+/// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A Challenge.
+    Challenge,
+    /// An Issuer or ClusterIssuer.
+    Issuer,
+    /// An Order.
+    Order,
+}
+
+impl Holder {
+    fn next_try(self) -> &'static str {
+        match self {
+            Self::Challenge => CHALLENGE_NEXT_TRY,
+            Self::Issuer => ISSUER_NEXT_TRY,
+            Self::Order => ORDER_NEXT_TRY,
+        }
+    }
+}
+
+impl Memory {
+    /// Reads the memory from an object's annotations; what cannot be read counts as forgotten.
+    pub fn read(holder: Holder, annotations: &BTreeMap<String, String>) -> Self {
+        let at = |key: &str| annotations.get(key).and_then(|text| text.parse().ok());
+        Self {
+            accepted_at: at(CHALLENGE_ACCEPTED_AT),
+            finalized_at: at(ORDER_FINALIZED_AT),
+            next_try: at(holder.next_try()),
+            expires: at(ORDER_EXPIRES),
+        }
+    }
+
+    /// Writes the memory into annotations; returns whether anything changed.
+    pub fn write(&self, holder: Holder, annotations: &mut BTreeMap<String, String>) -> bool {
+        let before = annotations.clone();
+        let fields: &[(&str, Option<Timestamp>)] = match holder {
+            Holder::Challenge => &[(CHALLENGE_ACCEPTED_AT, self.accepted_at)],
+            Holder::Issuer => &[],
+            Holder::Order => {
+                &[(ORDER_FINALIZED_AT, self.finalized_at), (ORDER_EXPIRES, self.expires)]
+            }
+        };
+        for (key, value) in fields.iter().copied().chain([(holder.next_try(), self.next_try)]) {
+            match value {
+                Some(at) => {
+                    annotations.insert(key.to_owned(), format!("{at:.6}"));
+                }
+                None => {
+                    annotations.remove(key);
+                }
+            }
+        }
+        before != *annotations
+    }
+}
+
+/// Tells whether an annotation is ours and must not be copied to another object.
+pub fn is_ours(annotation: &str) -> bool {
+    annotation.starts_with("kubectl-acme/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_survives_a_round_trip_and_says_when_it_changed() {
+        let at = |text: &str| Some(text.parse().unwrap());
+        let memory = Memory {
+            finalized_at: at("2026-11-21T04:30:25.123456Z"),
+            next_try: at("2026-11-21T04:30:26Z"),
+            ..Memory::default()
+        };
+        let mut annotations = BTreeMap::from([("other".to_owned(), "kept".to_owned())]);
+        assert!(memory.write(Holder::Order, &mut annotations));
+        assert!(!memory.write(Holder::Order, &mut annotations));
+        assert_eq!(Memory::read(Holder::Order, &annotations), memory);
+        assert!(Memory::default().write(Holder::Order, &mut annotations));
+        assert_eq!(annotations.len(), 1);
+    }
+}

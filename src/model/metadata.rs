@@ -1,0 +1,353 @@
+//! The shape that all objects share: kind, key, metadata, spec and status.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::common::{Other, Time};
+use super::names::ObjectName;
+
+/// The kinds we read and write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `cert-manager.io/v1` Certificate.
+    Certificate,
+    /// `cert-manager.io/v1` CertificateRequest.
+    CertificateRequest,
+    /// `acme.cert-manager.io/v1` Challenge.
+    Challenge,
+    /// `cert-manager.io/v1` ClusterIssuer.
+    ClusterIssuer,
+    /// `v1` Event.
+    Event,
+    /// `cert-manager.io/v1` Issuer.
+    Issuer,
+    /// `acme.cert-manager.io/v1` Order.
+    Order,
+    /// `v1` Secret.
+    Secret,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Certificate,
+        Self::CertificateRequest,
+        Self::Challenge,
+        Self::ClusterIssuer,
+        Self::Event,
+        Self::Issuer,
+        Self::Order,
+        Self::Secret,
+    ];
+
+    /// The six kinds that cert-manager defines for ACME, in the order of the chain.
+    pub const SIX: [Self; 6] = [
+        Self::Certificate,
+        Self::CertificateRequest,
+        Self::Order,
+        Self::Challenge,
+        Self::Issuer,
+        Self::ClusterIssuer,
+    ];
+
+    /// The kind as manifests write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Certificate => "Certificate",
+            Self::CertificateRequest => "CertificateRequest",
+            Self::Challenge => "Challenge",
+            Self::ClusterIssuer => "ClusterIssuer",
+            Self::Event => "Event",
+            Self::Issuer => "Issuer",
+            Self::Order => "Order",
+            Self::Secret => "Secret",
+        }
+    }
+
+    /// Singular in lower case, as `kubectl get -o name` writes it before the group.
+    pub fn singular(self) -> String {
+        self.as_str().to_ascii_lowercase()
+    }
+
+    /// Plural in lower case, as in URLs.
+    pub fn plural(self) -> String {
+        format!("{}s", self.singular())
+    }
+
+    /// Short names that kubectl takes.
+    pub fn short_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Certificate => &["cert", "certs"],
+            Self::CertificateRequest => &["cr", "crs"],
+            Self::ClusterIssuer => &["ciss"],
+            Self::Event => &["ev"],
+            Self::Issuer => &["iss"],
+            Self::Challenge | Self::Order | Self::Secret => &[],
+        }
+    }
+
+    /// API group, empty for the core group.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Certificate | Self::CertificateRequest | Self::ClusterIssuer | Self::Issuer => {
+                "cert-manager.io"
+            }
+            Self::Challenge | Self::Order => "acme.cert-manager.io",
+            Self::Event | Self::Secret => "",
+        }
+    }
+
+    /// `apiVersion` of manifests.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Certificate | Self::CertificateRequest | Self::ClusterIssuer | Self::Issuer => {
+                "cert-manager.io/v1"
+            }
+            Self::Challenge | Self::Order => "acme.cert-manager.io/v1",
+            Self::Event | Self::Secret => "v1",
+        }
+    }
+
+    /// Tells whether objects of the kind live in a namespace.
+    pub fn is_namespaced(self) -> bool {
+        self != Self::ClusterIssuer
+    }
+
+    /// Finds a kind by what a person types: kind, singular, plural, short name, each with or without `.group`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let lower = text.to_ascii_lowercase();
+        Self::ALL.into_iter().find(|kind| {
+            let names = [kind.singular(), kind.plural()];
+            let short = kind.short_names().iter().map(|s| (*s).to_owned());
+            names.into_iter().chain(short).any(|name| {
+                lower == name
+                    || lower == format!("{name}.{}", kind.group())
+                    || lower == format!("{name}.v1.{}", kind.group())
+            })
+        })
+    }
+
+    /// Finds a kind by `apiVersion` and `kind` of a manifest.
+    pub fn of_manifest(api_version: &str, kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| k.as_str() == kind && k.api_version() == api_version)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Kind and name: what identifies an object in a store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Kind.
+    pub kind: Kind,
+    /// Namespace and name.
+    pub name: ObjectName,
+}
+
+impl Key {
+    /// Makes a key.
+    pub fn new(kind: Kind, name: ObjectName) -> Self {
+        Self { kind, name }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+/// An owner, by which garbage collection finds its dependents.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerReference {
+    /// `apiVersion` of the owner.
+    pub api_version: String,
+    /// Kind of the owner.
+    pub kind: String,
+    /// Name of the owner; in the same namespace, or cluster-scoped.
+    pub name: String,
+    /// UID of the owner.
+    pub uid: String,
+    /// Whether this owner manages the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    /// Whether foreground deletion of the owner waits for the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
+
+/// `metadata` of every object; fields we do not know are kept in `other`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// Name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Prefix from which the store makes the name when there is none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub generate_name: String,
+    /// Namespace, empty for cluster-scoped objects.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Owners.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Finalizers: deletion waits until the list is empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+    /// Identity over time, given by the store.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Revision, given by the store; opaque text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// Counts changes of the spec.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// When the store took it in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<Time>,
+    /// When deletion was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Time>,
+    /// Everything else, such as `managedFields`.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+impl Metadata {
+    /// Namespace and name.
+    pub fn object_name(&self) -> ObjectName {
+        ObjectName::new(&self.namespace, &self.name)
+    }
+
+    /// The owner that manages the object, if any.
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references.iter().find(|o| o.controller == Some(true))
+    }
+
+    /// Tells whether the object of that UID manages this one.
+    pub fn is_controlled_by(&self, uid: &str) -> bool {
+        !uid.is_empty() && self.controller().is_some_and(|owner| owner.uid == uid)
+    }
+
+    /// Tells whether deletion was asked for.
+    pub fn is_deleted(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+}
+
+/// A typed object: `S` is its spec, `T` its status.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource<S, T> {
+    /// `apiVersion`.
+    #[serde(default)]
+    pub api_version: String,
+    /// `kind`.
+    #[serde(default)]
+    pub kind: String,
+    /// Name, labels, owners and the like.
+    #[serde(default)]
+    pub metadata: Metadata,
+    /// What is wanted.
+    pub spec: S,
+    /// What was seen.
+    #[serde(default = "T::default", bound(deserialize = "T: Default + Deserialize<'de>"))]
+    pub status: T,
+}
+
+impl<S, T> Resource<S, T> {
+    /// Namespace and name.
+    pub fn name(&self) -> ObjectName {
+        self.metadata.object_name()
+    }
+
+    /// Reference by which a dependent names this object as its managing owner.
+    pub fn owner_reference(&self) -> OwnerReference {
+        OwnerReference {
+            api_version: self.api_version.clone(),
+            kind: self.kind.clone(),
+            name: self.metadata.name.clone(),
+            uid: self.metadata.uid.clone(),
+            controller: Some(true),
+            block_owner_deletion: Some(true),
+        }
+    }
+}
+
+/// An object as a store holds it: the whole JSON, so that unknown fields survive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Kind and name.
+    pub key: Key,
+    /// The object, `apiVersion` and `kind` included.
+    pub object: Value,
+}
+
+impl Record {
+    /// Wraps an object; kind and name are read from it.
+    ///
+    /// Returns nothing when kind or name is missing or the kind is none of ours.
+    pub fn new(object: Value) -> Option<Self> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("");
+        let kind = Kind::of_manifest(text("/apiVersion"), text("/kind"))?;
+        let name = ObjectName::new(text("/metadata/namespace"), text("/metadata/name"));
+        Some(Self { key: Key::new(kind, name), object })
+    }
+
+    /// A text in the object by JSON pointer, empty when absent.
+    pub fn text(&self, pointer: &str) -> &str {
+        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// The metadata, typed.
+    pub fn metadata(&self) -> Metadata {
+        self.object.get("metadata").and_then(|m| Metadata::deserialize(m).ok()).unwrap_or_default()
+    }
+
+    /// `metadata.resourceVersion`, empty before the first write.
+    pub fn resource_version(&self) -> &str {
+        self.text("/metadata/resourceVersion")
+    }
+
+    /// `metadata.uid`, empty before the first write.
+    pub fn uid(&self) -> &str {
+        self.text("/metadata/uid")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_found_as_kubectl_finds_them() {
+        for (text, kind) in [
+            ("certs", Some(Kind::Certificate)),
+            ("Certificate", Some(Kind::Certificate)),
+            ("certificates.cert-manager.io", Some(Kind::Certificate)),
+            ("cr", Some(Kind::CertificateRequest)),
+            ("challenges.acme.cert-manager.io", Some(Kind::Challenge)),
+            ("ciss", Some(Kind::ClusterIssuer)),
+            ("orders.v1.acme.cert-manager.io", Some(Kind::Order)),
+            ("pods", None),
+        ] {
+            assert_eq!(Kind::parse(text), kind, "{text}");
+        }
+    }
+}

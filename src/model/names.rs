@@ -1,0 +1,210 @@
+//! Names, parsed once and valid ever after.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Namespace and name of an object; the namespace of a cluster-scoped object is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName {
+    /// Namespace, empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name within the namespace.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// Makes the name of an object in a namespace.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            write!(f, "{}", self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// A text that is no name of the kind asked for, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not a valid {what}: {why}")]
+pub struct InvalidName {
+    text: String,
+    what: &'static str,
+    why: &'static str,
+}
+
+/// A DNS name as it stands in certificates: lower-case A-labels without the final dot, at most one leading `*.`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DnsName(String);
+
+impl DnsName {
+    /// Parses a name as a person writes it: upper case, a final dot and U-labels are taken and normalised.
+    ///
+    /// # Errors
+    /// Fails when the text is empty, too long, or has a label that no CA accepts (RFC 1123 §2.1).
+    pub fn parse(text: &str) -> Result<Self, InvalidName> {
+        let invalid = |why| InvalidName { text: text.to_owned(), what: "DNS name", why };
+        let trimmed = text.strip_suffix('.').unwrap_or(text);
+        let (star, base) = match trimmed.strip_prefix("*.") {
+            Some(base) => ("*.", base),
+            None => ("", trimmed),
+        };
+        if base.is_empty() {
+            return Err(invalid("it is empty"));
+        }
+        let ascii = if base.is_ascii() {
+            base.to_ascii_lowercase()
+        } else {
+            match url::Host::parse(base) {
+                Ok(url::Host::Domain(domain)) => domain,
+                Ok(url::Host::Ipv4(_) | url::Host::Ipv6(_)) | Err(_) => {
+                    return Err(invalid("it has no ASCII form (IDNA)"));
+                }
+            }
+        };
+        if ascii.len() > 253 {
+            return Err(invalid("it is longer than 253 characters"));
+        }
+        for label in ascii.split('.') {
+            if label.is_empty() {
+                return Err(invalid("it has an empty label"));
+            }
+            if label.len() > 63 {
+                return Err(invalid("a label is longer than 63 characters"));
+            }
+            if label.starts_with('-') || label.ends_with('-') {
+                return Err(invalid("a label starts or ends with '-'"));
+            }
+            if !label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+                return Err(invalid("only letters, digits, '-' and '.' are allowed"));
+            }
+        }
+        Ok(Self(format!("{star}{ascii}")))
+    }
+
+    /// The name as text, `*.` included.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Tells whether the name starts with `*.`.
+    pub fn is_wildcard(&self) -> bool {
+        self.0.starts_with("*.")
+    }
+
+    /// The name without `*.`.
+    pub fn base(&self) -> &str {
+        self.0.strip_prefix("*.").unwrap_or(&self.0)
+    }
+}
+
+impl fmt::Display for DnsName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for DnsName {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        Self::parse(text)
+    }
+}
+
+impl Serialize for DnsName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for DnsName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a certificate names (RFC 8555 §9.7.7, RFC 8738): a DNS name or an IP address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Identifier {
+    /// Type `dns`.
+    Dns(DnsName),
+    /// Type `ip`.
+    Ip(IpAddr),
+}
+
+impl Identifier {
+    /// Parses an IP address, else a DNS name.
+    ///
+    /// # Errors
+    /// Fails when the text is neither.
+    pub fn parse(text: &str) -> Result<Self, InvalidName> {
+        match text.parse::<IpAddr>() {
+            Ok(address) => Ok(Self::Ip(address)),
+            Err(_) => DnsName::parse(text).map(Self::Dns),
+        }
+    }
+
+    /// The identifier type on the wire: `dns` or `ip`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Dns(_) => "dns",
+            Self::Ip(_) => "ip",
+        }
+    }
+}
+
+impl fmt::Display for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns(name) => name.fmt(f),
+            Self::Ip(address) => address.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_normalised_once() {
+        for (text, expected) in [
+            ("Example.COM", "example.com"),
+            ("example.com.", "example.com"),
+            ("*.Example.com", "*.example.com"),
+            ("bücher.example", "xn--bcher-kva.example"),
+            ("_acme.example.com", "_acme.example.com"),
+        ] {
+            assert_eq!(DnsName::parse(text).map(|n| n.to_string()).as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused_with_the_reason() {
+        for text in
+            ["", ".", "a..b", "-a.example", "a-.example", "a b.example", "*.*.example", "host:80"]
+        {
+            assert!(DnsName::parse(text).is_err(), "{text}");
+        }
+        let long = format!("{}.example", "a".repeat(64));
+        assert_eq!(
+            DnsName::parse(&long).map_err(|e| e.why),
+            Err("a label is longer than 63 characters")
+        );
+    }
+
+    #[test]
+    fn an_address_is_an_address() {
+        assert_eq!(Identifier::parse("::1").map(|i| i.type_name()), Ok("ip"));
+        assert_eq!(Identifier::parse("a.example").map(|i| i.type_name()), Ok("dns"));
+    }
+}

@@ -1,0 +1,52 @@
+//! CertificateRequest: one signing request to one issuer.
+
+use serde::{Deserialize, Serialize};
+
+use super::common::{Blob, Condition, Duration, IssuerRef, Other, Time, is_false};
+use super::metadata::Resource;
+
+/// `cert-manager.io/v1` CertificateRequest.
+pub type CertificateRequest = Resource<CertificateRequestSpec, CertificateRequestStatus>;
+
+/// What is to be signed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateRequestSpec {
+    /// Asked-for life time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
+    /// Issuer.
+    pub issuer_ref: IssuerRef,
+    /// Signing request, PEM.
+    pub request: Blob,
+    /// Whether a CA certificate is asked for.
+    #[serde(default, rename = "isCA", skip_serializing_if = "is_false")]
+    pub is_ca: bool,
+    /// Key usages asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usages: Option<Vec<String>>,
+    /// Who asked; written by cert-manager's webhook, with `uid`, `groups`, `extra`.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// How far it got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateRequestStatus {
+    /// `Approved`, `Denied`, `InvalidRequest`, `Ready`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The chain, PEM, leaf first.
+    #[serde(default, skip_serializing_if = "Blob::is_empty")]
+    pub certificate: Blob,
+    /// The CA's certificate, PEM; never set for ACME.
+    #[serde(default, skip_serializing_if = "Blob::is_empty")]
+    pub ca: Blob,
+    /// When it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_time: Option<Time>,
+    /// Fields we do not know.
+    #[serde(flatten)]
+    pub other: Other,
+}

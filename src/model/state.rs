@@ -1,0 +1,111 @@
+//! States of orders, authorizations and challenges (RFC 8555 §7.1.6), and cert-manager's `errored`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// State of an Order or a Challenge; absent means unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Given up by the controller; not an ACME state.
+    Errored,
+    /// Too old to go on.
+    Expired,
+    /// Refused by the CA.
+    Invalid,
+    /// Something is still to be done by us.
+    Pending,
+    /// The CA is at work.
+    Processing,
+    /// All authorizations hold; the order can be finalized.
+    Ready,
+    /// Done.
+    Valid,
+}
+
+impl State {
+    /// Nothing will change any more.
+    pub fn is_final(self) -> bool {
+        match self {
+            Self::Valid | Self::Invalid | Self::Expired | Self::Errored => true,
+            Self::Pending | Self::Processing | Self::Ready => false,
+        }
+    }
+
+    /// Final, and not good.
+    pub fn is_failure(self) -> bool {
+        match self {
+            Self::Invalid | Self::Expired | Self::Errored => true,
+            Self::Valid | Self::Pending | Self::Processing | Self::Ready => false,
+        }
+    }
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Errored => "errored",
+            Self::Expired => "expired",
+            Self::Invalid => "invalid",
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Ready => "ready",
+            Self::Valid => "valid",
+        }
+    }
+
+    /// Reads a state as a CA writes it; `deactivated` and `revoked` authorizations count as expired,
+    /// since the CRD's enum has no word for them and neither can be used any more.
+    pub fn of_acme(text: &str) -> Option<Self> {
+        match text {
+            "expired" | "deactivated" | "revoked" => Some(Self::Expired),
+            "invalid" => Some(Self::Invalid),
+            "pending" => Some(Self::Pending),
+            "processing" => Some(Self::Processing),
+            "ready" => Some(Self::Ready),
+            "valid" => Some(Self::Valid),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How control of a name is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ChallengeType {
+    /// A TXT record (RFC 8555 §8.4).
+    #[serde(rename = "DNS-01")]
+    Dns01,
+    /// A file on port 80 (RFC 8555 §8.3).
+    #[serde(rename = "HTTP-01")]
+    Http01,
+}
+
+impl ChallengeType {
+    /// The spelling in resources: `HTTP-01`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dns01 => "DNS-01",
+            Self::Http01 => "HTTP-01",
+        }
+    }
+
+    /// The spelling of RFC 8555: `http-01`.
+    pub fn acme_name(self) -> &'static str {
+        match self {
+            Self::Dns01 => "dns-01",
+            Self::Http01 => "http-01",
+        }
+    }
+}
+
+impl fmt::Display for ChallengeType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

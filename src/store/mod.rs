@@ -1,0 +1,140 @@
+//! Where resources live: the [`Store`] trait and its contract.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+
+use crate::model::{Key, Kind, Record};
+
+/// Which objects of a kind; every part that is given must fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Only this namespace.
+    pub namespace: Option<String>,
+    /// Only objects whose managing owner has this UID.
+    pub owner_uid: Option<String>,
+    /// Only Events about the object with this UID.
+    pub involved_uid: Option<String>,
+}
+
+impl Scope {
+    /// Every object.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// The objects of one namespace.
+    pub fn namespace(namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..Self::default() }
+    }
+
+    /// The objects managed by one owner.
+    pub fn owned_by(namespace: impl Into<String>, uid: impl Into<String>) -> Self {
+        Self { owner_uid: Some(uid.into()), ..Self::namespace(namespace) }
+    }
+
+    /// The Events about one object.
+    pub fn about(uid: impl Into<String>) -> Self {
+        Self { involved_uid: Some(uid.into()), ..Self::default() }
+    }
+}
+
+/// Which part of an object a [`Store::replace`] writes; the rest of the given record is ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Labels, annotations, finalizers and owner references.
+    Metadata,
+    /// `status`.
+    Status,
+    /// Everything but `status` for kinds that have one; everything for Secrets and Events.
+    Whole,
+}
+
+/// One change that a watcher is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The object is there, new or changed.
+    Applied(Record),
+    /// The object is gone; this is how it was last seen.
+    Deleted(Record),
+    /// The watcher starts, or fell behind: this is all there is now.
+    Resynced(Vec<Record>),
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else wrote in between: read again and decide anew.
+    #[error("cannot write {key}: it was changed by another writer")]
+    Conflict {
+        /// Object.
+        key: Key,
+    },
+    /// There is already an object of that name.
+    #[error("cannot create {key}: it exists already")]
+    AlreadyExists {
+        /// Object.
+        key: Key,
+    },
+    /// There is no such object.
+    #[error("{key} not found")]
+    NotFound {
+        /// Object.
+        key: Key,
+    },
+    /// The object may not be written like that.
+    #[error("cannot write {key}: {why}")]
+    Invalid {
+        /// Object.
+        key: Key,
+        /// Reason.
+        why: String,
+    },
+    /// The store itself cannot be used: no space, no permission, not our file, a newer version.
+    #[error("cannot use the state in {place}: {why}")]
+    Unusable {
+        /// File, folder or server.
+        place: String,
+        /// Reason.
+        why: String,
+    },
+}
+
+/// Where resources live. Safe to share between tasks.
+///
+/// Contract, checked by one suite on every implementation:
+/// * a write with a stale `resourceVersion` fails with [`StoreError::Conflict`]; one without any is unconditional;
+/// * a write that changes nothing succeeds, keeps the `resourceVersion`, and is not told to watchers;
+/// * `create` gives UID, `creationTimestamp`, `resourceVersion` and generation 1, and makes a name from
+///   `generateName`; `generation` grows with the spec only; status and the rest are written apart;
+/// * unknown fields are kept;
+/// * `delete` of an object with finalizers sets `deletionTimestamp`, and the object goes when the last finalizer goes;
+///   objects whose owners are all gone are deleted the same way;
+/// * a watch begins with [`Change::Resynced`]; a watcher that fell behind gets it again, never a gap;
+///   it ends only with the store.
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync {
+    /// Reads one object.
+    async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError>;
+
+    /// Reads the objects of a kind, ordered by namespace and name.
+    async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError>;
+
+    /// Takes in a new object and returns it as stored.
+    async fn create(&self, record: Record) -> Result<Record, StoreError>;
+
+    /// Writes one part of an object and returns it as stored.
+    async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError>;
+
+    /// Creates the object, or replaces labels, annotations and everything but `status` of the one that is there.
+    /// Locally this is how users' manifests and issued Secrets come in; annotations under `kubectl-acme/`, finalizers and
+    /// owner references of the stored object stay.
+    async fn apply(&self, record: Record) -> Result<Record, StoreError>;
+
+    /// Deletes an object; deleting what is not there succeeds.
+    async fn delete(&self, key: &Key) -> Result<(), StoreError>;
+
+    /// Watches the objects of a kind.
+    fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>>;
+}
