@@ -5,7 +5,9 @@
 //! `record(resource, outcome, now)` folds what came of it into a new status, memory and notes. Nothing else decides.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
+pub mod cron;
 pub mod facts;
+pub mod renewal;
 pub mod solver_choice;
 
 use std::borrow::Cow;
