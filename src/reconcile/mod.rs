@@ -5,6 +5,12 @@
 //! `record(resource, outcome, now)` folds what came of it into a new status, memory and notes. Nothing else decides.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
+pub mod challenge;
+pub mod order;
+pub mod schedule;
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::borrow::Cow;
 
 use jiff::Timestamp;
