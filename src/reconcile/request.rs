@@ -329,3 +329,266 @@ fn set(
     };
     set_condition(&mut status.conditions, new, now);
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::OrderStatus;
+    use crate::reconcile::facts::{Names, PublicKey};
+    use crate::reconcile::testing::at;
+
+    fn with(mut base: Value, change: &Value) -> Value {
+        for (key, value) in change.as_object().unwrap() {
+            base[key] = value.clone();
+        }
+        base
+    }
+
+    /// A request `web-1` for `www.example.com`, whose spec and status were changed like that.
+    fn request(spec: Value, conditions: Value) -> CertificateRequest {
+        let plain = json!({"request": "Q1NS", "issuerRef": {"name": "acme"}, "duration": "2160h"});
+        serde_json::from_value(json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "CertificateRequest",
+            "metadata": {
+                "name": "web-1", "namespace": "web", "uid": "uid-web-1", "labels": {"team": "shop"},
+                "annotations": {"cert-manager.io/certificate-name": "web", "kubectl-acme/x": "ours"},
+            },
+            "spec": with(plain, &spec),
+            "status": {"conditions": conditions},
+        }))
+        .unwrap()
+    }
+
+    fn approved() -> CertificateRequest {
+        request(json!({}), json!([{"type": "Approved", "status": "True"}]))
+    }
+
+    fn issuer(acme: Value, ready: &str) -> Issuer {
+        let plain =
+            json!({"server": "https://ca.example/dir", "privateKeySecretRef": {"name": "k"}});
+        serde_json::from_value(json!({
+            "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
+            "spec": {"acme": with(plain, &acme)},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        }))
+        .unwrap()
+    }
+
+    fn csr(common_name: &str) -> CsrFacts {
+        let names = Names {
+            common_name: common_name.into(),
+            dns_names: vec!["www.example.com".into()],
+            ip_addresses: vec!["192.0.2.1".parse().unwrap()],
+            ..Names::default()
+        };
+        CsrFacts { public_key: PublicKey(vec![1]), names }
+    }
+
+    fn observed() -> Observed {
+        Observed {
+            csr: Ok(csr("")),
+            issuer: Some(issuer(json!({}), "True")),
+            order: None,
+            leaf: None,
+        }
+    }
+
+    /// The request's Order, as far as it got.
+    fn ordered(state: Option<State>, reason: &str) -> Observed {
+        let mut order = order_for(&approved(), &issuer(json!({}), "True"), &csr(""));
+        order.status = OrderStatus { state, reason: reason.into(), ..OrderStatus::default() };
+        Observed { order: Some(order), ..observed() }
+    }
+
+    fn with_leaf(leaf: Result<u8, &str>) -> Observed {
+        let leaf = leaf.map_err(str::to_owned).map(|key| LeafFacts {
+            not_before: at(0),
+            not_after: at(100),
+            public_key: PublicKey(vec![key]),
+            names: Names::default(),
+        });
+        Observed { leaf: Some(leaf), ..ordered(Some(State::Valid), "") }
+    }
+
+    fn after(mut request: CertificateRequest, outcomes: &[Outcome]) -> CertificateRequest {
+        for outcome in outcomes {
+            request.status = record(&request, outcome.clone(), at(0)).status;
+        }
+        request
+    }
+
+    /// What is next for a request; of a conclusion the condition Ready and the events it leads to.
+    fn check(request: &CertificateRequest, observed: &Observed, expected: &str) {
+        let shown = match next_action(request, observed, at(0)) {
+            Action::Conclude(outcome) => {
+                let new = record(request, outcome, at(0));
+                let ready = condition(&new.status.conditions, "Ready");
+                let ready =
+                    ready.map_or_else(String::new, |c| format!("{}: {}", c.reason, c.message));
+                let events: Vec<&str> = new.notes.iter().map(|note| note.reason.as_ref()).collect();
+                format!("{events:?} {ready}")
+            }
+            Action::CreateOrder(order) => format!("create {}", order.metadata.name),
+            Action::DeleteOrder => "delete the order".to_owned(),
+            Action::Wait(wake) => format!("wait {wake:?}"),
+        };
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_left_alone() {
+        let foreign = json!({"issuerRef": {"name": "acme", "group": "other.example"}});
+        check(&request(foreign, json!([])), &observed(), "wait OnChange");
+        let mut other = issuer(json!({}), "True");
+        other.spec.acme = None;
+        other.spec.other.insert("selfSigned".into(), json!({}));
+        check(
+            &request(json!({}), json!([])),
+            &Observed { issuer: Some(other), ..observed() },
+            "wait OnChange",
+        );
+    }
+
+    #[test]
+    fn a_new_request_is_approved_and_then_ordered() {
+        let fresh = request(json!({}), json!([]));
+        check(&fresh, &observed(), "[\"WaitingForApproval\", \"cert-manager.io\"] ");
+        let approved = after(fresh, &[Outcome::Approved]);
+        check(&approved, &observed(), "create web-1-2095683977");
+        let made = Outcome::OrderCreated(ObjectName::new("web", "web-1-1"));
+        let new = record(&approved, made, at(0));
+        assert_eq!(new.notes[0].reason, "OrderCreated");
+        assert_eq!(new.status.conditions[1].message, "Created Order resource web/web-1-1");
+    }
+
+    #[test]
+    fn a_denied_request_is_over_without_an_event() {
+        let denied =
+            request(json!({}), json!([{"type": "Denied", "status": "True", "reason": "person"}]));
+        let expected = "[] Denied: The CertificateRequest was denied by an approval controller";
+        check(&denied, &observed(), expected);
+        let over = after(denied, &[Outcome::Denied]);
+        assert_eq!(over.status.failure_time, Some(at(0).into()));
+        check(&over, &observed(), "wait OnChange");
+    }
+
+    #[test]
+    fn a_request_waits_for_its_issuer() {
+        for (issuer, expected) in [
+            (
+                None,
+                "[\"IssuerNotFound\"] Pending: Referenced \"Issuer\" not found: issuer.cert-manager.io \"acme\" not found",
+            ),
+            (
+                Some(issuer(json!({}), "False")),
+                "[\"IssuerNotReady\"] Pending: Referenced issuer does not have a Ready status condition",
+            ),
+        ] {
+            check(&approved(), &Observed { issuer, ..observed() }, expected);
+        }
+        let waiting = Outcome::Pending(reason::ISSUER_NOT_FOUND, "not found".into());
+        let waiting = after(approved(), &[waiting]);
+        check(&waiting, &observed(), "create web-1-2095683977");
+        check(
+            &waiting,
+            &Observed { issuer: Some(issuer(json!({}), "False")), ..observed() },
+            "[] Pending: Referenced issuer does not have a Ready status condition",
+        );
+    }
+
+    #[test]
+    fn a_request_that_no_ca_would_take_fails() {
+        let unreadable = Observed { csr: Err("no PEM".into()), ..observed() };
+        let expected =
+            "[\"RequestParsingError\"] Failed: Failed to decode CSR in spec.request: no PEM";
+        check(&approved(), &unreadable, expected);
+        let named = |common_name: &str| Observed { csr: Ok(csr(common_name)), ..observed() };
+        check(
+            &approved(),
+            &named("other.example.com"),
+            "[\"InvalidOrder\"] Failed: The CSR PEM requests a commonName that is not present in the list of dnsNames or \
+             ipAddresses. If a commonName is set, ACME requires that the value is also present in the list of dnsNames \
+             or ipAddresses: \"other.example.com\" does not exist in [www.example.com] or [192.0.2.1]",
+        );
+        check(&approved(), &named("192.0.2.1"), "create web-1-966404884");
+    }
+
+    #[test]
+    fn a_request_follows_its_order() {
+        let name = "web/web-1-2095683977";
+        for (observed, expected) in [
+            (ordered(None, ""), format!("[\"OrderPending\"] Pending: Waiting on certificate issuance from order {name}: \"\"")),
+            (
+                ordered(Some(State::Ready), ""),
+                format!("[\"OrderPending\"] Pending: Waiting on certificate issuance from order {name}: \"ready\""),
+            ),
+            (
+                ordered(Some(State::Invalid), "no answer"),
+                "[\"OrderFailed\"] Failed: Failed to wait for order resource \"web-1-2095683977\" to become ready: \
+                 order is in \"invalid\" state: no answer"
+                    .to_owned(),
+            ),
+            (
+                ordered(Some(State::Valid), ""),
+                format!("[\"OrderPending\"] Pending: Waiting for order-controller to add certificate data to Order {name}"),
+            ),
+            (with_leaf(Ok(1)), "[\"CertificateIssued\"] Issued: Certificate fetched from issuer successfully".to_owned()),
+            (with_leaf(Ok(2)), "delete the order".to_owned()),
+            (with_leaf(Err("no PEM")), "delete the order".to_owned()),
+        ] {
+            check(&approved(), &observed, &expected);
+        }
+    }
+
+    #[test]
+    fn somebody_elses_order_of_the_same_name_is_waited_for() {
+        let mut foreign = ordered(Some(State::Valid), "");
+        foreign.order.as_mut().unwrap().metadata.owner_references[0].uid =
+            "uid-of-an-earlier".into();
+        check(&approved(), &foreign, &format!("wait {:?}", Wake::At(at(5))));
+    }
+
+    #[test]
+    fn a_failed_order_that_was_deleted_is_made_again_unless_a_certificate_does_that() {
+        let failed =
+            Outcome::Failed(reason::ORDER_FAILED, format!("{ORDER_FAILED}\"web-1-1\" to …"));
+        let mut failed = after(approved(), &[failed]);
+        check(&failed, &ordered(Some(State::Invalid), ""), "wait OnChange");
+        check(&failed, &observed(), "create web-1-2095683977");
+        let again =
+            after(failed.clone(), &[Outcome::OrderCreated(ObjectName::new("web", "web-1-1"))]);
+        assert_eq!(again.status.failure_time, None);
+        let owner = json!({"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "name": "web", "uid": "u", "controller": true});
+        failed.metadata.owner_references = vec![serde_json::from_value(owner).unwrap()];
+        check(&failed, &observed(), "wait OnChange");
+    }
+
+    #[test]
+    fn an_order_is_made_from_the_signing_request_and_carries_what_the_request_carries() {
+        let acme = json!({"enableDurationFeature": true, "profile": "shortlived"});
+        let order = order_for(&approved(), &issuer(acme, "True"), &csr("www.example.com"));
+        assert_eq!(
+            serde_json::to_value(&order.spec).unwrap(),
+            json!({
+                "request": "Q1NS", "issuerRef": {"name": "acme"}, "commonName": "www.example.com",
+                "dnsNames": ["www.example.com"], "ipAddresses": ["192.0.2.1"],
+                "duration": "2160h0m0s", "profile": "shortlived",
+            })
+        );
+        assert_eq!(
+            serde_json::to_value(&order.metadata).unwrap(),
+            json!({
+                "name": order.metadata.name, "namespace": "web", "labels": {"team": "shop"},
+                "annotations": {"cert-manager.io/certificate-name": "web"},
+                "ownerReferences": [{
+                    "apiVersion": "cert-manager.io/v1", "kind": "CertificateRequest", "name": "web-1",
+                    "uid": "uid-web-1", "controller": true, "blockOwnerDeletion": true,
+                }],
+            })
+        );
+        let plain = order_for(&approved(), &issuer(json!({}), "True"), &csr(""));
+        assert_eq!((plain.spec.duration, plain.spec.profile.as_str()), (None, ""));
+    }
+}
