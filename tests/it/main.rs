@@ -1,0 +1,3 @@
+//! Tests of the rooms together, through their public doors.
+
+mod store;
