@@ -6,8 +6,12 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
 pub mod challenge;
+pub mod cron;
+pub mod facts;
 pub mod order;
+pub mod renewal;
 pub mod schedule;
+pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;
 
