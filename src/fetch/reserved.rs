@@ -6,7 +6,7 @@ type Block<A> = (A, u8, &'static str);
 
 /// IANA IPv4 special-purpose address registry; longer prefixes stand before those that contain them.
 const V4: [Block<Ipv4Addr>; 17] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, "[RFC791], Section 3.2: \"This network\""),
+    (Ipv4Addr::UNSPECIFIED, 8, "[RFC791], Section 3.2: \"This network\""),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "[RFC1918]: Private-Use"),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "[RFC6598]: Shared Address Space"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, "[RFC1122], Section 3.2.1.3: Loopback"),
