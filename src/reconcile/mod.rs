@@ -10,6 +10,7 @@ pub mod cron;
 pub mod facts;
 pub mod order;
 pub mod renewal;
+pub mod required;
 pub mod schedule;
 pub mod solver_choice;
 #[cfg(test)]
