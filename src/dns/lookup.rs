@@ -160,16 +160,11 @@ pub async fn server_address(text: &str, resolver: &dyn Resolve) -> Result<Socket
     if let Ok(address) = bare.parse::<IpAddr>() {
         return Ok(SocketAddr::new(address, PORT));
     }
-    let (host, port) = match text.rsplit_once(':') {
-        None => (text, PORT),
-        Some((host, port)) => match port.parse() {
-            Ok(port) => (host, port),
-            Err(_) => {
-                let why = format!("\"{port}\" is not a port");
-                return Err(LookupError::Failed { name: text.to_owned(), why });
-            }
-        },
-    };
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "53"));
+    let port = port.parse().map_err(|_| LookupError::Failed {
+        name: text.to_owned(),
+        why: format!("\"{port}\" is not a port"),
+    })?;
     let found = resolver.addresses(host).await?;
     let first = found.first().ok_or_else(|| LookupError::NoAddress { name: host.to_owned() })?;
     Ok(SocketAddr::new(*first, port))
@@ -427,6 +422,18 @@ mod tests {
             let seen = seen.map(|address| address.to_string()).map_err(|error| error.to_string());
             assert_eq!(seen.as_deref().map_err(String::as_str), expected, "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_hosts_file_comes_before_the_servers() {
+        let mut hosts = Hosts::default();
+        hosts.read_hosts_conf("192.0.2.8 listed.example.com".as_bytes()).unwrap();
+        let why = "this machine's configuration names no name server";
+        let resolver = SystemResolver { hosts, servers: Servers(Err(why.to_owned())) };
+        let listed = resolver.addresses("listed.example.com").await;
+        assert_eq!(listed, Ok(vec!["192.0.2.8".parse().unwrap()]));
+        let unlisted = resolver.addresses("other.example.com").await;
+        assert_eq!(unlisted, Err(failed("other.example.com", why)));
     }
 
     #[tokio::test]
