@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use kubectl_acme::model::Event;
+use kubectl_acme::model::{Event, Kind};
+use kubectl_acme::print::columns::{self, Look, Width};
 use kubectl_acme::print::describe;
 use serde_json::Value;
 
@@ -41,10 +42,10 @@ fn sibling(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name.replace(".describe.txt", ending))
 }
 
-/// Compares with a recording. `meta.json` holds the moment kubectl was started; it read its clock up to a second later.
+/// Compares with a recording. `meta.json` holds the moment kubectl was started; it read its clock a little later.
 fn check(path: &Path, started: Timestamp, render: impl Fn(Timestamp) -> String) {
     let expected = fs::read_to_string(path).unwrap();
-    let moments = (0..=10).map(|tenth| started + SignedDuration::from_millis(100 * tenth));
+    let moments = (0..=15).map(|tenth| started + SignedDuration::from_millis(100 * tenth));
     let texts: Vec<String> = moments.map(render).collect();
     if !texts.contains(&expected) {
         assert_eq!(texts[0], expected, "{}", path.display());
@@ -62,4 +63,28 @@ fn every_recorded_sheet_is_printed_byte_for_byte() {
         checked += 1;
     }
     assert_eq!(checked, 188);
+}
+
+#[test]
+fn every_recorded_table_is_printed_byte_for_byte() {
+    let mut checked = 0;
+    for (ending, width) in [(".get.txt", Width::Narrow), (".wide.txt", Width::Wide)] {
+        for path in moments().iter().flat_map(|moment| files(moment, ending)) {
+            let kind = path.file_name().unwrap().to_str().unwrap().strip_suffix(ending).unwrap();
+            let folder = path.parent().unwrap();
+            let objects: Vec<Value> = files(folder, ".object.json")
+                .iter()
+                .filter(|file| {
+                    file.file_name().unwrap().to_str().unwrap().starts_with(&format!("{kind}."))
+                })
+                .map(|file| json(file))
+                .collect();
+            let started = printed_at(&path.with_file_name(format!("{kind}.get.txt")));
+            let kind = Kind::parse(kind).unwrap();
+            let look = Look { width, ..Look::default() };
+            check(&path, started, |now| columns::table(kind, &objects, &look, now));
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 160);
 }
