@@ -145,7 +145,7 @@ impl Column {
             Source::Count(pointer) => object
                 .pointer(pointer)
                 .and_then(Value::as_object)
-                .map_or(0, |o| o.len())
+                .map_or(0, serde_json::Map::len)
                 .to_string(),
             Source::Subject => {
                 let kind = text(object, "/involvedObject/kind").to_ascii_lowercase();

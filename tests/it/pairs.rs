@@ -1,4 +1,5 @@
 //! Sheets and tables equal what kubectl printed (`tests/fixtures/pairs/README.md`).
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
