@@ -12,6 +12,7 @@ pub mod memory;
 pub mod metadata;
 pub mod names;
 pub mod naming;
+pub mod observation;
 pub mod order;
 pub mod problem;
 pub mod request;
