@@ -289,8 +289,8 @@ mod tests {
 
     async fn check(path: &str, expected: &str) {
         let server = serve().await;
-        let fetched = look(server, &format!("http://www.example.com{path}")).await;
-        assert_shows(&fetched, server, expected);
+        let seen = look(server, &format!("http://www.example.com{path}")).await;
+        assert_shows(&seen, server, expected);
     }
 
     #[tokio::test]
@@ -309,9 +309,9 @@ mod tests {
     async fn at_most_128_bytes_are_read() {
         let server = serve().await;
         for (path, truncated) in [("full", false), ("long", true)] {
-            let fetched = look(server, &format!("http://www.example.com/{path}")).await;
+            let seen = look(server, &format!("http://www.example.com/{path}")).await;
             let body = b"x".repeat(BODY_LIMIT);
-            assert_eq!(fetched.result, Ok(Reply { status: 200, body, truncated }));
+            assert_eq!(seen.result, Ok(Reply { status: 200, body, truncated }));
         }
     }
 
@@ -357,9 +357,9 @@ mod tests {
             overrides: Overrides::parse([format!("www.example.com={server}").as_str()]).unwrap(),
         };
         let url = Url::parse("http://www.example.com/lost").unwrap();
-        let fetched = fetcher.get_within(&url, SHORT).await;
-        assert_shows(&fetched, server, "no such host missing.example.com");
-        assert_eq!(fetched.hops.len(), 2);
+        let seen = fetcher.get_within(&url, SHORT).await;
+        assert_shows(&seen, server, "no such host missing.example.com");
+        assert_eq!(seen.hops.len(), 2);
     }
 
     #[tokio::test]
@@ -368,9 +368,9 @@ mod tests {
         let resolver = Arc::new(Everywhere(vec!["::1".parse().unwrap(), server.ip()]));
         let fetcher = Fetcher { resolver, overrides: Overrides::default() };
         let url = Url::parse(&format!("http://www.example.com:{}/good", server.port())).unwrap();
-        let fetched = fetcher.get_within(&url, SHORT).await;
-        assert_shows(&fetched, server, "200 good");
-        assert_eq!(fetched.hops[0].address, Some(server));
+        let seen = fetcher.get_within(&url, SHORT).await;
+        assert_shows(&seen, server, "200 good");
+        assert_eq!(seen.hops[0].address, Some(server));
     }
 
     #[tokio::test]
@@ -380,9 +380,9 @@ mod tests {
         let fetcher =
             Fetcher { resolver: Arc::new(Everywhere(addresses)), overrides: Overrides::default() };
         let url = Url::parse(&format!("http://www.example.com:{}/", closed.port())).unwrap();
-        let fetched = fetcher.get_within(&url, SHORT).await;
+        let seen = fetcher.get_within(&url, SHORT).await;
         let expected = format!("connection refused by 127.0.0.2:{}", closed.port());
-        assert_shows(&fetched, closed, expected);
+        assert_shows(&seen, closed, expected);
     }
 
     #[tokio::test]
@@ -390,10 +390,10 @@ mod tests {
         // Connections wait in the queue of this socket; nobody takes them.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = listener.local_addr().unwrap();
-        let fetched = look(server, "http://www.example.com/").await;
+        let seen = look(server, "http://www.example.com/").await;
         let expected = "ADDRESS took the connection but did not answer within 1s";
-        assert_shows(&fetched, server, expected);
-        assert!(matches!(fetched.result, Err(FetchError::Connect { .. })));
+        assert_shows(&seen, server, expected);
+        assert!(matches!(seen.result, Err(FetchError::Connect { .. })));
     }
 
     #[tokio::test]

@@ -15,6 +15,7 @@ pub mod schedule;
 pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod visible;
 
 use std::borrow::Cow;
 

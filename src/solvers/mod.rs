@@ -13,6 +13,9 @@ pub trait Solver: fmt::Debug + Send + Sync {
     async fn present(&self, answer: &Answer) -> Result<(), SolveError>;
     /// Takes the answer away. Safe to repeat; succeeds when `present` never ran.
     async fn clean_up(&self, answer: &Answer) -> Result<(), SolveError>;
+    /// Tells whether the answer is up, as far as this solver can tell without asking anybody; false after a restart
+    /// of a process that served it from memory.
+    fn stands(&self, answer: &Answer) -> bool;
 }
 
 /// Why an answer could not be put up or taken down.
