@@ -118,12 +118,9 @@ impl Authority {
         let mut parameters = parameters(leaf.identifiers, now, leaf.lifetime)?;
         parameters.key_usages = key_usages(leaf.key.algorithm);
         let serial = random_serial()?;
-        parameters.serial_number = Some(SerialNumber::from_slice(&serial));
+        parameters.serial_number = Some(SerialNumber::from_slice(&serial.to_be_bytes()));
         let certificate = parameters.signed_by(leaf.key, &self.intermediate)?;
-        Ok(Signed {
-            serial: serial.iter().map(|octet| format!("{octet:02x}")).collect(),
-            der: certificate.der().to_vec(),
-        })
+        Ok(Signed { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
     }
 
     /// The chain of a leaf in PEM, without its root, an empty line between certificates as at Boulder.
@@ -206,11 +203,11 @@ fn key_usages(algorithm: &SignatureAlgorithm) -> Vec<KeyUsagePurpose> {
 }
 
 /// Sixteen octets, the first one such that the number is positive and keeps its length (RFC 5280 §4.1.2.2).
-fn random_serial() -> Result<[u8; 16], Error> {
-    let mut serial = [0; 16];
-    rand::fill(&mut serial).map_err(|_| Error::RingUnspecified)?;
-    serial[0] = 0x7f;
-    Ok(serial)
+fn random_serial() -> Result<u128, Error> {
+    let mut octets = [0; 16];
+    rand::fill(&mut octets).map_err(|_| Error::RingUnspecified)?;
+    octets[0] = 0x7f;
+    Ok(u128::from_be_bytes(octets))
 }
 
 /// The latest moment a leaf of this validity may name.

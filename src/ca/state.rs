@@ -231,3 +231,74 @@ pub(super) fn after(now: Timestamp, duration: Duration) -> Timestamp {
 pub(super) fn rfc3339(moment: Timestamp) -> String {
     moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPIRES: i64 = 1_000;
+
+    /// Account 1 has order 3 with authorization 2; both expire at [`EXPIRES`].
+    fn state(status: Status, issuance: Issuance) -> State {
+        let identifier = Identifier::parse("www.bed.test").unwrap();
+        let expires = Timestamp::from_second(EXPIRES).unwrap();
+        let authorization = Authorization {
+            account: 1,
+            identifier: identifier.clone(),
+            profile: None,
+            token: "token".to_owned(),
+            expires,
+            status,
+            being_validated: false,
+            validation: None,
+        };
+        let order = Order {
+            account: 1,
+            identifiers: vec![identifier],
+            profile: None,
+            not_after: None,
+            expires,
+            authorizations: vec![2],
+            issuance,
+        };
+        let mut state = State::default();
+        state.authorizations.insert(2, authorization);
+        state.orders.insert(3, order);
+        state
+    }
+
+    fn check((status, issuance): (Status, Issuance), expected: Status) {
+        let state = state(status, issuance);
+        assert_eq!(state.order_status(&state.orders[&3]), expected, "{status:?}");
+    }
+
+    #[test]
+    fn an_order_is_what_its_authorizations_make_of_it() {
+        check((Status::Pending, Issuance::NotAsked), Status::Pending);
+        check((Status::Valid, Issuance::NotAsked), Status::Ready);
+        check((Status::Invalid, Issuance::NotAsked), Status::Invalid);
+        check((Status::Deactivated, Issuance::NotAsked), Status::Invalid);
+    }
+
+    #[test]
+    fn a_finalized_order_is_what_came_of_it() {
+        check((Status::Valid, Issuance::UnderWay), Status::Processing);
+        check((Status::Valid, Issuance::Failed), Status::Invalid);
+        check((Status::Deactivated, Issuance::Done("7f".to_owned())), Status::Valid);
+    }
+
+    #[test]
+    fn what_has_expired_is_not_there_and_not_taken_over() {
+        let mut state = state(Status::Valid, Issuance::NotAsked);
+        for (second, is_there) in [(EXPIRES - 1, true), (EXPIRES, false)] {
+            let now = Timestamp::from_second(second).unwrap();
+            assert_eq!(state.order(3, 1, now).is_ok(), is_there);
+            assert_eq!(state.same_order(&state.orders[&3], now).is_some(), is_there);
+            assert_eq!(state.authorization(2, 1, now).is_ok(), is_there);
+            let name = Identifier::parse("www.bed.test").unwrap();
+            assert_eq!(state.reusable_authorization(1, &name, None, now).is_some(), is_there);
+            assert_eq!(state.reusable_authorization(1, &name, Some("other"), now), None);
+            assert_eq!(state.reusable_authorization(9, &name, None, now), None);
+        }
+    }
+}
