@@ -10,6 +10,8 @@ use crate::model::Problem;
 
 pub mod account;
 pub mod authority;
+pub mod chain;
+pub mod csr;
 mod der;
 mod headers;
 pub mod http;
@@ -20,13 +22,17 @@ mod nonces;
 pub mod refusal;
 pub mod replies;
 pub mod session;
+mod subject;
+mod usages;
 mod wire;
+mod x509;
 
 #[cfg(test)]
 mod openssl;
 
 pub use self::account::AccountKey;
 pub use self::authority::{Clients, Requests};
+pub use self::csr::{RequestError, SigningRequest};
 pub use self::http::TlsOptions;
 pub use self::keys::{KeyAlgorithm, KeyEncoding, KeyError, PrivateKey};
 pub use self::refusal::Sort;
