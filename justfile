@@ -42,6 +42,7 @@ oldest:
     #!/usr/bin/env bash
     set -euo pipefail
     oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+    export RUSTUP_AUTO_INSTALL=0
     if cargo "+$oldest" --version >/dev/null 2>&1; then
       cargo "+$oldest" check --all-features --locked --target-dir target/oldest
     else
