@@ -7,7 +7,9 @@ pub mod certificate;
 pub mod challenge;
 pub mod common;
 pub mod event;
+pub mod field;
 pub mod issuer;
+pub mod manifest;
 pub mod memory;
 pub mod metadata;
 pub mod names;
@@ -19,6 +21,7 @@ pub mod request;
 pub mod secret;
 pub mod solver;
 pub mod state;
+pub mod validation;
 
 pub use self::certificate::{Certificate, CertificateSpec, CertificateStatus};
 pub use self::challenge::{Answer, Challenge, ChallengeSpec, ChallengeStatus};

@@ -6,6 +6,14 @@ use std::path::Path;
 
 use super::StoreError;
 
+/// The folder in which a file is.
+pub(super) fn of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Makes the folder and those above it, for their owner only; one that is there stays as it is.
 pub(super) fn make(folder: &Path) -> Result<(), StoreError> {
     let mut builder = DirBuilder::new();

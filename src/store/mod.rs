@@ -11,6 +11,7 @@ mod dice;
 pub mod events;
 mod folder;
 pub mod lease;
+pub mod local;
 pub mod memory;
 mod object;
 pub mod resources;

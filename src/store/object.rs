@@ -141,11 +141,13 @@ impl Object {
         }
         let key = self.key();
         let mut data = entries(&key, "data", self.fields.remove("data"))?;
-        if data
-            .values()
-            .any(|text| !text.as_str().is_some_and(|text| STANDARD.decode(text).is_ok()))
-        {
-            return Err(invalid(&key, "a value in its data is not base64"));
+        for value in data.values_mut() {
+            *value = match &*value {
+                Value::Null => "".into(),
+                value => folded_base64(value)
+                    .ok_or_else(|| invalid(&key, "a value in its data is not base64"))?
+                    .into(),
+            };
         }
         for (name, text) in entries(&key, "stringData", self.fields.remove("stringData"))? {
             let Value::String(text) = text else {
@@ -186,6 +188,13 @@ fn entries(key: &Key, field: &str, value: Option<Value>) -> Result<Map<String, V
         Some(Value::Null) | None => Ok(Map::new()),
         Some(_) => Err(invalid(key, format!("its {field} is not a map"))),
     }
+}
+
+/// Base64 without the line breaks that manifests have in it; nothing when it is none.
+fn folded_base64(value: &Value) -> Option<String> {
+    let text = value.as_str()?;
+    let folded: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    STANDARD.decode(&folded).is_ok().then_some(folded)
 }
 
 fn is_label(text: &str) -> bool {

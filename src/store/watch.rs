@@ -12,7 +12,7 @@ use super::{Change, Scope, StoreError};
 use crate::model::{Key, Kind, Record};
 
 /// Changes that a journal keeps; a watcher further behind than that is told everything anew.
-pub(super) const KEPT: i64 = 10_000;
+pub(super) const KEPT: i64 = 2_000;
 /// How long a watcher rests after the store failed it.
 const REST: Duration = Duration::from_secs(1);
 
