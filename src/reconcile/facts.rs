@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
+use crate::model::CertificateRequest;
 use crate::model::certificate::Subject;
 
 /// What kind of key it is.
@@ -117,4 +118,45 @@ impl SecretFacts {
     pub fn usable_leaf(&self) -> Option<&LeafFacts> {
         self.leaf.as_ref()?.as_ref().ok()
     }
+}
+
+/// What is known of a CertificateRequest that a Certificate owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestFacts {
+    /// The object.
+    pub request: CertificateRequest,
+    /// Its signing request, or why it cannot be read.
+    pub csr: Result<CsrFacts, String>,
+    /// First certificate of its status, or why it cannot be read; none before it is issued.
+    pub leaf: Option<Result<LeafFacts, String>>,
+    /// Whether there is an Order of it.
+    pub has_order: bool,
+}
+
+impl RequestFacts {
+    /// Number of the issuance it belongs to; none when the annotation is missing or no positive number.
+    pub fn revision(&self) -> Option<i64> {
+        let text = self.request.metadata.annotations.get(annotation::CERTIFICATE_REVISION)?;
+        text.parse().ok().filter(|revision| *revision > 0)
+    }
+}
+
+/// Keys of annotations and labels by which the resources of one issuance find each other.
+pub mod annotation {
+    /// On CertificateRequests and Secrets: name of the Certificate.
+    pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
+    /// On CertificateRequests: number of the issuance, from 1.
+    pub const CERTIFICATE_REVISION: &str = "cert-manager.io/certificate-revision";
+    /// On CertificateRequests: Secret of the key.
+    pub const PRIVATE_KEY_SECRET_NAME: &str = "cert-manager.io/private-key-secret-name";
+    /// On Secrets: name of the issuer.
+    pub const ISSUER_NAME: &str = "cert-manager.io/issuer-name";
+    /// On Secrets: kind of the issuer, as the request gave it.
+    pub const ISSUER_KIND: &str = "cert-manager.io/issuer-kind";
+    /// On Secrets: group of the issuer, as the request gave it.
+    pub const ISSUER_GROUP: &str = "cert-manager.io/issuer-group";
+    /// Label on temporary Secrets.
+    pub const NEXT_PRIVATE_KEY: &str = "cert-manager.io/next-private-key";
+    /// Label on every Secret of a Certificate.
+    pub const FAO: &str = "controller.cert-manager.io/fao";
 }
