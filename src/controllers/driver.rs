@@ -1,6 +1,6 @@
 //! The only loop: changes in, delays, concurrency, shutdown.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,6 @@ pub struct Driver {
     clock: Arc<dyn Clock>,
     controllers: Vec<Arc<dyn Controller>>,
     selection: Selection,
-    covered: HashSet<Key>,
     obstacles: watch::Sender<Obstacles>,
     work: HashMap<Job, Work>,
     waiting: Vec<Job>,
@@ -79,7 +78,6 @@ impl Driver {
             clock,
             controllers,
             selection,
-            covered: HashSet::new(),
             obstacles,
             work: HashMap::new(),
             waiting: Vec::new(),
@@ -143,21 +141,12 @@ impl Driver {
                 continue;
             }
             for key in controller.wakes(record).await? {
-                if self.covers(&key).await? {
+                if self.selection.covers(&*self.store, &key).await? {
                     self.wake((index, key));
                 }
             }
         }
         Ok(())
-    }
-
-    /// Asks the selection, once for each object that it covers.
-    async fn covers(&mut self, key: &Key) -> Result<bool, StoreError> {
-        let covers = self.covered.contains(key) || self.selection.covers(&*self.store, key).await?;
-        if covers && self.selection != Selection::All {
-            self.covered.insert(key.clone());
-        }
-        Ok(covers)
     }
 
     fn wake(&mut self, job: Job) {

@@ -17,12 +17,14 @@ pub mod policy;
 pub mod readiness;
 pub mod renewal;
 pub mod request;
+pub mod required;
 pub mod schedule;
 pub mod secret_content;
 pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod trigger;
+pub mod visible;
 
 use std::borrow::Cow;
 
