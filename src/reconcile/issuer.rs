@@ -66,6 +66,8 @@ pub enum Action {
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// The CA no longer knows the account.
+    AccountGone,
     /// The account in the status is the one wanted.
     Confirmed,
     /// The account has the contact of the spec.
@@ -265,7 +267,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             email.clone_into(&mut account(&mut new.status).last_registered_email);
             set_registered(issuer, &mut new, now);
         }
-        Outcome::KeyStored => {
+        Outcome::AccountGone | Outcome::KeyStored => {
             if let Some(account) = &mut new.status.acme {
                 account.uri.clear();
             }
