@@ -357,3 +357,60 @@ const AZURE_DNS: Shape = Object(&[
     may("managedIdentity", Any),
     may("zoneType", Choice(&["AzurePublicZone", "AzurePrivateZone"])),
 ]);
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::Node;
+    use super::super::yaml;
+    use super::*;
+
+    /// Fields of the shape that stand in none of the nodes.
+    fn absent(shape: Shape, nodes: &[&Node], path: &str, found: &mut Vec<String>) {
+        match shape {
+            List(item) => {
+                let items: Vec<&Node> = nodes.iter().flat_map(|node| node.items()).collect();
+                absent(*item, &items, path, found);
+            }
+            Object(fields) => {
+                for field in fields {
+                    let path = format!("{path}.{}", field.name);
+                    let below: Vec<&Node> =
+                        nodes.iter().filter_map(|node| node.get(field.name)).collect();
+                    let old = matches!(field.shape, Renamed(_) | Gone(_));
+                    if old != below.is_empty() {
+                        found.push(path);
+                    } else {
+                        absent(field.shape, &below, &path, found);
+                    }
+                }
+            }
+            Any | Base64 | Choice(_) | Flag | Gone(_) | Length | Map(_) | Renamed(_) | Text
+            | Whole(_) => {}
+        }
+    }
+
+    #[test]
+    fn the_fixtures_hold_every_field() {
+        let certificates =
+            include_str!("../../../tests/fixtures/manifests/every-field-certificate.yaml");
+        let issuers = include_str!("../../../tests/fixtures/manifests/every-field-issuer.yaml");
+        for (kind, text) in
+            [(Kind::Certificate, certificates), (Kind::Issuer, issuers), (Kind::Secret, issuers)]
+        {
+            let nodes: Vec<Node> = yaml::documents(text).into_iter().map(Result::unwrap).collect();
+            let of_kind: Vec<&Node> =
+                nodes.iter().filter(|node| node.text_of("kind").ends_with(kind.as_str())).collect();
+            let mut found = Vec::new();
+            absent(of(kind).unwrap(), &of_kind, "", &mut found);
+            // Neither belongs into a fixture of things that are right.
+            let expected: &[&str] = match kind {
+                Kind::Issuer => &[".spec.ca", ".spec.vault", ".spec.selfSigned", ".spec.venafi"],
+                _ => &[],
+            };
+            found.retain(|path| path != ".metadata.generateName");
+            found.retain(|path| kind == Kind::Certificate || !path.starts_with(".metadata."));
+            found.retain(|path| !path.contains(".excluded."));
+            assert_eq!(found, expected, "{kind}");
+        }
+    }
+}
