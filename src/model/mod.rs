@@ -17,6 +17,7 @@ pub mod names;
 pub mod naming;
 pub mod order;
 pub mod problem;
+pub mod quick;
 pub mod request;
 pub mod secret;
 pub mod solver;
