@@ -18,6 +18,7 @@ pub mod naming;
 pub mod observation;
 pub mod order;
 pub mod problem;
+pub mod quick;
 pub mod request;
 pub mod secret;
 pub mod solver;

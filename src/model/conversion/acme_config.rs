@@ -61,11 +61,13 @@ fn move_one(drafts: &mut [Draft], index: usize) -> Result<(usize, BTreeSet<Strin
     for (number, entry) in config.iter().enumerate() {
         let path = FieldPath::of("spec.acme.config").index(number);
         match solver(entry, &path, &target.node, at) {
-            Ok(solver) => solvers.push(solver),
+            Ok(solver) => {
+                errors.extend(contradictions(entry, &path, &solver, &solvers, target));
+                solvers.push(solver);
+            }
             Err(remark) => errors.push(remark),
         }
         providers.insert(entry.text_of("dns01.provider").to_owned());
-        errors.extend(contradictions(entry, &path, solvers.last(), target));
     }
     if !errors.is_empty() {
         return Err(errors);
@@ -147,13 +149,13 @@ fn solver(entry: &Node, path: &FieldPath, issuer: &Node, at: Position) -> Result
 fn contradictions(
     entry: &Node,
     path: &FieldPath,
-    solver: Option<&Node>,
+    solver: &Node,
+    before: &[Node],
     issuer: &Draft,
 ) -> Vec<Remark> {
-    let Some(solver) = solver else { return Vec::new() };
     let others = issuer.node.get("spec.acme.solvers").map(Node::items).unwrap_or_default();
     let served = |domain: &str| {
-        others.iter().filter(|other| !same_way(other, solver)).any(|other| {
+        others.iter().chain(before).filter(|other| !same_way(other, solver)).any(|other| {
             let names = other.get("selector.dnsNames").map(Node::items).unwrap_or_default();
             names.iter().any(|name| name.as_text() == Some(domain))
         })

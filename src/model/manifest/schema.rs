@@ -139,6 +139,9 @@ fn object(
                 found.refuse(Remark::on_name(at, format!("was renamed: write {now}")));
                 found.meant.push(path.below(now));
             }
+            // Conversion may have said already what is wrong below.
+            Some(Field { shape: Shape::Gone(_), .. })
+                if found.errors.iter().any(|error| error.path.is_within(&at)) => {}
             Some(Field { shape: Shape::Gone(instead), .. }) => {
                 found.refuse(Remark::on_name(at, "is gone since v1alpha2").hint(*instead));
             }
