@@ -19,6 +19,7 @@ mod jws;
 pub mod keys;
 pub mod known;
 mod nonces;
+mod post;
 pub mod refusal;
 pub mod replies;
 pub mod session;
@@ -27,6 +28,8 @@ mod usages;
 mod wire;
 mod x509;
 
+#[cfg(test)]
+mod fake;
 #[cfg(test)]
 mod openssl;
 
