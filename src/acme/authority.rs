@@ -11,11 +11,11 @@ use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, Method};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
-use tokio::time::Instant;
 use url::Url;
 
 use super::http::{JSON_LIMIT, Reply, TlsOptions, client, exchange};
 use super::nonces::Nonces;
+use super::shared::Shared;
 use super::wire::{self, Origin};
 use super::{AccountKey, AcmeError, Directory, Fault, Session, headers};
 
@@ -104,7 +104,7 @@ pub(super) struct Authority {
     pub(super) server: Url,
     pub(super) http: Client,
     pub(super) nonces: Nonces,
-    directory: tokio::sync::Mutex<Option<(Instant, Arc<Directory>)>>,
+    directory: Shared<Arc<Directory>>,
     counts: Counts,
 }
 
@@ -139,7 +139,7 @@ impl Authority {
             http: client(&url, tls)?,
             server: url,
             nonces: Nonces::new(),
-            directory: tokio::sync::Mutex::default(),
+            directory: Shared::new(),
             counts: Counts::default(),
         })
     }
@@ -151,23 +151,18 @@ impl Authority {
 
     /// The directory; read by one request while others wait for it.
     pub(super) async fn directory(&self) -> Result<Arc<Directory>, AcmeError> {
-        let mut kept = self.directory.lock().await;
-        if let Some((read, directory)) = kept.as_ref()
-            && read.elapsed() < DAY
-        {
-            return Ok(Arc::clone(directory));
-        }
-        let reply = self.read_directory().await?;
-        let directory = wire::directory(self.origin(&reply.url), &reply.body)
-            .map_err(|why| protocol(&reply.url, why))?;
-        let directory = Arc::new(directory);
-        *kept = Some((Instant::now(), Arc::clone(&directory)));
-        Ok(directory)
+        let read = async {
+            let reply = self.read_directory().await?;
+            wire::directory(self.origin(&reply.url), &reply.body)
+                .map(Arc::new)
+                .map_err(|why| protocol(&reply.url, why))
+        };
+        self.directory.get(DAY, read).await
     }
 
     /// Has the directory read again: its URLs no longer lead anywhere.
     pub(super) async fn forget_directory(&self) {
-        *self.directory.lock().await = None;
+        self.directory.forget().await;
     }
 
     async fn read_directory(&self) -> Result<Reply, AcmeError> {

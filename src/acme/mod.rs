@@ -23,6 +23,7 @@ mod post;
 pub mod refusal;
 pub mod replies;
 pub mod session;
+mod shared;
 mod subject;
 mod usages;
 mod wire;
@@ -57,7 +58,7 @@ pub enum Retry {
 }
 
 /// Why a request to the CA brought nothing.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum AcmeError {
     /// The CA answered with an error.
     #[error("{problem}")]

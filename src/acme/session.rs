@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -15,6 +16,7 @@ use super::authority::{Authority, protocol};
 use super::http::{CHAIN_LIMIT, JSON_LIMIT, Reply};
 use super::jws::{self, Identity, Jws};
 use super::post::{Payload, json, post, unsigned};
+use super::shared::Shared;
 use super::{
     AccountKey, AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain,
     ChallengeReply, Directory, NewOrder, OrderReply, Registration, headers, wire,
@@ -26,8 +28,7 @@ pub struct Session {
     authority: Arc<Authority>,
     key: AccountKey,
     account: Mutex<Option<String>>,
-    /// Held while the account is looked up by its key, so that this happens once.
-    looking_up: tokio::sync::Mutex<()>,
+    looked_up: Shared<String>,
 }
 
 #[derive(Serialize)]
@@ -58,7 +59,7 @@ impl Session {
             authority,
             key,
             account: Mutex::new(account.filter(|url| !url.is_empty())),
-            looking_up: tokio::sync::Mutex::default(),
+            looked_up: Shared::new(),
         }
     }
 
@@ -71,12 +72,9 @@ impl Session {
         if let Some(account) = self.known_account() {
             return Ok(account);
         }
-        let _guard = self.looking_up.lock().await;
-        if let Some(account) = self.known_account() {
-            return Ok(account);
-        }
         let existing = Registration { only_return_existing: true, ..Registration::default() };
-        Ok(self.new_account(&existing).await?.url)
+        let look_up = async { Ok(self.new_account(&existing).await?.url) };
+        self.looked_up.get(Duration::MAX, look_up).await
     }
 
     async fn new_account(&self, registration: &Registration) -> Result<AccountReply, AcmeError> {
