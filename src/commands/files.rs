@@ -249,7 +249,9 @@ cannot read https://a.example/m.yaml: manifests are read from files only"
         let error = FileError::Url { url: "https://a.example/m.yaml".into() };
         assert_eq!(
             error.hint().as_deref(),
-            Some("download it, look at it, then give the file: curl -fsSLO https://a.example/m.yaml")
+            Some(
+                "download it, look at it, then give the file: curl -fsSLO https://a.example/m.yaml"
+            )
         );
     }
 
