@@ -154,6 +154,7 @@ fn normal(name: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

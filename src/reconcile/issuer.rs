@@ -371,6 +371,7 @@ fn set_ready(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

@@ -189,3 +189,197 @@ fn certificate_is_outdated(input: &Input<'_>) -> Option<Violation> {
     );
     (!fields.is_empty()).then(|| Violation::new("SecretMismatch", message))
 }
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::CertificateRequest;
+    use crate::reconcile::facts::{CsrFacts, KeyAlgorithm, KeyFacts, LeafFacts, Names, PublicKey};
+    use crate::reconcile::testing::at;
+
+    fn certificate(issuer: Value) -> Certificate {
+        serde_json::from_value(json!({
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"secretName": "web-tls", "issuerRef": issuer, "dnsNames": ["www.example.com"]},
+        }))
+        .unwrap()
+    }
+
+    fn names() -> Names {
+        Names { dns_names: vec!["www.example.com".into()], ..Names::default() }
+    }
+
+    /// A Secret with key number 1 and its certificate, changed like that.
+    fn secret(change: impl FnOnce(&mut SecretFacts)) -> SecretFacts {
+        let public_key = PublicKey(vec![1]);
+        let mut secret = SecretFacts {
+            has_data: true,
+            key: Some(Ok(KeyFacts {
+                algorithm: KeyAlgorithm::Rsa,
+                size: 2048,
+                public_key: public_key.clone(),
+            })),
+            leaf: Some(Ok(LeafFacts {
+                not_before: at(0),
+                not_after: at(100),
+                public_key,
+                names: names(),
+            })),
+            ..SecretFacts::default()
+        };
+        change(&mut secret);
+        secret
+    }
+
+    fn annotated(pairs: &[(&str, &str)]) -> SecretFacts {
+        secret(|s| {
+            s.annotations = pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+        })
+    }
+
+    fn request(csr: Result<(u8, Names), &str>) -> RequestFacts {
+        let certificate = certificate(json!({"name": "acme"}));
+        let mut request = CertificateRequest::default();
+        request.spec.issuer_ref = certificate.spec.issuer_ref;
+        let csr = csr.map(|(key, names)| CsrFacts { public_key: PublicKey(vec![key]), names });
+        RequestFacts { request, csr: csr.map_err(str::to_owned), leaf: None, has_order: true }
+    }
+
+    /// The first rule that a Certificate with such an issuer, Secret and current request violates.
+    fn check(
+        issuer: Value,
+        secret: Option<&SecretFacts>,
+        current: Option<&RequestFacts>,
+        expected: &str,
+    ) {
+        let certificate = certificate(issuer);
+        let found = violation(&Input { certificate: &certificate, secret, current });
+        let shown =
+            found.map_or_else(|| "none".to_owned(), |v| format!("{}: {}", v.reason, v.message));
+        assert_eq!(shown, expected);
+    }
+
+    fn acme() -> Value {
+        json!({"name": "acme"})
+    }
+
+    #[test]
+    fn a_secret_must_hold_a_pair_that_fits() {
+        check(acme(), None, None, "DoesNotExist: Issuing certificate as Secret does not exist");
+        let missing = "MissingData: Issuing certificate as Secret does not contain";
+        for (secret, expected) in [
+            (secret(|_| ()), "none".to_owned()),
+            (SecretFacts::default(), format!("{missing} any data")),
+            (secret(|s| s.key = None), format!("{missing} a private key")),
+            (secret(|s| s.leaf = None), format!("{missing} a certificate")),
+            (
+                secret(|s| s.key = Some(Err("no PEM".into()))),
+                "InvalidKeyPair: Issuing certificate as Secret contains invalid private key data: no PEM".into(),
+            ),
+            (
+                secret(|s| s.leaf = Some(Err("no PEM".into()))),
+                "InvalidCertificate: Issuing certificate as Secret contains an invalid certificate: no PEM".into(),
+            ),
+            (
+                secret(|s| {
+                    if let Some(Ok(leaf)) = &mut s.leaf {
+                        leaf.public_key = PublicKey(vec![2]);
+                    }
+                }),
+                "InvalidKeyPair: Issuing certificate as Secret contains a private key that does not match the certificate"
+                    .into(),
+            ),
+        ] {
+            check(acme(), Some(&secret), None, &expected);
+        }
+    }
+
+    #[test]
+    fn a_secret_must_come_from_this_issuer_and_certificate() {
+        let by = |name: &str| {
+            format!(
+                "IncorrectIssuer: Issuing certificate as Secret was previously issued by \"{name}\""
+            )
+        };
+        let cluster = json!({"name": "acme", "kind": "ClusterIssuer"});
+        let full = json!({"name": "acme", "kind": "Issuer", "group": "cert-manager.io"});
+        let own = annotated(&[(annotation::ISSUER_NAME, "acme"), (annotation::ISSUER_KIND, "")]);
+        check(acme(), Some(&own), None, "none");
+        check(full, Some(&own), None, "none");
+        check(cluster.clone(), Some(&own), None, &by("Issuer.cert-manager.io/acme"));
+        check(cluster, Some(&annotated(&[])), None, &by("Issuer.cert-manager.io/acme"));
+        check(
+            acme(),
+            Some(&annotated(&[(annotation::ISSUER_NAME, "old")])),
+            None,
+            &by("Issuer.cert-manager.io/old"),
+        );
+        let other = annotated(&[(annotation::CERTIFICATE_NAME, "other")]);
+        check(
+            acme(),
+            Some(&other),
+            None,
+            "IncorrectCertificate: Secret was issued for \"other\". If this message is not transient, you might have \
+             two conflicting Certificates pointing to the same secret.",
+        );
+    }
+
+    #[test]
+    fn a_secret_must_fit_the_current_request_or_without_one_the_spec() {
+        let other = Names { dns_names: vec!["b.example.com".into()], ..Names::default() };
+        for (request, expected) in [
+            (request(Ok((1, names()))), "none"),
+            (
+                request(Ok((2, names()))),
+                "SecretMismatch: Secret contains a private key that does not match the current CertificateRequest",
+            ),
+            (
+                request(Err("no PEM")),
+                "InvalidCertificateRequest: Failed to decode current CertificateRequest: no PEM",
+            ),
+            (
+                request(Ok((1, other.clone()))),
+                "RequestChanged: Fields on existing CertificateRequest resource not up to date: [spec.dnsNames]",
+            ),
+        ] {
+            check(acme(), Some(&secret(|_| ())), Some(&request), expected);
+        }
+        let outdated = secret(|s| {
+            if let Some(Ok(leaf)) = &mut s.leaf {
+                leaf.names = other;
+            }
+        });
+        check(
+            acme(),
+            Some(&outdated),
+            None,
+            "SecretMismatch: Issuing certificate as Existing issued Secret is not up to date for spec: [spec.dnsNames]",
+        );
+        let small = secret(|s| {
+            if let Some(Ok(key)) = &mut s.key {
+                key.size = 1024;
+            }
+        });
+        let message = "SecretMismatch: Existing private key is not up to date for spec: [spec.privateKey.size]";
+        check(acme(), Some(&small), None, message);
+    }
+
+    #[test]
+    fn moments_are_written_as_go_writes_them() {
+        let certificate = certificate(acme());
+        let secret = secret(|_| ());
+        let input = Input { certificate: &certificate, secret: Some(&secret), current: None };
+        assert_eq!(expired(&input, at(100)), None);
+        let message = expired(&input, at(101)).unwrap().message;
+        assert_eq!(message, "Certificate expired on Fri, 15 Jan 2027 08:01:40 UTC");
+        assert_eq!(renewing(at(60), at(59)), None);
+        let message = renewing(at(60), at(60)).unwrap().message;
+        assert_eq!(
+            message,
+            "Renewing certificate as renewal was scheduled at 2027-01-15 08:01:00 +0000 UTC"
+        );
+    }
+}

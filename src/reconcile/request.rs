@@ -272,12 +272,12 @@ pub fn record(
         Outcome::Denied => {
             let message = "The CertificateRequest was denied by an approval controller";
             set(&mut status, "Ready", ConditionStatus::False, "Denied", message, now);
-            status.failure_time = status.failure_time.or(Some(now.into()));
+            status.failure_time.get_or_insert_with(|| now.into());
         }
         Outcome::Failed(event, message) => {
             notes.push(Note::warning(source::REQUESTS_ACME, event, message.clone()));
             set(&mut status, "Ready", ConditionStatus::False, "Failed", &message, now);
-            status.failure_time = status.failure_time.or(Some(now.into()));
+            status.failure_time.get_or_insert_with(|| now.into());
         }
         Outcome::Issued(certificate) => {
             let message = "Certificate fetched from issuer successfully";
@@ -331,6 +331,7 @@ fn set(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

@@ -84,6 +84,7 @@ fn csv(values: &[String]) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

@@ -234,6 +234,7 @@ fn append_parent(route: &mut GatewaySolver, name: &str, kind: &str, namespace: S
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

@@ -1,3 +1,4 @@
-//! The one binary of integration tests.
+//! Tests of the rooms together, through their public doors.
 
 mod pairs;
+mod store;
