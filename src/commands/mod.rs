@@ -1,13 +1,14 @@
 //! One file per verb: its flags and what it does.
 
+pub mod chain;
 pub mod challenge;
 pub mod completion;
-pub mod chain;
 pub mod context;
 pub mod crds;
 pub mod delete;
 pub mod describe;
 pub mod failure;
+pub mod files;
 pub mod get;
 pub mod schedule;
 pub mod timeline;

@@ -69,11 +69,22 @@ impl fmt::Display for FieldPath {
     }
 }
 
+/// Which half of a field is the matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matter {
+    /// Its name: it should not be there, or be called otherwise.
+    Name,
+    /// Its value.
+    Value,
+}
+
 /// A sentence about one field: an error or a warning, as the list says in which it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The field; empty for the object as a whole.
     pub path: FieldPath,
+    /// Whether its name or its value is the matter.
+    pub matter: Matter,
     /// What is wrong.
     pub message: String,
     /// What to write instead, where that can be said.
@@ -83,7 +94,12 @@ pub struct Remark {
 impl Remark {
     /// Makes a remark without a hint.
     pub fn new(path: FieldPath, message: impl Into<String>) -> Self {
-        Self { path, message: message.into(), hint: None }
+        Self { path, matter: Matter::Value, message: message.into(), hint: None }
+    }
+
+    /// Makes a remark about the name of a field.
+    pub fn on_name(path: FieldPath, message: impl Into<String>) -> Self {
+        Self { matter: Matter::Name, ..Self::new(path, message) }
     }
 
     /// Adds what to write instead.

@@ -6,6 +6,7 @@
 pub mod certificate;
 pub mod challenge;
 pub mod common;
+pub mod conversion;
 pub mod event;
 pub mod field;
 pub mod issuer;
@@ -17,6 +18,7 @@ pub mod naming;
 pub mod observation;
 pub mod order;
 pub mod problem;
+pub mod quick;
 pub mod request;
 pub mod secret;
 pub mod solver;

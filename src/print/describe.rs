@@ -1,7 +1,5 @@
 //! The sheet of one resource, byte for byte what `kubectl describe` prints.
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -165,6 +163,120 @@ fn seen(event: &Event, now: Timestamp) -> String {
 }
 
 fn line(out: &mut String, level: usize, text: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "{:indent$}{text}", "", indent = 2 * level);
+    out.push_str(&"  ".repeat(level));
+    out.push_str(text);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(object: &Value, events: &Value) -> String {
+        let events: Vec<Event> = serde_json::from_value(events.clone()).unwrap();
+        sheet(object, Some(&events), "2026-11-21T04:32:25Z".parse().unwrap())
+    }
+
+    #[test]
+    fn long_annotations_stand_below_their_key() {
+        let object = json!({"metadata": {
+            "name": "web",
+            "labels": {"b": "2", "a": "1"},
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                "lines": "one\ntwo\n",
+                "long": "ü".repeat(100),
+                "short": "text",
+            },
+        }});
+        insta::assert_snapshot!(check(&object, &json!([])), @"
+        Name:         web
+        Namespace:    
+        Labels:       a=1
+                      b=2
+        Annotations:  lines:
+                        one
+                        two
+                      long:
+                        üüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü...
+                      short: text
+        Metadata:
+        Events:  <none>
+        ");
+    }
+
+    #[test]
+    fn lists_of_lists_and_empty_values_are_written_as_go_writes_them() {
+        let object = json!({"spec": {"list": [["a", 1], null, {"x": []}], "empty": {}, "none": null, "half": 0.5}});
+        insta::assert_snapshot!(check(&object, &json!([])), @"
+        Name:         
+        Namespace:    
+        Labels:       <none>
+        Annotations:  <none>
+        Spec:
+          Empty:
+          Half:  0.5
+          List:
+            [a 1]
+            <nil>
+            X:
+          None:  <nil>
+        Events:  <none>
+        ");
+    }
+
+    #[test]
+    fn events_stand_in_the_order_they_were_seen_last() {
+        let events = json!([
+            {"metadata": {"name": "web.1"}, "type": "Warning", "reason": "Repeated", "message": " said\u{1b}[2J often ", "count": 3,
+             "firstTimestamp": "2026-11-21T04:30:20Z", "lastTimestamp": "2026-11-21T04:32:20Z", "source": {"component": "one"}},
+            {"metadata": {"name": "web.2"}, "type": "Normal", "reason": "Once", "message": "said once", "count": 1,
+             "firstTimestamp": "2026-11-21T04:30:20Z", "lastTimestamp": "2026-11-21T04:30:20Z", "reportingComponent": "two"},
+            {"metadata": {"name": "web.3"}, "type": "Normal", "reason": "Series", "message": "the newer form",
+             "eventTime": "2026-11-21T04:22:25.000000Z", "firstTimestamp": null, "lastTimestamp": null,
+             "series": {"count": 7, "lastObservedTime": "2026-11-21T04:32:24.000000Z"}, "reportingComponent": "three"},
+        ]);
+        insta::assert_snapshot!(check(&json!({}), &events), @"
+        Name:         
+        Namespace:    
+        Labels:       <none>
+        Annotations:  <none>
+        Events:
+          Type     Reason    Age                From   Message
+          ----     ------    ----               ----   -------
+          Normal   Series    1s (x7 over 10m)   three  the newer form
+          Normal   Once      2m5s               two    said once
+          Warning  Repeated  5s (x3 over 2m5s)  one    said^[[2J often
+        ");
+    }
+
+    #[test]
+    fn a_secret_shows_sizes_and_never_values() {
+        let secret = json!({
+            "kind": "Secret", "type": "kubernetes.io/service-account-token",
+            "metadata": {"name": "web-tls", "namespace": "web"},
+            "data": {"token": "aHVudGVyMg==", "empty": "", "one": "YQ=="},
+        });
+        insta::assert_snapshot!(check(&secret, &json!([])), @"
+        Name:         web-tls
+        Namespace:    web
+        Labels:       <none>
+        Annotations:  <none>
+
+        Type:  kubernetes.io/service-account-token
+
+        Data
+        ====
+        empty:  0 bytes
+        one:    1 bytes
+        token:  7 bytes
+        ");
+    }
+
+    #[test]
+    fn events_can_be_left_out() {
+        let text = sheet(&json!({"kind": "Order"}), None, Timestamp::UNIX_EPOCH);
+        assert!(text.ends_with("Kind:         Order\n"), "{text}");
+    }
 }

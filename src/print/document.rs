@@ -34,7 +34,9 @@ pub fn yaml(value: &Value) -> String {
 
 /// Wraps objects into a `v1` List.
 pub fn list(items: Vec<Value>) -> Value {
-    json!({"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}})
+    let mut list = json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}});
+    list["items"] = Value::Array(items);
+    list
 }
 
 /// Copies an object without `metadata.managedFields`, which kubectl hides too.

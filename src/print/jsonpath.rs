@@ -1,5 +1,6 @@
 //! kubectl's JSONPath templates: text, `{paths}`, `{"quoted\n"}`, `{range path}..{end}`.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use jsonpath_rust::parser::model::JpQuery;
@@ -55,6 +56,19 @@ impl Path {
         self.from(object, object)
     }
 
+    /// Orders two objects by what the path finds first, as `--sort-by` does: numbers by value, everything else as text,
+    /// and what is missing in front.
+    pub fn compare(&self, left: &Value, right: &Value) -> Ordering {
+        let first = |object| self.find(object).first().copied();
+        match (first(left), first(right)) {
+            (Some(Value::Number(left)), Some(Value::Number(right))) => {
+                let (left, right) = (left.as_f64(), right.as_f64());
+                left.partial_cmp(&right).unwrap_or(Ordering::Equal)
+            }
+            (left, right) => left.map(bare).cmp(&right.map(bare)),
+        }
+    }
+
     fn from<'a>(&self, root: &'a Value, current: &'a Value) -> Vec<&'a Value> {
         let start = match self.root {
             Root::Document => root,
@@ -73,7 +87,7 @@ pub struct Template(Vec<Node>);
 enum Node {
     Text(String),
     Path(Path),
-    Range(Path, Vec<Node>),
+    Range(Path, Vec<Self>),
 }
 
 impl Template {
@@ -297,6 +311,23 @@ mod tests {
             assert_eq!(Path::relaxed(text).unwrap().find(&list()), [&json!("List")], "{text}");
         }
         assert!(Path::relaxed("").is_err());
+    }
+
+    #[test]
+    fn objects_are_sorted_by_number_or_text() {
+        for (path, expected) in [(".n", ["none", "b", "a"]), (".metadata.name", ["a", "b", "none"])]
+        {
+            let mut objects = [
+                json!({"n": 10, "metadata": {"name": "a"}}),
+                json!({"n": 9, "metadata": {"name": "b"}}),
+                json!({"metadata": {"name": "none"}}),
+            ];
+            let path = Path::relaxed(path).unwrap();
+            objects.sort_by(|left, right| path.compare(left, right));
+            let names =
+                objects.each_ref().map(|object| object["metadata"]["name"].as_str().unwrap());
+            assert_eq!(names, expected);
+        }
     }
 
     proptest::proptest! {

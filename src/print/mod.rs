@@ -11,10 +11,13 @@ pub mod document;
 pub mod format;
 pub mod jsonpath;
 mod label;
+pub mod lineage;
 mod paths;
+pub mod progress;
 pub mod table;
 mod tabs;
 pub mod talk;
+pub mod timeline;
 mod value;
 
 use std::fmt;
@@ -29,6 +32,7 @@ use self::columns::{Look, Namespaces, Naming, Width};
 use self::format::Format;
 use self::table::{Colour, Headers};
 use self::talk::Talk;
+use self::timeline::Entry;
 use crate::model::Kind;
 
 /// Objects of one kind, in the order they are shown.
@@ -170,6 +174,24 @@ impl Printer {
             None => text(self.colours.out),
         };
         self.data(&text)
+    }
+
+    /// Writes a timeline: text for people, one report as a document, or one entry a line.
+    pub fn timeline(
+        &mut self,
+        object: &str,
+        namespace: &str,
+        entries: &[Entry],
+        now: Timestamp,
+    ) -> io::Result<()> {
+        if self.format == Format::Jsonl {
+            let lines =
+                timeline::stream(entries).iter().map(document::json_line).collect::<String>();
+            return self.data(&lines);
+        }
+        let headers = self.headers;
+        let report = timeline::report(object, namespace, entries, now);
+        self.report(&report, |colour| timeline::text(entries, now, headers, colour))
     }
 
     fn document(&mut self, value: &Value) -> io::Result<()> {
@@ -342,6 +364,25 @@ mod tests {
         printer.data("lost").unwrap();
         assert!(printer.is_closed());
         printer.data("dropped").unwrap();
+    }
+
+    #[test]
+    fn a_timeline_is_text_a_report_or_a_stream() {
+        let event: crate::model::Event = serde_json::from_value(json!({
+            "metadata": {"name": "web.1"}, "involvedObject": {"kind": "Certificate", "name": "web"},
+            "reason": "Issuing", "message": "Issuing certificate as Secret does not exist",
+            "firstTimestamp": "2026-11-21T04:32:03Z", "type": "Normal",
+        }))
+        .unwrap();
+        let entries = timeline::entries([&event, &event]);
+        for (format, expected) in
+            [("table", "TIME "), ("jsonl", "{\"apiVersion\":"), ("jsonpath={.kind}", "Timeline")]
+        {
+            let (mut printer, out, _) = printer(format, Colour::Off);
+            let now = "2026-11-21T04:32:25Z".parse().unwrap();
+            printer.timeline("certificate/web", "web", &entries, now).unwrap();
+            assert!(out.text().starts_with(expected), "{}", out.text());
+        }
     }
 
     #[test]

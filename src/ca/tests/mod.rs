@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::validation::Look;
-use super::{Config, Server, serve};
+use super::{Config, Server, base_url, serve};
 use crate::fetch::{FetchError, Fetched, Hop, Reply};
 
 /// Key authorizations by token, as a web server on a free port gives them.
@@ -96,5 +96,17 @@ struct Spellbound;
 impl Look for Spellbound {
     async fn get(&self, _: &Url) -> Fetched {
         std::future::pending().await
+    }
+}
+
+#[test]
+fn urls_name_the_listening_address_if_the_certificate_does_else_its_first_name() {
+    let names = Config::default().names;
+    for (address, expected) in [
+        ("127.0.0.1:14000", "https://127.0.0.1:14000"),
+        ("[::1]:14000", "https://[::1]:14000"),
+        ("0.0.0.0:14000", "https://127.0.0.1:14000"),
+    ] {
+        assert_eq!(base_url(&names, address.parse().unwrap()), expected);
     }
 }

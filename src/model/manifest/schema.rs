@@ -136,11 +136,14 @@ fn object(
         let at = path.key(&*entry.key);
         match fields.iter().find(|field| field.name == entry.key) {
             Some(Field { shape: Shape::Renamed(now), .. }) => {
-                found.error(&at, format!("was renamed: write {now}"));
+                found.refuse(Remark::on_name(at, format!("was renamed: write {now}")));
                 found.meant.push(path.below(now));
             }
+            // Conversion may have said already what is wrong below.
+            Some(Field { shape: Shape::Gone(_), .. })
+                if found.errors.iter().any(|error| error.path.is_within(&at)) => {}
             Some(Field { shape: Shape::Gone(instead), .. }) => {
-                found.refuse(Remark::new(at, "is gone since v1alpha2").hint(*instead));
+                found.refuse(Remark::on_name(at, "is gone since v1alpha2").hint(*instead));
             }
             Some(_) if entry.value.is_null() => {}
             Some(field) => {
@@ -174,10 +177,13 @@ fn unknown(
         fields.iter().filter(|field| !matches!(field.shape, Shape::Gone(_) | Shape::Renamed(_)));
     match closest(key, known.map(|field| field.name)) {
         Some(meant) => {
-            found.error(at, format!("unknown field, did you mean {meant}?"));
+            let message = format!("unknown field, did you mean {meant}?");
+            found.refuse(Remark::on_name(at.clone(), message));
             found.meant.push(parent.key(meant));
         }
-        None => found.warnings.push(Remark::new(at.clone(), "unknown field, kept but not read")),
+        None => {
+            found.warnings.push(Remark::on_name(at.clone(), "unknown field, kept but not read"));
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use crate::model::field::{FieldPath, Step};
+use crate::model::field::{FieldPath, Matter, Step};
 
 /// A place in a text; both count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +91,11 @@ impl Node {
         self.content == Content::Null
     }
 
+    /// Tells whether it is an object.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self.content, Content::Map(_))
+    }
+
     /// A field, `a.b` for one below.
     pub(crate) fn get(&self, dotted: &str) -> Option<&Self> {
         dotted.split('.').try_fold(self, |node, key| {
@@ -120,31 +125,28 @@ impl Node {
 
     /// Puts a field in, `a.b` for one below; objects on the way are made at the place of the value.
     ///
-    /// Gives the value back when there is such a field already or something on the way is no object.
-    pub(crate) fn put(&mut self, dotted: &str, value: Self) -> Result<(), Self> {
+    /// Changes nothing and returns false when the field is there already or something on the way is no object.
+    pub(crate) fn put(&mut self, dotted: &str, value: Self) -> bool {
         let at = value.at;
         let (key, rest) = match dotted.split_once('.') {
             Some((key, rest)) => (key, Some(rest)),
             None => (dotted, None),
         };
-        let Some(entries) = self.entries_mut() else { return Err(value) };
-        let found = entries.iter().position(|entry| entry.key == key && !entry.value.is_null());
-        match (found, rest) {
-            (Some(index), Some(rest)) => entries[index].value.put(rest, value),
-            (Some(_), None) => Err(value),
-            (None, None) => {
-                entries.retain(|entry| entry.key != key);
-                entries.push(Entry { key: key.to_owned(), at, value });
-                Ok(())
-            }
+        let Some(entries) = self.entries_mut() else { return false };
+        entries.retain(|entry| entry.key != key || !entry.value.is_null());
+        let found = entries.iter_mut().find(|entry| entry.key == key);
+        let value = match (found, rest) {
+            (Some(entry), Some(rest)) => return entry.value.put(rest, value),
+            (Some(_), None) => return false,
             (None, Some(rest)) => {
                 let mut child = Self::empty(at);
-                child.put(rest, value)?;
-                entries.retain(|entry| entry.key != key);
-                entries.push(Entry { key: key.to_owned(), at, value: child });
-                Ok(())
+                child.put(rest, value);
+                child
             }
-        }
+            (None, None) => value,
+        };
+        entries.push(Entry { key: key.to_owned(), at, value });
+        true
     }
 
     /// The fields to change.
@@ -171,8 +173,8 @@ impl Node {
         }
     }
 
-    /// Where a field stands: a plain value itself, else its name; a field that is not there, where its parent stands.
-    pub(crate) fn find(&self, path: &FieldPath) -> Position {
+    /// Where a field stands: its name, or its value if that is a plain one; its parent, if it is not there.
+    pub(crate) fn find(&self, path: &FieldPath, matter: Matter) -> Position {
         let (mut node, mut at) = (self, self.at);
         for step in path.steps() {
             let next = match step {
@@ -185,9 +187,12 @@ impl Node {
             };
             let Some((below, name_at)) = next else { return at };
             node = below;
-            at = match below.content {
-                Content::Null | Content::List(_) | Content::Map(_) => name_at,
-                Content::Bool(_) | Content::Number(_) | Content::Text(_) => below.at,
+            at = match (matter, &below.content) {
+                (Matter::Value, Content::Bool(_) | Content::Number(_) | Content::Text(_)) => {
+                    below.at
+                }
+                (Matter::Name, _)
+                | (Matter::Value, Content::Null | Content::List(_) | Content::Map(_)) => name_at,
             };
         }
         at

@@ -98,12 +98,13 @@ fn document(piece: &str, start: Position) -> Result<Node, Broken> {
 fn options() -> Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! { max_nodes: 2_000_000, max_events: 8_000_000 },
+        alias_limits: serde_yaml::alias_limits! { max_total_replayed_events: 100_000 },
         legacy_octal_numbers: true,
         with_snippet: false,
     }
 }
 
-/// Says what is wrong in words for people who did not come to read a YAML specification.
+/// Says where a document is broken.
 fn explain(
     error: &serde_yaml::Error,
     piece: &str,
@@ -117,37 +118,43 @@ fn explain(
     });
     let text = error.to_string();
     let plain = text.split(" at line ").next().unwrap_or(&text);
-    let (mut message, mut hint) = (plain.to_owned(), None);
-    if let serde_yaml::Error::DuplicateMappingKey { key, .. } = error {
-        let name = key.as_deref().unwrap_or("the same");
-        message = format!("field {name} is given twice");
-        hint = Some("keep one of them");
-    } else if plain.contains("tab") {
-        if let Some(found) = tab_after(piece, line) {
-            (line, column) = found;
-        }
-        message = "a tab cannot indent YAML".to_owned();
-        hint = Some("indent with spaces");
-    } else if plain.contains("mapping values are not allowed") {
-        message = "a field cannot begin here".to_owned();
-        hint = Some("check the indentation; text with \": \" in it needs quotes");
-    } else if plain.contains("unexpected character") {
-        hint = Some("put the text in quotes");
-    } else if plain.contains("did not find expected") {
-        message = "this does not continue what stands above".to_owned();
-        hint = Some("check the indentation: fields of one object begin in the same column");
-    } else if plain.contains("budget") || plain.contains("limit") {
-        message = format!("too large or too deep to be a manifest ({plain})");
+    if plain.contains("tab")
+        && let Some(found) = tab_after(piece, line)
+    {
+        (line, column) = found;
     }
     let here = piece.lines().nth(line.saturating_sub(1)).unwrap_or("");
-    if here.trim_start().starts_with("$ ") {
-        message = "this is a shell command, not YAML".to_owned();
-        hint = Some("leave it out: it came along when the manifest was copied");
-    } else if here.contains("{{") {
-        message = "this is a template, not YAML".to_owned();
-        hint = Some("render it first, for example with helm template");
-    }
+    let (message, hint) = words(error, plain, here);
     Broken { at: offset(line, column), message, hint }
+}
+
+/// Says what is wrong in words for people who did not come to read a YAML specification.
+fn words(error: &serde_yaml::Error, plain: &str, here: &str) -> (String, Option<&'static str>) {
+    if let serde_yaml::Error::DuplicateMappingKey { key, .. } = error {
+        let name = key.as_deref().unwrap_or("of this name");
+        return (format!("field {name} is given twice"), Some("keep one of them"));
+    }
+    let (message, hint) = if here.trim_start().starts_with("$ ") {
+        let hint = "leave it out: it came along when the manifest was copied";
+        ("this is a shell command, not YAML", hint)
+    } else if here.contains("{{") {
+        ("this is a template, not YAML", "render it first, for example with helm template")
+    } else if plain.contains("tab") {
+        ("a tab cannot indent YAML", "indent with spaces")
+    } else if plain.contains("mapping values are not allowed") {
+        let hint = "check the indentation; text with \": \" in it needs quotes";
+        ("a field cannot begin here", hint)
+    } else if plain.contains("unexpected character") {
+        (plain, "put the text in quotes")
+    } else if plain.contains("did not find expected") {
+        let hint = "check the indentation: fields of one object begin in the same column";
+        ("this does not continue what stands above", hint)
+    } else if plain.contains("budget") || plain.contains("limit") {
+        return (format!("too large or too deep to be a manifest ({plain})"), None);
+    } else {
+        return (plain.to_owned(), None);
+    };
+    (message.to_owned(), Some(hint))
 }
 
 /// Finds the first line from there on that is indented with a tab.
@@ -164,8 +171,8 @@ enum Yaml {
     Bool(bool),
     Number(Number),
     Text(String),
-    List(Vec<Spanned<Yaml>>),
-    Map(Vec<(Spanned<Name>, Spanned<Yaml>)>),
+    List(Vec<Spanned<Self>>),
+    Map(Vec<(Spanned<Name>, Spanned<Self>)>),
 }
 
 /// The name of a field; kubectl turns numbers and booleans into text.
@@ -286,10 +293,13 @@ impl<'de> Deserialize<'de> for Name {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::model::field::Matter;
 
     fn values(text: &str) -> Vec<Value> {
         documents(text).into_iter().map(|document| document.unwrap().to_value()).collect()
@@ -336,11 +346,17 @@ mod tests {
         let nodes = documents("a: 1\n---\nspec:\n  list:\n  - x: y\n");
         let node = nodes[1].as_ref().unwrap();
         let path = crate::model::field::FieldPath::of("spec.list").index(0).key("x");
-        assert_eq!(node.find(&path), Position { line: 5, column: 8 });
-        assert_eq!(node.find(&path.key("absent").key("deeper")), Position { line: 5, column: 8 });
+        assert_eq!(node.find(&path, Matter::Value), Position { line: 5, column: 8 });
+        assert_eq!(
+            node.find(&path.key("absent").key("deeper"), Matter::Value),
+            Position { line: 5, column: 8 }
+        );
         let json = documents("{}\n  {\"a\": 1}");
         let path = crate::model::field::FieldPath::of("a");
-        assert_eq!(json[1].as_ref().unwrap().find(&path), Position { line: 2, column: 9 });
+        assert_eq!(
+            json[1].as_ref().unwrap().find(&path, Matter::Value),
+            Position { line: 2, column: 9 }
+        );
     }
 
     #[test]
@@ -386,7 +402,8 @@ mod tests {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..12 {
             let last = level - 1;
-            bomb += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{last}"); 9].join(", "));
+            let items = vec![format!("*a{last}"); 9].join(", ");
+            writeln!(bomb, "a{level}: &a{level} [{items}]").unwrap();
         }
         assert!(broken(&bomb)[0].contains("too large or too deep"), "{:?}", broken(&bomb));
         let deep = "[".repeat(100_000);
@@ -396,8 +413,8 @@ mod tests {
     proptest! {
         #[test]
         fn reading_never_panics(text in "(?s)[\\x00-\\x7fä😀]{0,80}|([ \t]{0,3}[a-z{}\\[\\]:&*!|>'\",#%-]{0,6}\r?\n){0,8}") {
-            for document in documents(&text) {
-                if let Ok(node) = document { node.to_value(); }
+            for node in documents(&text).into_iter().flatten() {
+                node.to_value();
             }
         }
     }
