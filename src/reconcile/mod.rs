@@ -5,6 +5,18 @@
 //! `record(resource, outcome, now)` folds what came of it into a new status, memory and notes. Nothing else decides.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
+pub mod challenge;
+pub mod cron;
+pub mod facts;
+pub mod order;
+pub mod renewal;
+pub mod required;
+pub mod schedule;
+pub mod solver_choice;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod visible;
+
 use std::borrow::Cow;
 
 use jiff::Timestamp;

@@ -1,0 +1,120 @@
+//! Plain facts about keys, certificates and signing requests; X.509 is taken apart elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+
+use crate::model::certificate::Subject;
+
+/// What kind of key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyAlgorithm {
+    /// ECDSA on P-256, P-384 or P-521.
+    Ecdsa,
+    /// Ed25519.
+    Ed25519,
+    /// RSA.
+    Rsa,
+}
+
+impl KeyAlgorithm {
+    /// The word of `spec.privateKey.algorithm`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ecdsa => "ECDSA",
+            Self::Ed25519 => "Ed25519",
+            Self::Rsa => "RSA",
+        }
+    }
+}
+
+/// A public key, DER (RFC 5280 §4.1.2.7); two keys are one when these bytes are equal.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct PublicKey(pub Vec<u8>);
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({} bytes)", self.0.len())
+    }
+}
+
+/// What is known of a private key; never the key itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFacts {
+    /// Algorithm.
+    pub algorithm: KeyAlgorithm,
+    /// Bits; of no meaning for Ed25519.
+    pub size: u32,
+    /// Its public half.
+    pub public_key: PublicKey,
+}
+
+/// What a certificate or a signing request names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Names {
+    /// Common name of the subject, empty when absent.
+    pub common_name: String,
+    /// The subject without its common name.
+    pub subject: Subject,
+    /// DNS names, in their order.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ip_addresses: Vec<IpAddr>,
+    /// URIs.
+    pub uris: Vec<String>,
+    /// E-mail addresses.
+    pub email_addresses: Vec<String>,
+}
+
+/// What is known of an issued certificate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeafFacts {
+    /// Start of its life.
+    pub not_before: Timestamp,
+    /// End of its life.
+    pub not_after: Timestamp,
+    /// Its key.
+    pub public_key: PublicKey,
+    /// What it names.
+    pub names: Names,
+}
+
+/// What is known of a signing request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CsrFacts {
+    /// Its key.
+    pub public_key: PublicKey,
+    /// What it names.
+    pub names: Names,
+}
+
+/// What is known of the Secret that holds key and certificate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SecretFacts {
+    /// Whether there is anything in it.
+    pub has_data: bool,
+    /// `tls.key`, or why it cannot be read.
+    pub key: Option<Result<KeyFacts, String>>,
+    /// First certificate of `tls.crt`, or why it cannot be read.
+    pub leaf: Option<Result<LeafFacts, String>>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Keys of labels and annotations that somebody else wrote and that we leave alone.
+    pub foreign: BTreeSet<String>,
+}
+
+impl SecretFacts {
+    /// The key, when it can be read.
+    pub fn usable_key(&self) -> Option<&KeyFacts> {
+        self.key.as_ref()?.as_ref().ok()
+    }
+
+    /// The certificate, when it can be read.
+    pub fn usable_leaf(&self) -> Option<&LeafFacts> {
+        self.leaf.as_ref()?.as_ref().ok()
+    }
+}
