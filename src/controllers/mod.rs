@@ -1,5 +1,13 @@
 //! Controllers observe, let a machine decide, perform one action, and record what came of it.
 
+pub mod clock;
+pub mod driver;
+pub mod selection;
+
+pub use self::clock::Clock;
+
+use std::fmt;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -11,7 +19,7 @@ use crate::store::StoreError;
 
 /// One kind's controller.
 #[async_trait]
-pub trait Controller: Send + Sync + 'static {
+pub trait Controller: fmt::Debug + Send + Sync + 'static {
     /// Kinds whose changes concern it, its own first.
     fn watches(&self) -> &'static [Kind];
 

@@ -15,6 +15,7 @@ pub mod memory;
 pub mod metadata;
 pub mod names;
 pub mod naming;
+pub mod observation;
 pub mod order;
 pub mod problem;
 pub mod quick;

@@ -1,0 +1,4 @@
+//! Tests of the rooms together, through their public doors.
+
+mod pairs;
+mod store;
