@@ -165,11 +165,8 @@ impl Intake {
         let mut printer = context.printer(output);
         let records = self.records();
         if printer.format().is_for_people() {
-            let lines: String = records
-                .iter()
-                .map(|r| format!("{} created (dry run)\n", columns::qualified_name(&r.object)))
-                .collect();
-            return Ok(printer.data(&lines)?);
+            let name = |r: &Record| columns::qualified_name(&r.object) + " created (dry run)\n";
+            return Ok(printer.data(&records.iter().map(name).collect::<String>())?);
         }
         if let crate::print::format::Format::Yaml = printer.format() {
             let documents: Vec<String> =

@@ -119,7 +119,7 @@ async fn write(
             now,
         ),
         Err(failure) => {
-            progress.line(&format!("Certificate {}: {failure}", certificate.name()), now)
+            progress.line(&format!("Certificate {}: {failure}", certificate.name()), now);
         }
     }
     Ok(())

@@ -103,7 +103,9 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     }
     let failure =
         failure.hint(format!("kubectl-acme timeline certificate/{} shows every step", name.name));
-    let order_created = order.and_then(|o| o.metadata.creation_timestamp).map(|t| t.timestamp());
+    let order_created = order
+        .and_then(|o| o.metadata.creation_timestamp)
+        .map(super::super::model::common::Time::timestamp);
     Some(Failed { failure, order_created })
 }
 

@@ -191,11 +191,11 @@ impl ChallengeController {
         answer: Result<&Answer, &String>,
         now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
-        if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer) {
-            if let Err(error) = self.means.http01.clean_up(answer).await {
-                self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
-                return Err(error.into());
-            }
+        if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer)
+            && let Err(error) = self.means.http01.clean_up(answer).await
+        {
+            self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
+            return Err(error.into());
         }
         self.challenges.replace_metadata(&without_finalizer(challenge)).await?;
         Ok(Outcome::CleanedUp)

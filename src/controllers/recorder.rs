@@ -47,10 +47,10 @@ impl Recorder {
         T: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync,
     {
         let mut current = resource.clone();
-        if let Some(holder) = holder {
-            if recorded.memory.write(holder, &mut current.metadata.annotations) {
-                current = resources.replace_metadata(&current).await?;
-            }
+        if let Some(holder) = holder
+            && recorded.memory.write(holder, &mut current.metadata.annotations)
+        {
+            current = resources.replace_metadata(&current).await?;
         }
         if recorded.status != resource.status {
             current = resources.replace_status(&current, &recorded.status).await?;

@@ -126,8 +126,8 @@ impl<'a> Supervision<'a> {
                     tokio::time::sleep(TOGETHER).await;
                     self.drain(&mut changes)?;
                 }
-                changed = obstacles.changed() => {
-                    if changed.is_err() && self.has_ended() {
+                moved = obstacles.changed() => {
+                    if moved.is_err() && self.has_ended() {
                         break;
                     }
                     self.dirty.extend(self.open.keys().cloned());
