@@ -1,0 +1,8 @@
+//! The one binary of integration tests; `tidy` fails when a file beside this one is not listed.
+#![allow(clippy::unwrap_used, reason = "a fault ends the test that sees it")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bed;
+mod tidy;
