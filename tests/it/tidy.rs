@@ -57,8 +57,14 @@ impl Source {
         lines.map(|(index, line)| (index + 1, line.split("//").next().unwrap_or_default()))
     }
 
-    /// How many lines stand above its test module.
+    /// How many lines stand above its test module; none in a file that is one.
     fn height(&self) -> usize {
+        let is_tests = |part: &str| ["tests", "tests.rs", "testing.rs"].contains(&part);
+        if self.path.starts_with("src")
+            && self.path.iter().any(|p| p.to_str().is_some_and(is_tests))
+        {
+            return 0;
+        }
         self.text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count()
     }
 
