@@ -1,5 +1,6 @@
 //! Controllers observe, let a machine decide, perform one action, and record what came of it.
 
+pub mod account_secrets;
 pub mod accounts;
 pub mod certificate;
 pub mod challenge;
@@ -13,6 +14,8 @@ pub mod recorder;
 pub mod request;
 pub mod scheduler;
 pub mod selection;
+#[cfg(test)]
+mod testing;
 
 pub use self::clock::Clock;
 
