@@ -9,6 +9,7 @@ pub mod delivery;
 pub mod driver;
 pub mod facts;
 pub mod issuer;
+pub mod neighbours;
 pub mod order;
 pub mod recorder;
 pub mod request;
