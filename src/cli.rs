@@ -2,9 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{
-    challenge, completion, crds, delete, describe, get, schedule, timeline, version, watch,
-};
+use crate::commands::{ca, certificate, order, run};
 
 /// ACME certificates from manifest to Secret, with nothing hidden
 ///
@@ -55,7 +53,13 @@ pub struct GlobalArgs {
     )]
     pub cluster_resource_namespace: String,
     /// When to use colour: auto, always or never
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", env = "KUBECTL_ACME_COLOR")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        env = "KUBECTL_ACME_COLOR"
+    )]
     pub color: crate::print::colour::ColourChoice,
     /// What to log on stderr, such as debug or kubectl_acme=trace
     #[arg(long, global = true, value_name = "FILTER", env = "KUBECTL_ACME_LOG")]
@@ -65,24 +69,12 @@ pub struct GlobalArgs {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show and check challenges
-    Challenge(challenge::ChallengeArgs),
-    /// Show one object in full, with its events
-    Describe(describe::DescribeArgs),
-    /// Show which challenges run, which wait, and for what
-    Schedule(schedule::ScheduleArgs),
-    /// Show the timeline of a Certificate, its Orders and Challenges
-    Timeline(timeline::TimelineArgs),
-    /// Show changes as they happen
-    Watch(watch::WatchArgs),
-    /// List objects
-    Get(get::GetArgs),
-    /// Delete an object
-    Delete(delete::DeleteArgs),
-    /// Print lean definitions of the six kinds, for a cluster that has none
-    Crds(crds::CrdsArgs),
-    /// Print the completion script of a shell
-    Completion(completion::CompletionArgs),
-    /// Print the version
-    Version(version::VersionArgs),
+    /// Issue certificates from manifests, and look after their orders
+    Order(Box<order::OrderArgs>),
+    /// Look after issued certificates
+    Certificate(certificate::CertificateArgs),
+    /// Run the controllers until interrupted
+    Run(Box<run::RunArgs>),
+    /// Run a small ACME server that nobody trusts, for rehearsals and tests
+    Ca(ca::CaArgs),
 }

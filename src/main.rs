@@ -5,11 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use kubectl_acme::cli::Cli;
-use kubectl_acme::commands::{completion, context};
+use kubectl_acme::commands::context;
 
 fn main() -> ExitCode {
-    // First, because it must neither print nor log.
-    completion::complete_words();
     // A second provider would be ours as well.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     let cli = Cli::parse();

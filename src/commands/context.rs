@@ -128,13 +128,7 @@ impl Context {
     pub fn printer(&self, output: &OutputArgs) -> Printer {
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
         let format = output.output.clone().unwrap_or_default();
-        Printer::new(
-            Box::new(io::stdout()),
-            self.talk.clone(),
-            format,
-            headers,
-            self.colours,
-        )
+        Printer::new(Box::new(io::stdout()), self.talk.clone(), format, headers, self.colours)
     }
 
     /// Standard error.

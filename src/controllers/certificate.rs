@@ -8,12 +8,35 @@ use super::neighbours::Neighbours;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, delivery, facts};
 use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
+use crate::model::common::is_true;
 use crate::model::{Blob, Certificate, CertificateRequest, Key, Kind, ObjectName, Record, Secret};
 use crate::reconcile::certificate::{self, Action, Delivery, KeyOrigin, Outcome};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::{Wake, differences};
-use crate::store::StoreError;
 use crate::store::resources::Resources;
+use crate::store::{Scope, StoreError};
+
+/// Whether a Certificate has to be issued now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Its Secret is as asked for.
+    No,
+    /// Yes.
+    Issue {
+        /// Its revision now, 0 before the first.
+        revision: i64,
+    },
+    /// Yes, and the last try failed: by itself it would wait.
+    TryAgain {
+        /// Its revision now, 0 before the first.
+        revision: i64,
+    },
+    /// Its Secret belongs to another Certificate.
+    Rival {
+        /// Name of that one.
+        name: String,
+    },
+}
 
 /// Carries Certificates from the manifest to the Secret.
 #[derive(Debug)]
@@ -36,6 +59,35 @@ impl CertificateController {
             neighbours: Neighbours::new(store),
             recorder,
         }
+    }
+
+    /// Says whether a Certificate has to be issued now, when a person asks.
+    ///
+    /// # Errors
+    /// Fails when there is no such Certificate, or the store does.
+    pub async fn due(&self, name: &ObjectName, now: Timestamp) -> Result<Due, StoreError> {
+        for other in self.certificates.list(&Scope::namespace(&name.namespace)).await? {
+            self.neighbours.remember(&other.name(), &other.spec.secret_name);
+        }
+        let Some(certificate) = self.certificates.get(name).await? else {
+            return Err(StoreError::NotFound { key: Key::new(Kind::Certificate, name.clone()) });
+        };
+        let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+        let secret = self.secrets.get(&secret).await?;
+        let observed = self.neighbours.observe(&certificate, secret.as_ref()).await?;
+        let status = &certificate.status;
+        let revision = status.revision.unwrap_or(0);
+        if is_true(&status.conditions, certificate::ISSUING) {
+            return Ok(Due::Issue { revision });
+        }
+        if let Some(name) = certificate::rival(&certificate, &observed) {
+            return Ok(Due::Rival { name });
+        }
+        Ok(match certificate::due(&certificate, &observed, now) {
+            None => Due::No,
+            Some(_) if status.last_failure_time.is_some() => Due::TryAgain { revision },
+            Some(_) => Due::Issue { revision },
+        })
     }
 
     async fn perform(
@@ -144,14 +196,13 @@ impl Controller for CertificateController {
     }
 
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
-        let ObjectName { namespace, name } = &changed.key.name;
+        let namespace = &changed.key.name.namespace;
         let certificate =
             |name: &str| Key::new(Kind::Certificate, ObjectName::new(namespace, name));
         let annotated = changed.metadata().annotations.get(annotation::CERTIFICATE_NAME).cloned();
         match changed.key.kind {
             Kind::Certificate => {
-                self.neighbours
-                    .remember(name, &ObjectName::new(namespace, changed.text("/spec/secretName")));
+                self.neighbours.remember(&changed.key.name, changed.text("/spec/secretName"));
                 Ok(vec![changed.key.clone()])
             }
             Kind::CertificateRequest => {
@@ -218,7 +269,6 @@ mod tests {
     use crate::controllers::testing::Desk;
     use crate::model::common::{condition, is_true};
     use crate::model::{Condition, State};
-    use crate::store::Scope;
 
     /// Certificates are checked against the real clock of their making.
     fn now() -> Timestamp {

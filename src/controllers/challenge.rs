@@ -202,17 +202,17 @@ impl ChallengeController {
     }
 
     async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let issuer = self
-            .accounts
-            .issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref)
-            .await?;
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
         let error = match acme.accept(&challenge.spec.url).await {
             Ok(reply) => return Ok(Outcome::Accepted(said(reply))),
             Err(error) => error,
         };
         match (error.retry(), error) {
-            (Retry::Never, AcmeError::Refused { problem, .. }) if problem.short_kind() == "malformed" => {
+            (Retry::Never, AcmeError::Refused { problem, .. })
+                if problem.short_kind() == "malformed" =>
+            {
                 // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
                 let reply = acme.authorization(&challenge.spec.authorization_url).await?;
                 let seen = read(reply, &challenge.spec.url);
@@ -232,10 +232,8 @@ impl ChallengeController {
     }
 
     async fn fetch_state(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let issuer = self
-            .accounts
-            .issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref)
-            .await?;
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
         let reply = acme.authorization(&challenge.spec.authorization_url).await?;
         Ok(Outcome::StateFetched(read(reply, &challenge.spec.url)))

@@ -37,9 +37,10 @@ impl Neighbours {
     }
 
     /// Remembers that a Certificate names a Secret.
-    pub fn remember(&self, certificate: &str, secret: &ObjectName) {
+    pub fn remember(&self, certificate: &ObjectName, secret: &str) {
+        let secret = ObjectName::new(&certificate.namespace, secret);
         let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-        sharing.entry(secret.clone()).or_default().insert(certificate.to_owned());
+        sharing.entry(secret).or_default().insert(certificate.name.clone());
     }
 
     /// Names of the Certificates that named a Secret.

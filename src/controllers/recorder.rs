@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::model::memory::Holder;
 use crate::model::{ObjectReference, Resource};
 use crate::reconcile::{Note, Recorded};
-use crate::store::resources::Resources;
 use crate::store::events::{self, Notice};
+use crate::store::resources::Resources;
 use crate::store::{Store, StoreError};
 
 /// Writes outcomes to a store.

@@ -165,6 +165,16 @@ pub fn next_action(certificate: &Certificate, observed: &Observed, now: Timestam
     trigger::next_action(certificate, observed, now)
 }
 
+/// Says why a Certificate has to be issued now, a pause after a failure not counted; nothing when its Secret is as asked for.
+pub fn due(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Violation> {
+    trigger::due(certificate, observed, now)
+}
+
+/// Says to which other Certificate the Secret belongs, if it does.
+pub fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
+    trigger::rival(certificate, observed)
+}
+
 /// Folds an outcome into status and notes.
 pub fn record(
     certificate: &Certificate,
