@@ -1,25 +1,18 @@
 //! Certificates: gathers Secrets, requests and rivals, performs one deed in the store, keeps what came of it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
-
 use async_trait::async_trait;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use tokio::task::spawn_blocking;
 
+use super::neighbours::Neighbours;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, delivery, facts};
 use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
-use crate::model::{
-    Blob, Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Record, Secret,
-};
-use crate::reconcile::certificate::{
-    self, Action, Delivery, KeyOrigin, NextKey, Observed, Outcome, Rival,
-};
-use crate::reconcile::facts::{RequestFacts, annotation};
-use crate::reconcile::{Wake, differences, renewal, request};
+use crate::model::{Blob, Certificate, CertificateRequest, Key, Kind, ObjectName, Record, Secret};
+use crate::reconcile::certificate::{self, Action, Delivery, KeyOrigin, Outcome};
+use crate::reconcile::facts::annotation;
+use crate::reconcile::{Wake, differences};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
 
@@ -50,11 +43,9 @@ pub enum Due {
 pub struct CertificateController {
     certificates: Resources<Certificate>,
     requests: Resources<CertificateRequest>,
-    orders: Resources<Order>,
     secrets: Resources<Secret>,
+    neighbours: Neighbours,
     recorder: Recorder,
-    /// Certificates by the Secret they name, gathered from every change seen.
-    sharing: Mutex<BTreeMap<ObjectName, BTreeSet<String>>>,
 }
 
 impl CertificateController {
@@ -64,10 +55,9 @@ impl CertificateController {
         Self {
             certificates: Resources::new(store.clone(), Kind::Certificate),
             requests: Resources::new(store.clone(), Kind::CertificateRequest),
-            orders: Resources::new(store.clone(), Kind::Order),
             secrets: Resources::new(store.clone(), Kind::Secret),
+            neighbours: Neighbours::new(store),
             recorder,
-            sharing: Mutex::default(),
         }
     }
 
@@ -77,14 +67,14 @@ impl CertificateController {
     /// Fails when there is no such Certificate, or the store does.
     pub async fn due(&self, name: &ObjectName, now: Timestamp) -> Result<Due, StoreError> {
         for other in self.certificates.list(&Scope::namespace(&name.namespace)).await? {
-            self.shares(&other.name(), &other.spec.secret_name);
+            self.neighbours.remember(&other.name(), &other.spec.secret_name);
         }
         let Some(certificate) = self.certificates.get(name).await? else {
             return Err(StoreError::NotFound { key: Key::new(Kind::Certificate, name.clone()) });
         };
         let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
         let secret = self.secrets.get(&secret).await?;
-        let observed = self.gather(&certificate, secret.as_ref()).await?;
+        let observed = self.neighbours.observe(&certificate, secret.as_ref()).await?;
         let status = &certificate.status;
         let revision = status.revision.unwrap_or(0);
         if is_true(&status.conditions, certificate::ISSUING) {
@@ -98,77 +88,6 @@ impl CertificateController {
             Some(_) if status.last_failure_time.is_some() => Due::TryAgain { revision },
             Some(_) => Due::Issue { revision },
         })
-    }
-
-    fn shares(&self, certificate: &ObjectName, secret: &str) {
-        let secret = ObjectName::new(&certificate.namespace, secret);
-        let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-        sharing.entry(secret).or_default().insert(certificate.name.clone());
-    }
-
-    async fn gather(
-        &self,
-        certificate: &Certificate,
-        secret: Option<&Secret>,
-    ) -> Result<Observed, StoreError> {
-        let metadata = &certificate.metadata;
-        let owned = Scope::owned_by(&metadata.namespace, &metadata.uid);
-        let temporary = self
-            .secrets
-            .list(&owned)
-            .await?
-            .into_iter()
-            .filter(|secret| secret.metadata.labels.contains_key(annotation::NEXT_PRIVATE_KEY));
-        let next_keys = temporary.map(|secret| NextKey {
-            key: facts::of_key(secret.value(facts::TLS_KEY).unwrap_or_default()),
-            secret: secret.metadata.name,
-        });
-        let mut requests = Vec::new();
-        for request in self.requests.list(&owned).await? {
-            requests.push(self.request_facts(request).await?);
-        }
-        Ok(Observed {
-            secret: secret.map(facts::of_secret),
-            next_keys: next_keys.collect(),
-            requests,
-            rivals: self.rivals(certificate).await?,
-            windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
-        })
-    }
-
-    async fn request_facts(&self, request: CertificateRequest) -> Result<RequestFacts, StoreError> {
-        let metadata = &request.metadata;
-        let has_order = if request::failed_by_order(&request) {
-            let owned = Scope::owned_by(&metadata.namespace, &metadata.uid);
-            !self.orders.list(&owned).await?.is_empty()
-        } else {
-            true
-        };
-        Ok(RequestFacts {
-            csr: facts::of_request(&request.spec.request.0),
-            leaf: facts::of_issued(&request.status.certificate),
-            has_order,
-            request,
-        })
-    }
-
-    /// Other Certificates with the same Secret that are still there.
-    async fn rivals(&self, certificate: &Certificate) -> Result<Vec<Rival>, StoreError> {
-        let namespace = &certificate.metadata.namespace;
-        let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
-        let sharing =
-            self.sharing.lock().unwrap_or_else(PoisonError::into_inner).get(&secret).cloned();
-        let mut rivals = Vec::new();
-        for name in sharing.into_iter().flatten().filter(|name| *name != certificate.metadata.name)
-        {
-            let found = self.certificates.get(&ObjectName::new(namespace, &name)).await?;
-            let still =
-                found.filter(|rival| rival.spec.secret_name == certificate.spec.secret_name);
-            rivals.extend(
-                still.map(|rival| Rival { name, created: rival.metadata.creation_timestamp }),
-            );
-        }
-        Ok(rivals)
     }
 
     async fn perform(
@@ -283,7 +202,7 @@ impl Controller for CertificateController {
         let annotated = changed.metadata().annotations.get(annotation::CERTIFICATE_NAME).cloned();
         match changed.key.kind {
             Kind::Certificate => {
-                self.shares(&changed.key.name, changed.text("/spec/secretName"));
+                self.neighbours.remember(&changed.key.name, changed.text("/spec/secretName"));
                 Ok(vec![changed.key.clone()])
             }
             Kind::CertificateRequest => {
@@ -292,10 +211,9 @@ impl Controller for CertificateController {
             // A failed Order that goes is a person's wish for another try.
             Kind::Order => Ok(annotated.iter().map(|name| certificate(name)).collect()),
             Kind::Secret => {
-                let sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-                let named = sharing.get(&changed.key.name).into_iter().flatten();
+                let sharing = self.neighbours.sharing(&changed.key.name);
                 let owner = super::owner_of(changed, Kind::Certificate);
-                Ok(named.map(|name| certificate(name)).chain(owner).collect())
+                Ok(sharing.iter().map(|name| certificate(name)).chain(owner).collect())
             }
             Kind::Challenge | Kind::ClusterIssuer | Kind::Event | Kind::Issuer => Ok(Vec::new()),
         }
@@ -307,7 +225,7 @@ impl Controller for CertificateController {
         };
         let secret = ObjectName::new(&key.name.namespace, &certificate.spec.secret_name);
         let secret = self.secrets.get(&secret).await?;
-        let observed = self.gather(&certificate, secret.as_ref()).await?;
+        let observed = self.neighbours.observe(&certificate, secret.as_ref()).await?;
         let action = certificate::next_action(&certificate, &observed, now);
         if let Action::Wait(wake) = action {
             return Ok(wake);
@@ -337,4 +255,218 @@ async fn make_key(
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 fn unwritten(error: KeyError) -> ReconcileError {
     ReconcileError::Missing(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::SignedDuration;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controllers::request::RequestController;
+    use crate::controllers::testing::Desk;
+    use crate::model::common::{condition, is_true};
+    use crate::model::{Condition, State};
+
+    /// Certificates are checked against the real clock of their making.
+    fn now() -> Timestamp {
+        "2026-11-21T04:30:25Z".parse().unwrap()
+    }
+
+    struct Bench {
+        desk: Desk,
+        certificates: CertificateController,
+        requests: RequestController,
+    }
+
+    /// A Ready issuer and a Certificate `web`, whose spec was changed like that.
+    async fn bench(change: Value) -> Bench {
+        let desk = Desk::new();
+        desk.create(json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
+            "spec": {"acme": {"server": "https://ca.example/dir", "privateKeySecretRef": {"name": "k"}}},
+        }))
+        .await;
+        let issuers = Resources::<crate::model::Issuer>::new(Arc::clone(&desk.store), Kind::Issuer);
+        let issuer = issuers.get(&ObjectName::new("web", "acme")).await.unwrap().unwrap();
+        let mut status = issuer.status.clone();
+        let ready = json!({"type": "Ready", "status": "True"});
+        status.conditions.push(serde_json::from_value::<Condition>(ready).unwrap());
+        issuers.replace_status(&issuer, &status).await.unwrap();
+        let mut spec = json!({
+            "secretName": "web-tls", "issuerRef": {"name": "acme"}, "dnsNames": ["www.example.com"],
+            "privateKey": {"algorithm": "ECDSA"},
+        });
+        for (key, value) in change.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        desk.create(json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+            "metadata": {"name": "web", "namespace": "web"}, "spec": spec,
+        }))
+        .await;
+        let certificates = CertificateController::new(desk.recorder());
+        let requests = RequestController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        Bench { desk, certificates, requests }
+    }
+
+    impl Bench {
+        async fn settle(&self, request: &str) -> Wake {
+            let (certificate, requests) = (Kind::Certificate, Kind::CertificateRequest);
+            self.desk.settle(&self.certificates, certificate, "web", now()).await.unwrap();
+            self.desk.settle(&self.requests, requests, request, now()).await.unwrap();
+            self.desk.settle(&self.certificates, certificate, "web", now()).await.unwrap()
+        }
+
+        async fn certificate(&self) -> Certificate {
+            self.desk.get(Kind::Certificate, "web").await.unwrap()
+        }
+
+        async fn orders(&self) -> Vec<crate::model::Order> {
+            Resources::new(Arc::clone(&self.desk.store), Kind::Order)
+                .list(&Scope::all())
+                .await
+                .unwrap()
+        }
+
+        /// The only Order ends: well, with a certificate for 90 days, or badly.
+        async fn end_order(&self, state: State) {
+            let orders =
+                Resources::<crate::model::Order>::new(Arc::clone(&self.desk.store), Kind::Order);
+            let order = self.orders().await.remove(0);
+            let mut status = order.status.clone();
+            status.state = Some(state);
+            if state == State::Valid {
+                status.certificate = Blob(self.signed().await.into_bytes());
+            }
+            orders.replace_status(&order, &status).await.unwrap();
+        }
+
+        /// A certificate for the stored key; who signs it is of no matter here.
+        async fn signed(&self) -> String {
+            let name = self.certificate().await.status.next_private_key_secret_name;
+            let secret: Secret = self.desk.get(Kind::Secret, &name).await.unwrap();
+            let pem = std::str::from_utf8(secret.value(facts::TLS_KEY).unwrap()).unwrap();
+            let key = rcgen::KeyPair::from_pem(pem).unwrap();
+            let mut params = rcgen::CertificateParams::new(["www.example.com".to_owned()]).unwrap();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.not_before = rcgen::date_time_ymd(2026, 11, 21);
+            params.not_after = rcgen::date_time_ymd(2027, 2, 19);
+            params.self_signed(&key).unwrap().pem()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_certificate_becomes_a_secret_by_way_of_a_request_and_an_order() {
+        let bench =
+            bench(json!({"additionalOutputFormats": [{"type": "DER"}, {"type": "CombinedPEM"}]}))
+                .await;
+        assert_eq!(bench.settle("web-1").await, Wake::OnChange);
+        let order = bench.orders().await.remove(0);
+        assert_eq!(order.spec.dns_names, ["www.example.com"]);
+        bench.end_order(State::Valid).await;
+        let renewal: Timestamp = "2027-01-20T00:00:00Z".parse().unwrap();
+        assert_eq!(bench.settle("web-1").await, Wake::At(renewal));
+
+        let certificate = bench.certificate().await;
+        assert!(is_true(&certificate.status.conditions, "Ready"));
+        assert_eq!(
+            (certificate.status.revision, certificate.status.conditions.len()),
+            (Some(1), 1)
+        );
+        let secret: Secret = bench.desk.get(Kind::Secret, "web-tls").await.unwrap();
+        assert_eq!(secret.secret_type, "kubernetes.io/tls");
+        assert_eq!(secret.metadata.annotations["cert-manager.io/alt-names"], "www.example.com");
+        let keys: Vec<&str> = secret.data.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["key.der", "tls-combined.pem", "tls.crt", "tls.key"]);
+        assert!(secret.value("tls.key").unwrap().starts_with(b"-----BEGIN EC PRIVATE KEY-----"));
+        assert_eq!(secret.value("key.der").unwrap()[0], 0x30);
+        let (key, leaf) = (facts::of_secret(&secret).key, facts::of_secret(&secret).leaf);
+        assert_eq!(key.unwrap().unwrap().public_key, leaf.unwrap().unwrap().public_key);
+        assert_eq!(
+            bench.desk.events().await,
+            [
+                "CertificateIssued",
+                "Generated",
+                "Issuing",
+                "Issuing",
+                "OrderCreated",
+                "Requested",
+                "WaitingForApproval",
+                "cert-manager.io",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_failed_order_leaves_no_temporary_secret_and_its_deletion_is_another_try() {
+        let bench = bench(json!({})).await;
+        bench.settle("web-1").await;
+        bench.end_order(State::Invalid).await;
+        assert_eq!(bench.settle("web-1").await, Wake::At(now() + SignedDuration::from_hours(1)));
+        let status = bench.certificate().await.status;
+        assert_eq!(
+            condition(&status.conditions, "Issuing").map(|c| c.reason.as_str()),
+            Some("Failed")
+        );
+        assert_eq!(
+            (status.failed_issuance_attempts, status.next_private_key_secret_name.as_str()),
+            (Some(1), "")
+        );
+        let secrets = bench.desk.store.list(Kind::Secret, &Scope::all()).await.unwrap();
+        assert_eq!(secrets, []);
+
+        let orders =
+            Resources::<crate::model::Order>::new(Arc::clone(&bench.desk.store), Kind::Order);
+        let failed = bench.orders().await.remove(0);
+        let changed =
+            bench.desk.store.get(&Key::new(Kind::Order, failed.name())).await.unwrap().unwrap();
+        let woken = bench.certificates.wakes(&changed).await.unwrap();
+        assert_eq!(woken, [Key::new(Kind::Certificate, ObjectName::new("web", "web"))]);
+        orders.delete(&failed.name()).await.unwrap();
+        bench.settle("web-1").await;
+        let again = bench.orders().await.remove(0);
+        assert_ne!(again.metadata.uid, failed.metadata.uid);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_made_is_said_and_waits_for_another_spec() {
+        for (spec, expected) in [
+            (
+                json!({"privateKey": {"algorithm": "RSA", "size": 1000}}),
+                "User intervention required: no new key: cannot make RSA 1000 key: only 2048, 3072, 4096 and 8192 bits can be made",
+            ),
+            (
+                json!({"ipAddresses": ["nowhere"]}),
+                "Failed to generate CSR: \"nowhere\" is no IP address - will not retry",
+            ),
+        ] {
+            let bench = bench(spec).await;
+            let wake =
+                bench.desk.settle(&bench.certificates, Kind::Certificate, "web", now()).await;
+            assert_eq!(wake.unwrap(), Wake::OnChange);
+            let status = bench.certificate().await.status;
+            let issuing = condition(&status.conditions, "Issuing").unwrap();
+            assert_eq!(issuing.message, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn certificates_that_share_a_secret_know_of_each_other() {
+        let bench = bench(json!({})).await;
+        let twin = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "twin", "namespace": "web"},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}, "dnsNames": ["www.example.com"]},
+        });
+        bench.desk.create(twin).await;
+        for record in bench.desk.store.list(Kind::Certificate, &Scope::all()).await.unwrap() {
+            bench.certificates.wakes(&record).await.unwrap();
+        }
+        let web = bench.desk.settle(&bench.certificates, Kind::Certificate, "web", now()).await;
+        assert_eq!(web.unwrap(), Wake::At(now() + SignedDuration::from_mins(3)));
+        let twin = bench.desk.settle(&bench.certificates, Kind::Certificate, "twin", now()).await;
+        assert_eq!(twin.unwrap(), Wake::OnChange);
+    }
 }

@@ -4,28 +4,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
-use zeroize::Zeroizing;
 
 use super::accounts::{self, Accounts};
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError};
-use crate::acme::{
-    AccountKey, AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry,
-};
+use super::{Controller, ReconcileError, account_secrets};
+use crate::acme::{AccountReply, AcmeError, ExternalAccount, Registration, Retry};
 use crate::model::issuer::AcmeIssuer;
 use crate::model::memory::Holder;
-use crate::model::{Blob, Issuer, Key, Kind, Metadata, ObjectName, Record, Secret};
+use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret};
 use crate::reconcile::issuer::{self, Action, Deed, Observed, Outcome};
 use crate::reconcile::{Refusal, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
-
-/// Bits of an account key that we make: RSA, which cert-manager can use as well.
-const BITS: u32 = 2048;
 
 /// Registers accounts and keeps them registered.
 #[derive(Debug)]
@@ -83,7 +75,8 @@ impl IssuerController {
         let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
         for selector in named.flat_map(|dns01| dns01.secrets()) {
             if let Some(secret) = self.accounts.secret(issuer, &selector.name).await? {
-                let keys: BTreeSet<String> = secret.data.into_keys().collect();
+                let keys: BTreeSet<String> =
+                    secret.data.into_keys().chain(secret.string_data.into_keys()).collect();
                 secrets.insert(selector.name.clone(), keys);
             }
         }
@@ -91,11 +84,8 @@ impl IssuerController {
         if let Some(binding) = &acme.external_account_binding {
             let secret = self.accounts.secret(issuer, &binding.key_secret_ref.name).await?;
             revisions.extend(secret.iter().map(revision));
-            external_account =
-                mac_key(secret.as_ref(), &binding.key_secret_ref.name, &binding.key_secret_ref.key)
-                    .map(|mac_key| {
-                        Some(ExternalAccount { key_id: binding.key_id.clone(), mac_key })
-                    });
+            external_account = account_secrets::mac_key(secret.as_ref(), &binding.key_secret_ref)
+                .map(|mac_key| Some(ExternalAccount { key_id: binding.key_id.clone(), mac_key }));
         }
         let asked = (issuer.metadata.generation, revisions);
         let known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,24 +104,13 @@ impl IssuerController {
         issuer: &Issuer,
         acme: &AcmeIssuer,
     ) -> Result<Outcome, ReconcileError> {
-        let unmade =
-            |why: String| ReconcileError::Missing(format!("cannot make account key: {why}"));
-        let pem = spawn_blocking(|| AccountKey::generate(KeyAlgorithm::Rsa(BITS))?.to_pem()).await;
-        let pem = pem.map_err(|e| unmade(e.to_string()))?.map_err(|e| unmade(e.to_string()))?;
-        let selector = &acme.private_key_secret_ref;
-        let managed_by = ("app.kubernetes.io/managed-by".to_owned(), "cert-manager".to_owned());
-        let secret = Secret {
-            metadata: Metadata {
-                name: selector.name.clone(),
-                namespace: self.accounts.secret_namespace(issuer).to_owned(),
-                labels: BTreeMap::from([managed_by]),
-                ..Metadata::default()
-            },
-            secret_type: "Opaque".to_owned(),
-            data: BTreeMap::from([(accounts::key_in_secret(acme), Blob(pem.as_bytes().to_vec()))]),
-            ..Secret::default()
-        };
-        self.secrets.create(&secret).await?;
+        let made = spawn_blocking(account_secrets::make_key).await;
+        let pem = made
+            .map_err(|error| error.to_string())
+            .flatten()
+            .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))?;
+        let namespace = self.accounts.secret_namespace(issuer);
+        self.secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
         Ok(Outcome::KeyStored)
     }
 
@@ -205,7 +184,8 @@ impl Controller for IssuerController {
         let mut issuers = self.issuers.list(&Scope::namespace(namespace)).await?;
         issuers.extend(self.cluster_issuers.list(&Scope::all()).await?);
         issuers.retain(|issuer| {
-            self.accounts.secret_namespace(issuer) == namespace && names_secret(issuer, name)
+            self.accounts.secret_namespace(issuer) == namespace
+                && account_secrets::names_secret(issuer, name)
         });
         Ok(issuers.iter().map(|issuer| Key::new(issuer.issuer_kind(), issuer.name())).collect())
     }
@@ -251,26 +231,159 @@ fn revision(secret: &Secret) -> String {
     format!("{}/{}", secret.metadata.uid, secret.metadata.resource_version)
 }
 
-/// Tells whether an issuer refers to a Secret of that name.
-fn names_secret(issuer: &Issuer, name: &str) -> bool {
-    let Some(acme) = &issuer.spec.acme else { return false };
-    let binding = acme.external_account_binding.iter().map(|binding| &binding.key_secret_ref);
-    let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
-    let solvers = solvers.flat_map(|dns01| dns01.secrets());
-    let key = std::iter::once(&acme.private_key_secret_ref);
-    key.chain(binding).chain(solvers).any(|selector| selector.name == name)
-}
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
+mod tests {
+    use serde_json::{Value, json};
 
-/// The MAC key of an external account binding: un-padded base64url text (RFC 8555 §7.3.4).
-fn mac_key(secret: Option<&Secret>, name: &str, key: &str) -> Result<Zeroizing<Vec<u8>>, String> {
-    let secret = secret.ok_or_else(|| format!("secrets \"{name}\" not found"))?;
-    let text = secret
-        .value(key)
-        .ok_or_else(|| format!("failed to find external account binding key data in Secret \"{name}\" at index \"{key}\""))?;
-    let decoded = URL_SAFE_NO_PAD.decode(text.trim_ascii_end());
-    decoded.map(Zeroizing::new).map_err(|_| {
-        format!(
-            "the external account binding key in Secret \"{name}\" is not un-padded base64url text"
-        )
-    })
+    use super::*;
+    use crate::controllers::testing::{Desk, account, refusal, unreachable_ca};
+    use crate::model::common::condition;
+
+    fn now() -> Timestamp {
+        "2026-11-21T04:30:25Z".parse().unwrap()
+    }
+
+    fn issuer(acme: Value) -> Value {
+        let mut plain = json!({
+            "server": "https://ca.example/dir", "email": "ops@example.com",
+            "privateKeySecretRef": {"name": "acme-account"},
+        });
+        for (key, value) in acme.as_object().unwrap() {
+            plain[key] = value.clone();
+        }
+        json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "acme", "namespace": "web"}, "spec": {"acme": plain},
+        })
+    }
+
+    struct Bench {
+        desk: Desk,
+        controller: IssuerController,
+    }
+
+    async fn bench(acme: Value) -> Bench {
+        let desk = Desk::new();
+        let controller = IssuerController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        desk.create(issuer(acme)).await;
+        Bench { desk, controller }
+    }
+
+    impl Bench {
+        fn will_answer(&self, answer: Result<AccountReply, AcmeError>) {
+            self.desk.ca.answers.lock().unwrap().push_back(answer);
+        }
+
+        async fn settle(&self) -> Result<Wake, ReconcileError> {
+            self.desk.settle(&self.controller, Kind::Issuer, "acme", now()).await
+        }
+
+        /// What the CA was asked, and what the Issuer says then.
+        async fn check(&self, asked: &[&str], ready: &str) {
+            assert_eq!(*self.desk.ca.asked.lock().unwrap(), asked);
+            let issuer: Issuer = self.desk.get(Kind::Issuer, "acme").await.unwrap();
+            let shown = condition(&issuer.status.conditions, "Ready");
+            assert_eq!(
+                shown.map(|c| format!("{} {}", c.reason, c.message)).as_deref(),
+                Some(ready)
+            );
+        }
+    }
+
+    const REGISTERED: &str =
+        "ACMEAccountRegistered The ACME account was registered with the ACME server";
+    const ONCE: [&str; 1] = ["register mailto:ops@example.com"];
+
+    #[tokio::test]
+    async fn a_new_issuer_has_its_key_stored_and_is_registered_once() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        bench.check(&ONCE, REGISTERED).await;
+        let secret: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
+        assert!(secret.value("tls.key").unwrap().starts_with(b"-----BEGIN RSA PRIVATE KEY-----"));
+        let issuer: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        let session = bench.desk.accounts.session(&issuer).await.unwrap();
+        assert_eq!(session.account_url().as_deref(), Some("https://ca.example/account/1"));
+    }
+
+    #[tokio::test]
+    async fn a_forgotten_account_is_registered_again_with_the_same_key() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        let before: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
+        let issuer: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        bench.desk.accounts.account_is_gone(&issuer).await.unwrap();
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        bench.check(&[ONCE[0], ONCE[0]], REGISTERED).await;
+        assert!(bench.desk.get::<Secret>(Kind::Secret, "acme-account").await == Some(before));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_and_asked_again_only_after_a_change() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(refusal(400, None));
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        bench
+            .check(&ONCE, "ErrRegisterACMEAccount Failed to register ACME account: 400 urn:x: no")
+            .await;
+        assert_eq!(bench.desk.events().await, ["ErrRegisterACMEAccount"]);
+
+        let mut changed: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        changed.spec.acme.as_mut().unwrap().email = "new@example.com".into();
+        bench.controller.issuers.replace(&changed).await.unwrap();
+        bench.will_answer(Ok(account("mailto:new@example.com")));
+        bench.settle().await.unwrap();
+        bench.check(&[ONCE[0], "register mailto:new@example.com"], REGISTERED).await;
+    }
+
+    #[tokio::test]
+    async fn a_ca_that_asks_for_patience_gets_it() {
+        let bench = bench(json!({})).await;
+        let later = now() + jiff::SignedDuration::from_secs(20);
+        bench.will_answer(refusal(429, Some(later)));
+        assert_eq!(bench.settle().await.unwrap(), Wake::At(later));
+        let message =
+            "Failed to register ACME account: 429 urn:x: no; next try at 2026-11-21T04:30:45Z";
+        bench.check(&ONCE, &format!("ErrRegisterACMEAccount {message}")).await;
+    }
+
+    #[tokio::test]
+    async fn a_ca_that_does_not_answer_is_told_and_left_to_the_driver() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(unreachable_ca());
+        let error = bench.settle().await.unwrap_err();
+        assert_eq!(error.retry(), Retry::Backoff);
+        bench
+            .check(
+                &ONCE,
+                &format!("ErrRegisterACMEAccount Failed to register ACME account: {error}"),
+            )
+            .await;
+        assert_eq!(bench.desk.events().await, ["ErrInitIssuer"]);
+    }
+
+    #[tokio::test]
+    async fn an_external_account_needs_its_key_and_wakes_by_it() {
+        let binding = json!({"keyID": "kid-1", "keySecretRef": {"name": "eab", "key": "hmac"}});
+        let bench = bench(json!({"externalAccountBinding": binding})).await;
+        bench.settle().await.unwrap();
+        let message =
+            "ErrRegisterACMEAccount Failed to register ACME account: secrets \"eab\" not found";
+        bench.check(&[], message).await;
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eab", "namespace": "web"},
+            "stringData": {"hmac": "c2VjcmV0LWhtYWM\n"},
+        });
+        let woken = bench.controller.wakes(&Record::new(secret.clone()).unwrap()).await.unwrap();
+        assert_eq!(woken.len(), 1);
+        bench.desk.create(secret).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        bench.check(&["register mailto:ops@example.com as kid-1"], REGISTERED).await;
+    }
 }

@@ -1,5 +1,6 @@
 //! Controllers observe, let a machine decide, perform one action, and record what came of it.
 
+pub mod account_secrets;
 pub mod accounts;
 pub mod certificate;
 pub mod challenge;
@@ -8,11 +9,14 @@ pub mod delivery;
 pub mod driver;
 pub mod facts;
 pub mod issuer;
+pub mod neighbours;
 pub mod order;
 pub mod recorder;
 pub mod request;
 pub mod scheduler;
 pub mod selection;
+#[cfg(test)]
+mod testing;
 
 pub use self::clock::Clock;
 
