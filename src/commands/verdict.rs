@@ -9,7 +9,7 @@ use crate::controllers::ReconcileError;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State};
+use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State, Time};
 use crate::reconcile::order::solver_message;
 
 /// How far a Certificate is from its end.
@@ -103,9 +103,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     }
     let failure =
         failure.hint(format!("kubectl-acme timeline certificate/{} shows every step", name.name));
-    let order_created = order
-        .and_then(|o| o.metadata.creation_timestamp)
-        .map(super::super::model::common::Time::timestamp);
+    let order_created = order.and_then(|o| o.metadata.creation_timestamp).map(Time::timestamp);
     Some(Failed { failure, order_created })
 }
 

@@ -156,22 +156,22 @@ impl Acme for FakeSession {
         self.answer(format!("update {}", contact.join(",")))
     }
     async fn create_order(&self, _: &NewOrder) -> Result<OrderReply, AcmeError> {
-        unimplemented!("accounts only")
+        panic!("this test CA knows accounts only")
     }
     async fn order(&self, _: &str) -> Result<OrderReply, AcmeError> {
-        unimplemented!("accounts only")
+        panic!("this test CA knows accounts only")
     }
     async fn authorization(&self, _: &str) -> Result<AuthorizationReply, AcmeError> {
-        unimplemented!("accounts only")
+        panic!("this test CA knows accounts only")
     }
     async fn accept(&self, _: &str) -> Result<ChallengeReply, AcmeError> {
-        unimplemented!("accounts only")
+        panic!("this test CA knows accounts only")
     }
     async fn finalize(&self, _: &str, _: &[u8]) -> Result<OrderReply, AcmeError> {
-        unimplemented!("accounts only")
+        panic!("this test CA knows accounts only")
     }
     async fn certificate(&self, _: &str) -> Result<CertificateChain, AcmeError> {
-        unimplemented!("accounts only")
+        panic!("this test CA knows accounts only")
     }
     fn thumbprint(&self) -> &'static str {
         "thumbprint"

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::challenge::{poll_at, poll_pause};
+use super::required::wanted;
 use super::{Note, Recorded, Refusal, Wake};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
@@ -257,35 +258,6 @@ fn unread(status: &OrderStatus) -> Vec<String> {
     status.authorizations.iter().filter(bare).map(|a| a.url.clone()).collect()
 }
 
-/// The identifiers of the signing request: DNS names, then addresses, each sorted and once (RFC 8555 §7.4).
-fn wanted(order: &Order, now: Timestamp) -> Result<Wanted, String> {
-    let spec = &order.spec;
-    let mut identifiers = Vec::new();
-    for name in &spec.dns_names {
-        identifiers.push(Identifier::parse(name).map_err(|e| e.to_string())?);
-    }
-    for address in &spec.ip_addresses {
-        let parsed = address.parse().map_err(|_| format!("\"{address}\" is not an IP address"))?;
-        identifiers.push(Identifier::Ip(parsed));
-    }
-    if !spec.common_name.is_empty() {
-        // A common name that is neither a full name nor an address is dropped, as cert-manager does.
-        if let Ok(identifier) = Identifier::parse(&spec.common_name) {
-            let full = match &identifier {
-                Identifier::Dns(name) => name.as_str().contains('.') && !name.is_wildcard(),
-                Identifier::Ip(_) => true,
-            };
-            identifiers.extend(full.then_some(identifier));
-        }
-    }
-    identifiers.sort();
-    identifiers.dedup();
-    let not_after = spec.duration.and_then(|d| now.saturating_add(d.0).ok());
-    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let (profile, replaces) = (text(&spec.profile), text(&spec.replaces));
-    Ok(Wanted { identifiers, not_after, profile, replaces })
-}
-
 /// Folds an outcome into status, memory and notes.
 pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<OrderStatus> {
     let mut new = Recorded {
@@ -432,9 +404,9 @@ mod tests {
         assert_eq!(next_action(order, &observed, at(second)), *expected);
     }
 
-    fn problem(status: u16, kind: &str) -> Box<Problem> {
+    fn problem(status: u16, kind: &str) -> Problem {
         let kind = format!("urn:ietf:params:acme:error:{kind}");
-        Box::new(Problem { kind, status, detail: "no".to_owned(), ..Problem::default() })
+        Problem { kind, status, detail: "no".to_owned(), ..Problem::default() }
     }
 
     #[test]
@@ -548,8 +520,10 @@ mod tests {
     #[test]
     fn a_refusal_ends_the_order_and_a_limit_only_delays_it() {
         let fresh = order("o").build();
-        let outcome =
-            Outcome::Refused("create Order", Refusal::Final(problem(400, "rejectedIdentifier")));
+        let outcome = Outcome::Refused(
+            "create Order",
+            Refusal::Final(Box::new(problem(400, "rejectedIdentifier"))),
+        );
         let new = record(&fresh, outcome, at(5));
         assert_eq!(new.status.state, Some(State::Errored));
         assert_eq!(new.status.failure_time, Some(at(5).into()));
@@ -557,8 +531,10 @@ mod tests {
             new.status.reason,
             "Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: no"
         );
-        let outcome =
-            Outcome::Refused("create Order", Refusal::Until(problem(429, "rateLimited"), at(3600)));
+        let outcome = Outcome::Refused(
+            "create Order",
+            Refusal::Until(Box::new(problem(429, "rateLimited")), at(3600)),
+        );
         let new = record(&fresh, outcome, at(5));
         assert_eq!((new.status.state, new.memory.next_try), (None, Some(at(3600))));
         let waiting = order("o").change(|o| remember(o, &new.memory)).build();
@@ -568,7 +544,7 @@ mod tests {
     #[test]
     fn an_invalid_order_says_which_name_failed_and_why() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
-        let problems = vec![(NAME.to_owned(), *problem(403, "unauthorized"))];
+        let problems = vec![(NAME.to_owned(), problem(403, "unauthorized"))];
         let seen = Seen { state: Some(State::Invalid), problems, ..Seen::default() };
         let new = record(&read, Outcome::Fetched(seen), at(5));
         assert_eq!(

@@ -1,13 +1,14 @@
-//! Which Challenges an Order calls for.
+//! What an Order asks the CA for, and which Challenges its authorizations call for.
 
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 
-use super::order::Required;
+use super::order::{Required, Wanted};
 use super::solver_choice::{Asking, choose};
 use crate::model::naming::challenge_name;
-use crate::model::{ChallengeSpec, ChallengeType, Issuer, Order, State};
+use crate::model::{ChallengeSpec, ChallengeType, Identifier, Issuer, Order, State};
 
 /// Returns the Challenges that the authorizations of an Order call for, in the CA's order; valid ones call for none.
 ///
@@ -41,6 +42,38 @@ pub fn required(order: &Order, issuer: &Issuer, thumbprint: &str) -> Result<Vec<
         required.push(Required { name: challenge_name(&order.metadata.name, &spec), spec });
     }
     Ok(required)
+}
+
+/// The identifiers of the signing request: DNS names, then addresses, each sorted and once (RFC 8555 §7.4).
+///
+/// # Errors
+/// Fails when a name of the spec is none.
+pub fn wanted(order: &Order, now: Timestamp) -> Result<Wanted, String> {
+    let spec = &order.spec;
+    let mut identifiers = Vec::new();
+    for name in &spec.dns_names {
+        identifiers.push(Identifier::parse(name).map_err(|e| e.to_string())?);
+    }
+    for address in &spec.ip_addresses {
+        let parsed = address.parse().map_err(|_| format!("\"{address}\" is not an IP address"))?;
+        identifiers.push(Identifier::Ip(parsed));
+    }
+    if !spec.common_name.is_empty() {
+        // A common name that is neither a full name nor an address is dropped, as cert-manager does.
+        if let Ok(identifier) = Identifier::parse(&spec.common_name) {
+            let full = match &identifier {
+                Identifier::Dns(name) => name.as_str().contains('.') && !name.is_wildcard(),
+                Identifier::Ip(_) => true,
+            };
+            identifiers.extend(full.then_some(identifier));
+        }
+    }
+    identifiers.sort();
+    identifiers.dedup();
+    let not_after = spec.duration.and_then(|d| now.saturating_add(d.0).ok());
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let (profile, replaces) = (text(&spec.profile), text(&spec.replaces));
+    Ok(Wanted { identifiers, not_after, profile, replaces })
 }
 
 /// The key authorization (RFC 8555 §8.1), for DNS-01 its digest (§8.4).

@@ -1,6 +1,5 @@
 //! The process is killed after every write to the store, and before every write is recorded: the next run always ends with
 //! the certificate, with one account and one order at the CA, and leaves nothing behind.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
