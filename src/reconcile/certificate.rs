@@ -848,6 +848,25 @@ mod tests {
     }
 
     #[test]
+    fn a_person_may_ask_again_within_the_second_of_the_failure() {
+        let mut web = world(&json!({"privateKey": {"rotationPolicy": "Never"}})).issued();
+        web.renew();
+        web.run();
+        web.fail("web-2");
+        web.run();
+        let annotations = &mut web.request("web-2").request.metadata.annotations;
+        let stored = annotation::PRIVATE_KEY_SECRET_NAME.to_owned();
+        annotations.insert(stored, "web-before".to_owned());
+        web.renew();
+        web.check(&[
+            "store key web-next [Reused]",
+            "delete web-2",
+            "create web-2 [Requested]",
+            "wait",
+        ]);
+    }
+
+    #[test]
     fn of_two_certificates_with_one_secret_the_named_or_the_older_one_issues() {
         let rival =
             |name: &str, second| Rival { name: name.into(), created: Some(at(second).into()) };

@@ -135,7 +135,7 @@ fn unwanted_request(
         revision == next_revision(certificate)
             && (!differences::of_request(&certificate.spec, facts).is_empty()
                 || !facts.csr.as_ref().is_ok_and(|csr| csr.public_key == key.public_key)
-                || failed_before(facts, issuing, now))
+                || failed_before(certificate, facts, issuing, now))
     };
     let live = |facts: &&RequestFacts| !facts.request.metadata.is_deleted();
     let found = observed.requests.iter().filter(live).find(unwanted)?;
@@ -143,15 +143,23 @@ fn unwanted_request(
 }
 
 /// Tells whether a request came to a bad end before this issuance began, so that it is the last one's.
-fn failed_before(facts: &RequestFacts, issuing: &Condition, now: Timestamp) -> bool {
+fn failed_before(
+    certificate: &Certificate,
+    facts: &RequestFacts,
+    issuing: &Condition,
+    now: Timestamp,
+) -> bool {
+    if !matches!(verdict(facts, now), Verdict::Failed { .. }) {
+        return false;
+    }
+    // Times are whole seconds, and a person may ask again within the same one; every issuance has its own Secret.
+    let annotations = &facts.request.metadata.annotations;
+    let key = annotations.get(annotation::PRIVATE_KEY_SECRET_NAME);
+    let of_another = key.is_some_and(|k| *k != certificate.status.next_private_key_secret_name);
     let status = &facts.request.status;
-    let ended = match verdict(facts, now) {
-        Verdict::Failed { .. } => status
-            .failure_time
-            .or_else(|| condition(&status.conditions, READY)?.last_transition_time),
-        Verdict::Pending | Verdict::Issued(_) => None,
-    };
-    ended.is_some_and(|at| Some(at) < issuing.last_transition_time)
+    let ended =
+        status.failure_time.or_else(|| condition(&status.conditions, READY)?.last_transition_time);
+    of_another || ended.is_some_and(|at| Some(at) < issuing.last_transition_time)
 }
 
 fn create_request(certificate: &Certificate) -> Action {
