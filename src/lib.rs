@@ -6,6 +6,7 @@
 
 pub mod acme;
 pub mod ca;
+pub mod cli;
 pub mod commands;
 pub mod controllers;
 pub mod dns;

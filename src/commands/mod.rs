@@ -1,15 +1,19 @@
 //! One file per verb: its flags and what it does.
 
+pub mod chain;
 pub mod challenge;
 pub mod completion;
-pub mod chain;
 pub mod context;
 pub mod crds;
 pub mod delete;
 pub mod describe;
 pub mod failure;
+pub mod following;
 pub mod get;
+pub mod look;
 pub mod schedule;
+pub mod selector;
+pub mod target;
 pub mod timeline;
 pub mod version;
 pub mod watch;
@@ -32,7 +36,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure>
         Command::Get(args) => get::run(args, context).await,
         Command::Delete(args) => delete::run(args, context).await,
         Command::Crds(args) => crds::run(args, context),
-        Command::Completion(args) => completion::run(args, context),
-        Command::Version(args) => version::run(args, context),
+        Command::Completion(args) => completion::run(&args, context),
+        Command::Version(args) => version::run(&args, context),
     }
 }
