@@ -7,7 +7,8 @@ use std::path::Path;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    challenge, completion, crds, delete, describe, get, schedule, timeline, version, watch,
+    ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
+    timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden
@@ -75,20 +76,28 @@ pub struct GlobalArgs {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Issue certificates from manifests, and look after their orders
+    Order(Box<order::OrderArgs>),
     /// Show and check challenges
     Challenge(challenge::ChallengeArgs),
+    /// Look after issued certificates
+    Certificate(certificate::CertificateArgs),
     /// Show one object in full, with its events
     Describe(describe::DescribeArgs),
+    /// Show every event of a Certificate, its Orders and Challenges, in order
+    Timeline(timeline::TimelineArgs),
     /// Show which challenges run, which wait, and for what
     Schedule(schedule::ScheduleArgs),
-    /// Show the timeline of a Certificate, its Orders and Challenges
-    Timeline(timeline::TimelineArgs),
     /// Show changes as they happen
     Watch(watch::WatchArgs),
     /// List objects
     Get(get::GetArgs),
-    /// Delete an object
+    /// Delete objects
     Delete(delete::DeleteArgs),
+    /// Run the controllers until interrupted
+    Run(Box<run::RunArgs>),
+    /// Run a small ACME server that nobody trusts, for rehearsals and tests
+    Ca(ca::CaArgs),
     /// Print lean definitions of the six kinds, for a cluster that has none
     Crds(crds::CrdsArgs),
     /// Print the completion script of a shell

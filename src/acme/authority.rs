@@ -11,17 +11,17 @@ use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, Method};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
-use tokio::time::Instant;
 use url::Url;
 
 use super::http::{JSON_LIMIT, Reply, TlsOptions, client, exchange};
 use super::nonces::Nonces;
+use super::shared::Shared;
 use super::wire::{self, Origin};
 use super::{AccountKey, AcmeError, Directory, Fault, Session, headers};
 
 pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 /// How long a directory is believed.
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 const REDIRECTS: usize = 5;
 
 /// What the CA was asked, counted since start; refused nonces and what they cost stand apart.
@@ -104,7 +104,7 @@ pub(super) struct Authority {
     pub(super) server: Url,
     pub(super) http: Client,
     pub(super) nonces: Nonces,
-    directory: tokio::sync::Mutex<Option<(Instant, Arc<Directory>)>>,
+    directory: Shared<Arc<Directory>>,
     counts: Counts,
 }
 
@@ -139,7 +139,7 @@ impl Authority {
             http: client(&url, tls)?,
             server: url,
             nonces: Nonces::new(),
-            directory: tokio::sync::Mutex::default(),
+            directory: Shared::new(),
             counts: Counts::default(),
         })
     }
@@ -151,23 +151,18 @@ impl Authority {
 
     /// The directory; read by one request while others wait for it.
     pub(super) async fn directory(&self) -> Result<Arc<Directory>, AcmeError> {
-        let mut kept = self.directory.lock().await;
-        if let Some((read, directory)) = kept.as_ref()
-            && read.elapsed() < DAY
-        {
-            return Ok(Arc::clone(directory));
-        }
-        let reply = self.read_directory().await?;
-        let directory = wire::directory(self.origin(&reply.url), &reply.body)
-            .map_err(|why| protocol(&reply.url, why))?;
-        let directory = Arc::new(directory);
-        *kept = Some((Instant::now(), Arc::clone(&directory)));
-        Ok(directory)
+        let read = async {
+            let reply = self.read_directory().await?;
+            wire::directory(self.origin(&reply.url), &reply.body)
+                .map(Arc::new)
+                .map_err(|why| protocol(&reply.url, why))
+        };
+        self.directory.get(DAY, read).await
     }
 
     /// Has the directory read again: its URLs no longer lead anywhere.
     pub(super) async fn forget_directory(&self) {
-        *self.directory.lock().await = None;
+        self.directory.forget().await;
     }
 
     async fn read_directory(&self) -> Result<Reply, AcmeError> {
@@ -268,4 +263,147 @@ pub(super) fn refused(reply: &Reply) -> AcmeError {
 /// The error that an answer is which no CA should give.
 pub(super) fn protocol(url: &Url, why: impl Into<String>) -> AcmeError {
     AcmeError::Protocol { url: url.to_string(), why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+    use crate::acme::fake::{FakeCa, Said};
+    use crate::acme::{Acme as _, KeyAlgorithm, NewOrder, Registration, Retry};
+
+    fn session(clients: &Clients, url: &str, tls: &TlsOptions) -> Result<Session, AcmeError> {
+        let key = AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap();
+        clients.session(url, tls, key, None)
+    }
+
+    fn plain(ca: &FakeCa) -> Session {
+        session(&Clients::new(), &ca.url, &TlsOptions::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_nonce_is_fetched_however_the_ca_gives_it() {
+        // By status of HEAD, status of GET, and whether either carries one.
+        for (head, get, nonce, fetched) in [
+            (200, 0, true, Ok(1)),
+            (204, 0, true, Ok(1)),
+            (405, 204, true, Ok(2)),
+            (404, 404, true, Err("404 : ")),
+            (200, 200, false, Err("no Replay-Nonce")),
+            (429, 200, true, Err("429 : ")),
+        ] {
+            let ca = FakeCa::start(move |heard| {
+                let status = match heard.what.as_str() {
+                    "HEAD /nonce" => head,
+                    "GET /nonce" => get,
+                    _ => return None,
+                };
+                let said = Said::new(status, "");
+                Some(if nonce { said } else { said.without_nonce() })
+            })
+            .await;
+            let sent = plain(&ca).register(&Registration::default()).await;
+            match (sent, fetched) {
+                (Ok(_), Ok(times)) => {
+                    assert_eq!(ca.count("HEAD /nonce") + ca.count("GET /nonce"), times);
+                }
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (sent, _) => panic!("HEAD {head}, GET {get}: {sent:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_directory_is_read_through_a_few_redirects() {
+        for (redirects, read) in [(0, true), (5, true), (6, false)] {
+            let ca = FakeCa::start(move |heard| {
+                let moved = heard.what == "GET /dir" && heard.before < redirects;
+                moved.then(|| Said::new(302, "").with("location", "/dir"))
+            })
+            .await;
+            assert_eq!(plain(&ca).directory().await.is_ok(), read, "{redirects}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_failed_is_read_again() {
+        let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
+            ("GET /dir", 0) => Some(Said::new(503, "<html>").with("retry-after", "5")),
+            ("GET /dir", 1) => Some(Said::new(200, "<html>")),
+            _ => None,
+        })
+        .await;
+        let session = plain(&ca);
+        assert!(matches!(session.directory().await.unwrap_err().retry(), Retry::At(_)));
+        assert_eq!(session.directory().await.unwrap_err().retry(), Retry::Backoff);
+        session.directory().await.unwrap();
+        session.directory().await.unwrap();
+        assert_eq!(ca.count("GET /dir"), 3);
+    }
+
+    #[tokio::test]
+    async fn a_directory_whose_urls_are_gone_is_read_again() {
+        let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
+            ("POST /order", 0) => Some(Said::new(404, "404 page not found")),
+            _ => None,
+        })
+        .await;
+        let session = plain(&ca);
+        session.register(&Registration::default()).await.unwrap();
+        assert!(session.create_order(&NewOrder::default()).await.is_err());
+        session.create_order(&NewOrder::default()).await.unwrap();
+        assert_eq!(ca.count("GET /dir"), 2);
+    }
+
+    #[tokio::test]
+    async fn trust_is_what_the_issuer_says() {
+        let key = KeyPair::generate().unwrap();
+        let for_name = |name: &str| {
+            CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap()
+        };
+        let (good, other) = (for_name("localhost"), for_name("other.example"));
+        let bundle = format!("{}{}", other.pem(), good.pem());
+        let stranger = KeyPair::generate().unwrap();
+        let stranger = CertificateParams::default().self_signed(&stranger).unwrap().pem();
+        let trusting =
+            |pem: &str, skip_verify| TlsOptions { ca_bundle: pem.as_bytes().to_vec(), skip_verify };
+        for (served, tls, said) in [
+            (&good, trusting(&bundle, false), None),
+            (&good, trusting("", true), None),
+            (&good, trusting(&stranger, false), Some("its signature")),
+            (&other, trusting(&bundle, false), Some("it is for another name")),
+        ] {
+            let ca = FakeCa::start_tls(served, &key).await;
+            let read = session(&Clients::new(), &ca.url, &tls).unwrap().directory().await;
+            match (read, said) {
+                (Ok(directory), None) => assert!(directory.new_order.starts_with("https://")),
+                (Err(error), Some(part)) => {
+                    let text = error.to_string();
+                    assert!(text.contains("not trusted") && text.contains(part), "{text}");
+                    assert_eq!(error.retry(), Retry::Never);
+                }
+                (read, said) => panic!("{said:?}: {read:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_may_pass() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/dir", listener.local_addr().unwrap());
+        drop(listener);
+        let session = session(&Clients::new(), &url, &TlsOptions::default()).unwrap();
+        let error = session.directory().await.unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot read {url}: Connection refused"));
+        assert_eq!(error.retry(), Retry::Backoff);
+    }
+
+    #[test]
+    fn a_server_that_is_no_url_is_refused_at_once() {
+        for url in ["", "acme.example/directory", "ftp://acme.example/", "https://"] {
+            let error = session(&Clients::new(), url, &TlsOptions::default()).unwrap_err();
+            assert_eq!(error.retry(), Retry::Never, "{url}");
+        }
+    }
 }

@@ -251,7 +251,7 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
         email_addresses: names.email_addresses,
         public_key: certificate.public_key().raw.to_vec(),
         issuer: x509::common_name(certificate.issuer()),
-        serial: certificate.raw_serial().iter().map(|b| format!("{b:02x}")).collect(),
+        serial: certificate.raw_serial_as_string().replace(':', ""),
         is_ca: certificate.is_ca(),
     })
 }

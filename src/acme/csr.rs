@@ -18,7 +18,7 @@ use super::keys::{KeyAlgorithm, PrivateKey, to_pem};
 use super::x509::{self, AlternativeNames};
 use super::{der, subject, usages};
 use crate::model::DnsName;
-use crate::model::certificate::CertificateSpec;
+use crate::model::certificate::{CertificateSpec, Subject};
 
 const TAG: &str = "CERTIFICATE REQUEST";
 const ALTERNATIVE_NAMES: &str = "2.5.29.17";
@@ -27,10 +27,12 @@ const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
 const EXTENSION_REQUEST: &str = "1.2.840.113549.1.9.14";
 
 /// A signing request whose signature is good.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SigningRequest {
     /// Common name; may be empty.
     pub common_name: String,
+    /// The other parts of the subject.
+    pub subject: Subject,
     /// DNS names as written, wildcards included.
     pub dns_names: Vec<String>,
     /// IP addresses.
@@ -281,6 +283,7 @@ fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
     }
     Ok(SigningRequest {
         common_name: x509::common_name(&information.subject),
+        subject: x509::subject(&information.subject),
         dns_names: names.dns_names,
         ip_addresses: names.ip_addresses,
         uris: names.uris,

@@ -17,13 +17,12 @@ pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a 
 /// clock, where the answer shows it, so that a wrong clock here or there does no harm.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Timestamp> {
     let value = text(headers, &RETRY_AFTER)?;
-    let seconds = match value.parse::<u64>() {
-        Ok(seconds) => i64::try_from(seconds).unwrap_or(LONGEST),
-        Err(_) => {
-            let at = date(value)?;
-            let their_now = text(headers, &DATE).and_then(date).unwrap_or(now);
-            at.duration_since(their_now).as_secs()
-        }
+    let seconds = if let Ok(seconds) = value.parse::<u64>() {
+        i64::try_from(seconds).unwrap_or(LONGEST)
+    } else {
+        let at = date(value)?;
+        let their_now = text(headers, &DATE).and_then(date).unwrap_or(now);
+        at.duration_since(their_now).as_secs()
     };
     now.checked_add(SignedDuration::from_secs(seconds.clamp(0, LONGEST))).ok()
 }
@@ -120,7 +119,7 @@ mod tests {
             r#"<https://ca/dir>;rel="index""#,
             r#"<https://ca/cert/1>; title="a, b"; rel="alternate", </cert/2>;REL=alternate"#,
             r#"<https://ca/cert/3>; rel="up alternate""#,
-            r#"<https://ca/cert/4"#,
+            "<https://ca/cert/4",
             "no link",
         ] {
             headers.append(LINK, HeaderValue::from_str(value).unwrap());

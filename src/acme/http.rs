@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, RequestBuilder};
+use rustls::CertificateError;
 use url::{Host, Url};
 
 use super::{AcmeError, Fault};
@@ -162,14 +163,15 @@ fn below<'a>(cause: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 
 fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut line = String::new();
     for cause in causes(error) {
-        let text = cause.to_string();
+        if cause.downcast_ref::<io::Error>().is_some_and(|outer| outer.get_ref().is_some()) {
+            continue;
+        }
+        let text = match cause.downcast_ref::<rustls::Error>() {
+            Some(rustls::Error::InvalidCertificate(why)) => distrust(why),
+            _ => cause.to_string(),
+        };
         let text = text.split(" (os error").next().unwrap_or_default();
-        // Library stations on the way say nothing that the end of the chain does not.
-        let station =
-            ["error sending request", "client error (", "builder error", "error decoding"]
-                .iter()
-                .any(|start| text.starts_with(start));
-        if station || line.contains(text) {
+        if STATIONS.iter().any(|start| text.starts_with(start)) || line.contains(text) {
             continue;
         }
         let separator = if line.is_empty() { "" } else { ": " };
@@ -177,6 +179,42 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
         write!(line, "{separator}{text}").ok();
     }
     if line.is_empty() { error.to_string() } else { line }
+}
+
+/// What libraries say on the way, which the end of the chain says better.
+const STATIONS: [&str; 7] = [
+    "builder error",
+    "client error (",
+    "dns error",
+    "error decoding",
+    "error resolving DNS",
+    "error sending request",
+    "tcp connect error",
+];
+
+/// rustls names the moment of its look at the certificate, and puts names into Rust's words.
+fn distrust(error: &CertificateError) -> String {
+    let why = match error {
+        CertificateError::UnknownIssuer => "it is signed by nobody who is trusted here",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it is not valid yet"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for another name"
+        }
+        CertificateError::Revoked => "it is revoked",
+        CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "its signature is not of the key that is trusted here"
+        }
+        CertificateError::Other(inner) if inner.to_string().contains("CaUsedAsEndEntity") => {
+            "it is a CA's own, used for a server"
+        }
+        _ => return format!("the server's certificate is not trusted: {error:?}"),
+    };
+    format!("the server's certificate is not trusted: {why}")
 }
 
 #[cfg(test)]
@@ -203,10 +241,14 @@ mod tests {
 
     #[test]
     fn a_certificate_fault_is_found_inside_an_io_error() {
-        let inner = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let inner = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let error = io::Error::new(io::ErrorKind::InvalidData, io::Error::other(inner));
         assert_eq!(sort(&error, ""), Fault::Untrusted);
-        assert_eq!(chain(&error), "invalid peer certificate: UnknownIssuer");
+        let said = chain(&error);
+        assert!(
+            said.ends_with("not trusted: it is signed by nobody who is trusted here"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -19,14 +19,18 @@ mod jws;
 pub mod keys;
 pub mod known;
 mod nonces;
+mod post;
 pub mod refusal;
 pub mod replies;
 pub mod session;
+mod shared;
 mod subject;
 mod usages;
 mod wire;
 mod x509;
 
+#[cfg(test)]
+mod fake;
 #[cfg(test)]
 mod openssl;
 
@@ -54,7 +58,7 @@ pub enum Retry {
 }
 
 /// Why a request to the CA brought nothing.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum AcmeError {
     /// The CA answered with an error.
     #[error("{problem}")]

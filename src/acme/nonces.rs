@@ -113,11 +113,12 @@ pub(super) enum Verdict {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::future::{Ready, ready};
 
     use super::*;
 
-    async fn none() -> Result<String, AcmeError> {
-        Ok("fetched".to_owned())
+    fn none() -> Ready<Result<String, AcmeError>> {
+        ready(Ok("fetched".to_owned()))
     }
 
     #[tokio::test]

@@ -70,12 +70,14 @@ pub fn sort(error: &AcmeError) -> Sort {
 /// Says what a problem is about. Whether a limit is a pause shows only in the answer: see [`sort`].
 pub fn sort_problem(problem: &Problem) -> Sort {
     match (problem.short_kind(), problem.status) {
+        // Unauthorized is a deactivated account, or a key that is not the account's (RFC 8555 §7.3.6).
         (
             "accountDoesNotExist"
             | "badPublicKey"
             | "badSignatureAlgorithm"
             | "externalAccountRequired"
             | "invalidContact"
+            | "unauthorized"
             | "unsupportedContact"
             | "userActionRequired"
             | "agreementRequired",
@@ -97,12 +99,9 @@ pub fn sort_problem(problem: &Problem) -> Sort {
         ("badCSR", _) => Sort::SigningRequest,
         ("orderNotReady", _) => Sort::OrderState,
         ("alreadyReplaced", _) => Sort::Replaced,
-        ("badNonce" | "serverInternal", _) => Sort::Unavailable,
-        // A deactivated or revoked account, and a key that is not the account's (RFC 8555 §7.3.6).
-        ("unauthorized", _) => Sort::Account,
         (_, 404) => Sort::Gone,
         (_, 429) => Sort::RateLimited,
-        (_, 408 | 425 | 500..) => Sort::Unavailable,
+        ("badNonce" | "serverInternal", _) | (_, 408 | 425 | 500..) => Sort::Unavailable,
         _ => Sort::Other,
     }
 }

@@ -18,7 +18,7 @@ const USER_ID: &str = "0.9.2342.19200300.100.1.1";
 /// The subject as a Name (RFC 5280 §4.1.2.4), DER, and whether it is empty.
 pub(super) fn name(spec: &CertificateSpec) -> Result<(Vec<u8>, bool), String> {
     let parts = if spec.literal_subject.is_empty() {
-        from_parts(spec.subject.as_ref().unwrap_or(&Subject::default()), &spec.common_name)
+        from_parts(&spec.subject.clone().unwrap_or_default(), &spec.common_name)
     } else {
         from_text(&spec.literal_subject)?
     };

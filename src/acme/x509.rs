@@ -77,14 +77,14 @@ pub(super) fn texts<'a>(
 
 /// Checks a signature. x509-parser knows no P-521.
 pub(super) fn verify(
-    signer: &SubjectPublicKeyInfo<'_>,
+    key: &SubjectPublicKeyInfo<'_>,
     algorithm: &AlgorithmIdentifier<'_>,
     signature: &BitString<'_>,
-    signed: &[u8],
+    message: &[u8],
 ) -> Result<(), X509Error> {
-    let curve = signer.algorithm.parameters.as_ref().and_then(|p| p.as_oid().ok());
+    let curve = key.algorithm.parameters.as_ref().and_then(|p| p.as_oid().ok());
     if curve.as_ref() != Some(&P521) {
-        return verify_signature(signer, algorithm, signature, signed);
+        return verify_signature(key, algorithm, signature, message);
     }
     let verification: &dyn VerificationAlgorithm = match &algorithm.algorithm {
         oid if *oid == ECDSA_SHA256 => &ECDSA_P521_SHA256_ASN1,
@@ -92,8 +92,8 @@ pub(super) fn verify(
         oid if *oid == ECDSA_SHA512 => &ECDSA_P521_SHA512_ASN1,
         _ => return Err(X509Error::SignatureUnsupportedAlgorithm),
     };
-    UnparsedPublicKey::new(verification, &signer.subject_public_key.data)
-        .verify(signed, &signature.data)
+    UnparsedPublicKey::new(verification, &key.subject_public_key.data)
+        .verify(message, &signature.data)
         .map_err(|_| X509Error::SignatureVerificationError)
 }
 

@@ -1,8 +1,8 @@
 //! A CA of our own, for rehearsals, the tour and tests; never for production, and trusted by nobody.
 //!
 //! The server side of RFC 8555 on loopback, complete enough that certbot and lego obtain certificates from it, in the
-//! words and with the rules of Boulder, which runs Let's Encrypt. Nothing of [`crate::acme`] is used here, so that neither
-//! side excuses the other's mistakes. Everything is kept in memory and gone when the server stops.
+//! words and with the rules of Boulder, which runs Let's Encrypt. Nothing of `acme/` is used here, so that neither side excuses
+//! the other's mistakes. Everything is kept in memory and gone when the server stops.
 
 mod accounts;
 mod authorizations;

@@ -11,7 +11,7 @@ use super::Ca;
 use super::refusal::{Kind, Refusal};
 use super::state::{Authorization, Id, Status, Validation, after};
 use crate::dns::LookupError;
-use crate::fetch::{FetchError, Fetched, Reply};
+use crate::fetch::{FetchError, Fetched, Fetcher, Reply};
 use crate::model::Identifier;
 
 /// Looks at web servers in the CA's stead.
@@ -19,6 +19,13 @@ use crate::model::Identifier;
 pub trait Look: fmt::Debug + Send + Sync {
     /// Asks one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
     async fn get(&self, url: &Url) -> Fetched;
+}
+
+#[async_trait]
+impl Look for Fetcher {
+    async fn get(&self, url: &Url) -> Fetched {
+        Self::get(self, url).await
+    }
 }
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.

@@ -191,28 +191,28 @@ impl ChallengeController {
         answer: Result<&Answer, &String>,
         now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
-        if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer) {
-            if let Err(error) = self.means.http01.clean_up(answer).await {
-                self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
-                return Err(error.into());
-            }
+        if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer)
+            && let Err(error) = self.means.http01.clean_up(answer).await
+        {
+            self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
+            return Err(error.into());
         }
         self.challenges.replace_metadata(&without_finalizer(challenge)).await?;
         Ok(Outcome::CleanedUp)
     }
 
     async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let issuer = self
-            .accounts
-            .issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref)
-            .await?;
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
         let error = match acme.accept(&challenge.spec.url).await {
             Ok(reply) => return Ok(Outcome::Accepted(said(reply))),
             Err(error) => error,
         };
         match (error.retry(), error) {
-            (Retry::Never, AcmeError::Refused { problem, .. }) if problem.short_kind() == "malformed" => {
+            (Retry::Never, AcmeError::Refused { problem, .. })
+                if problem.short_kind() == "malformed" =>
+            {
                 // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
                 let reply = acme.authorization(&challenge.spec.authorization_url).await?;
                 let seen = read(reply, &challenge.spec.url);
@@ -232,10 +232,8 @@ impl ChallengeController {
     }
 
     async fn fetch_state(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let issuer = self
-            .accounts
-            .issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref)
-            .await?;
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
         let reply = acme.authorization(&challenge.spec.authorization_url).await?;
         Ok(Outcome::StateFetched(read(reply, &challenge.spec.url)))

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::accounts::Accounts;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError};
-use crate::acme::{Acme, AcmeError, OrderReply, Retry, chain};
+use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
 use crate::model::memory::Holder;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::{
@@ -43,12 +43,9 @@ impl OrderController {
         }
     }
 
-    async fn step(
-        &self,
-        order: &Order,
-        now: Timestamp,
-    ) -> Result<Wake, ReconcileError> {
-        let issuer = self.accounts.issuer(&order.metadata.namespace, &order.spec.issuer_ref).await?;
+    async fn step(&self, order: &Order, now: Timestamp) -> Result<Wake, ReconcileError> {
+        let issuer =
+            self.accounts.issuer(&order.metadata.namespace, &order.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
         let scope = Scope::owned_by(&order.metadata.namespace, &order.metadata.uid);
         let challenges = self.challenges.list(&scope).await?;
@@ -96,7 +93,7 @@ impl OrderController {
                 )));
             }
         }
-        let request = crate::acme::NewOrder {
+        let request = NewOrder {
             identifiers: wanted.identifiers,
             not_after: wanted.not_after,
             profile: wanted.profile,
@@ -141,7 +138,7 @@ impl OrderController {
         challenges: &[Challenge],
         now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
-        let request = match crate::acme::csr::read_request(&order.spec.request.0) {
+        let request = match csr::read(&order.spec.request.0) {
             Ok(request) => request,
             Err(why) => return Ok(Outcome::GivenUp(format!("Failed to finalize Order: {why}"))),
         };
@@ -178,13 +175,17 @@ impl OrderController {
             return Ok(Ok(seen));
         };
         let preferred = issuer.spec.acme.as_ref().map_or("", |a| a.preferred_chain.as_str());
-        let served = match chain::choose_chain(acme, &url, preferred).await {
+        let served = match chain::choose(acme, &url, preferred).await {
             Ok(served) => served,
             Err(error) => {
                 return refused("retrieve signed certificate", error).map(Err);
             }
         };
-        match chain::check(&served.pem, &order.spec.request.0, now) {
+        let request = match csr::read(&order.spec.request.0) {
+            Ok(request) => request,
+            Err(why) => return Ok(Err(Outcome::GivenUp(why.to_string()))),
+        };
+        match chain::check(&served.pem, &request, now) {
             Ok(checked) => {
                 seen.certificate = Some(checked.pem.into_bytes());
                 Ok(Ok(seen))
@@ -200,7 +201,8 @@ impl OrderController {
         order: &Order,
         missing: Vec<Required>,
     ) -> Result<Outcome, ReconcileError> {
-        let made = missing.iter().map(|required| (required.name.clone(), required.spec.dns_name.clone()));
+        let made =
+            missing.iter().map(|required| (required.name.clone(), required.spec.dns_name.clone()));
         let made = made.collect();
         for required in missing {
             let challenge = Challenge {

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::model::memory::Holder;
 use crate::model::{ObjectReference, Resource};
 use crate::reconcile::{Note, Recorded};
-use crate::store::resources::Resources;
 use crate::store::events::{self, Notice};
+use crate::store::resources::Resources;
 use crate::store::{Store, StoreError};
 
 /// Writes outcomes to a store.
@@ -47,10 +47,10 @@ impl Recorder {
         T: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync,
     {
         let mut current = resource.clone();
-        if let Some(holder) = holder {
-            if recorded.memory.write(holder, &mut current.metadata.annotations) {
-                current = resources.replace_metadata(&current).await?;
-            }
+        if let Some(holder) = holder
+            && recorded.memory.write(holder, &mut current.metadata.annotations)
+        {
+            current = resources.replace_metadata(&current).await?;
         }
         if recorded.status != resource.status {
             current = resources.replace_status(&current, &recorded.status).await?;

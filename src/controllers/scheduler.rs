@@ -66,11 +66,8 @@ impl Scheduler {
     }
 
     async fn start(&self, challenge: &Challenge, now: Timestamp) -> Result<(), StoreError> {
-        let status = ChallengeStatus {
-            processing: true,
-            reason: String::new(),
-            ..challenge.status.clone()
-        };
+        let status =
+            ChallengeStatus { processing: true, reason: String::new(), ..challenge.status.clone() };
         let started = self.challenges.replace_status(challenge, &status).await?;
         let message = "Challenge scheduled for processing";
         let note = Note::normal(source::CHALLENGES, reason::STARTED, message);

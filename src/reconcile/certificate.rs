@@ -129,6 +129,8 @@ pub enum Outcome {
     },
     /// Key and certificate are in the Secret.
     Issued(i64),
+    /// No key can be made of this spec.
+    KeyImpossible(String),
     /// A key was thrown away because of these fields.
     KeyOutdated(Vec<&'static str>),
     /// The temporary Secret exists, known to the status or not.
@@ -161,6 +163,16 @@ pub fn next_action(certificate: &Certificate, observed: &Observed, now: Timestam
         return Action::Conclude(Outcome::NextKeyGone);
     }
     trigger::next_action(certificate, observed, now)
+}
+
+/// Says why a Certificate has to be issued now, a pause after a failure not counted; nothing when its Secret is as asked for.
+pub fn due(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Violation> {
+    trigger::due(certificate, observed, now)
+}
+
+/// Says to which other Certificate the Secret belongs, if it does.
+pub fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
+    trigger::rival(certificate, observed)
 }
 
 /// Folds an outcome into status and notes.
@@ -217,6 +229,12 @@ pub fn record(
             status.revision = Some(revision);
             status.last_failure_time = None;
             status.failed_issuance_attempts = None;
+        }
+        Outcome::KeyImpossible(why) => {
+            let message = format!("{}{why}", issuing::NO_KEY);
+            let reason = reason::CANNOT_REGENERATE_KEY;
+            notes.push(Note::warning(source::KEY_MANAGER, reason, message.clone()));
+            keep_issuing(certificate, &mut status, message, now);
         }
         Outcome::KeyOutdated(fields) => {
             let fields = fields.join(" ");
@@ -554,6 +572,7 @@ mod tests {
             Outcome::NextKeyFound(secret) => format!("find key {secret}"),
             Outcome::Deleted
             | Outcome::Issued(_)
+            | Outcome::KeyImpossible(_)
             | Outcome::KeyOutdated(_)
             | Outcome::NextKeyStored(..)
             | Outcome::RequestCreated(_)
@@ -901,6 +920,11 @@ mod tests {
         web.check(&["wait"]);
         web.change_spec(&json!({"dnsNames": ["a.example.com"]}));
         web.check(&["ready False DoesNotExist", "create web-1 [Requested]", "wait"]);
+
+        web.observed.next_keys.clear();
+        let why = Outcome::KeyImpossible("cannot make RSA 1000 key".into());
+        web.certificate.status = record(&web.certificate, why, web.now).status;
+        web.check(&["wait"]);
     }
 
     #[test]

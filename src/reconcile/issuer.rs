@@ -5,24 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use url::Url;
 
+use super::issuer_faults::{self, Fault};
 use super::{Note, Recorded, Refusal, Wake};
 use crate::model::common::{condition, set_condition};
 use crate::model::event::{reason, source};
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Condition, ConditionStatus, Issuer, IssuerStatus};
-
-/// Directories that speak a protocol of before RFC 8555, each with its successor.
-const V1_ENDPOINTS: [(&str, &str); 2] = [
-    (
-        "https://acme-v01.api.letsencrypt.org/directory",
-        "https://acme-v02.api.letsencrypt.org/directory",
-    ),
-    (
-        "https://acme-staging.api.letsencrypt.org/directory",
-        "https://acme-staging-v02.api.letsencrypt.org/directory",
-    ),
-];
 
 /// What the machine looks at beside the Issuer.
 #[derive(Clone, Debug)]
@@ -66,6 +55,8 @@ pub enum Action {
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// The CA no longer knows the account.
+    AccountGone,
     /// The account in the status is the one wanted.
     Confirmed,
     /// The account has the contact of the spec.
@@ -98,44 +89,26 @@ pub enum Deed {
     UpdateContact,
 }
 
-/// Why an Issuer cannot be used as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Reason of the condition.
-    pub reason: &'static str,
-    /// Message of the condition.
-    pub message: String,
-    /// Event that tells of it: reason and message.
-    pub event: Option<(&'static str, String)>,
-}
-
 /// Decides what to do next.
 pub fn next_action(issuer: &Issuer, observed: &Observed, now: Timestamp) -> Action {
     let Some(acme) = issuer.spec.acme.as_ref().filter(|_| !issuer.metadata.is_deleted()) else {
         return Action::Wait(Wake::OnChange);
     };
-    if let Some(fault) = outdated_endpoint(acme) {
+    if let Some(fault) = issuer_faults::outdated_endpoint(acme) {
         return conclude_once(issuer, Outcome::Unusable(fault), now);
     }
     if observed.key == AccountKey::Missing && !acme.disable_account_key_generation {
         return Action::GenerateKey;
     }
-    let rules: [fn(&AcmeIssuer, &Observed) -> Option<Fault>; 3] =
-        [key_fault, solver_fault, server_fault];
-    if let Some(fault) = rules.iter().find_map(|rule| rule(acme, observed)) {
+    if let Some(fault) = issuer_faults::of_set_up(acme, observed) {
         return conclude_once(issuer, Outcome::Unusable(fault), now);
     }
-    let contact = contact(&acme.email);
-    let deed = if !has_account(issuer, acme, observed) {
-        Action::Register(contact)
-    } else if registered_email(issuer) != acme.email {
-        Action::UpdateContact(contact)
-    } else {
+    let registered = has_account(issuer, acme, observed);
+    if registered && registered_email(issuer) == acme.email {
         return conclude_once(issuer, Outcome::Confirmed, now);
-    };
-    if let Some(fault) =
-        external_account_fault(observed).filter(|_| !has_account(issuer, acme, observed))
-    {
+    }
+    let binding = issuer_faults::of_external_account(observed).filter(|_| !registered);
+    if let Some(fault) = binding {
         return conclude_once(issuer, Outcome::Unusable(fault), now);
     }
     if observed.refused {
@@ -143,7 +116,8 @@ pub fn next_action(issuer: &Issuer, observed: &Observed, now: Timestamp) -> Acti
     }
     match next_try(issuer).filter(|at| *at > now) {
         Some(at) => Action::Wait(Wake::At(at)),
-        None => deed,
+        None if registered => Action::UpdateContact(contact(&acme.email)),
+        None => Action::Register(contact(&acme.email)),
     }
 }
 
@@ -152,74 +126,6 @@ fn next_try(issuer: &Issuer) -> Option<Timestamp> {
     let ready = condition(&issuer.status.conditions, "Ready")?;
     let asked_for_this = ready.observed_generation == issuer.metadata.generation;
     Memory::read(Holder::Issuer, &issuer.metadata.annotations).next_try.filter(|_| asked_for_this)
-}
-
-fn outdated_endpoint(acme: &AcmeIssuer) -> Option<Fault> {
-    let server = acme.server.trim_end_matches('/');
-    let (_, successor) = V1_ENDPOINTS.iter().find(|(old, _)| *old == server)?;
-    let message = format!(
-        "Your ACME server URL is set to a v1 endpoint ({}). You should update the spec.acme.server field to \"{successor}\"",
-        acme.server
-    );
-    Some(Fault { reason: reason::INVALID_CONFIG, message, event: None })
-}
-
-fn key_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
-    match &observed.key {
-        AccountKey::Usable(_) => None,
-        AccountKey::Unusable(why) => {
-            let message = format!("Account private key is invalid: {why}");
-            Some(Fault { reason: reason::ERR_VERIFY_ACME_ACCOUNT, message, event: None })
-        }
-        AccountKey::Missing => {
-            let secret = &acme.private_key_secret_ref.name;
-            let message = format!(
-                "Failed to verify ACME account: the ACME issuer config has 'disableAccountKeyGeneration' set to true, \
-                 but the secret was not found: secrets \"{secret}\" not found"
-            );
-            let event = (reason::ERR_INIT_ISSUER, format!("Error initializing issuer: {message}"));
-            Some(Fault { reason: reason::ERR_VERIFY_ACME_ACCOUNT, message, event: Some(event) })
-        }
-    }
-}
-
-/// Every Secret that a DNS-01 solver names must exist and hold the key.
-fn solver_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
-    let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
-    let mut faults: Vec<String> = Vec::new();
-    for selector in named.flat_map(|dns01| dns01.secrets()) {
-        let (name, key) = (&selector.name, &selector.key);
-        let fault = match observed.secrets.get(name) {
-            None => format!("failed to get secret \"{name}\": secrets \"{name}\" not found"),
-            Some(keys) if !keys.contains(key) => {
-                format!("the secret \"{name}\" does not have key \"{key}\"")
-            }
-            Some(_) => continue,
-        };
-        if !faults.contains(&fault) {
-            faults.push(fault);
-        }
-    }
-    let message = faults.join("; ");
-    (!faults.is_empty()).then_some(Fault { reason: reason::INVALID_SOLVER, message, event: None })
-}
-
-fn server_fault(acme: &AcmeIssuer, _: &Observed) -> Option<Fault> {
-    let why = match Url::parse(&acme.server) {
-        Ok(url) if url.has_host() => return None,
-        Ok(_) => "it names no host".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    let message = format!("Failed to parse existing ACME server URI \"{}\": {why}", acme.server);
-    let event = Some((reason::INVALID_URL, message.clone()));
-    Some(Fault { reason: reason::INVALID_URL, message, event })
-}
-
-fn external_account_fault(observed: &Observed) -> Option<Fault> {
-    let why = observed.external_account.as_ref().err()?;
-    let message = format!("Failed to register ACME account: {why}");
-    let event = Some((reason::ERR_REGISTER_ACME_ACCOUNT, message.clone()));
-    Some(Fault { reason: reason::ERR_REGISTER_ACME_ACCOUNT, message, event })
 }
 
 /// Tells whether the status names an account of this key at this CA.
@@ -265,7 +171,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             email.clone_into(&mut account(&mut new.status).last_registered_email);
             set_registered(issuer, &mut new, now);
         }
-        Outcome::KeyStored => {
+        Outcome::AccountGone | Outcome::KeyStored => {
             if let Some(account) = &mut new.status.acme {
                 account.uri.clear();
             }

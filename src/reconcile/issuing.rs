@@ -22,6 +22,9 @@ const NOT_COPIED: [&str; 3] = ["kubectl.kubernetes.io/", "fluxcd.io/", "argocd.a
 /// Begins the message of an issuance for which no signing request can be made.
 pub(super) const NO_REQUEST: &str = "Failed to generate CSR: ";
 
+/// Begins the message of an issuance for which no key can be made.
+pub(super) const NO_KEY: &str = "User intervention required: no new key: ";
+
 /// Decides what a running issuance does next.
 pub(super) fn next_action(
     certificate: &Certificate,
@@ -79,6 +82,9 @@ fn next_key<'a>(certificate: &Certificate, observed: &'a Observed) -> Result<&'a
 
 fn store_key(certificate: &Certificate, observed: &Observed, name: Option<String>) -> Action {
     let spec = &certificate.spec;
+    if was_refused(certificate, NO_KEY) {
+        return Action::Wait(Wake::OnChange);
+    }
     if let Err(word) = differences::wanted_key(spec.private_key.as_ref()) {
         let message = format!(
             "User intervention required: spec.privateKey.algorithm \"{word}\" is none of RSA, ECDSA, Ed25519"
@@ -149,16 +155,20 @@ fn failed_before(facts: &RequestFacts, issuing: &Condition, now: Timestamp) -> b
 }
 
 fn create_request(certificate: &Certificate) -> Action {
-    let known = condition(&certificate.status.conditions, ISSUING);
-    let refused = known.is_some_and(|issuing| {
-        issuing.message.starts_with(NO_REQUEST)
-            && issuing.observed_generation == certificate.metadata.generation
-    });
-    if refused {
+    if was_refused(certificate, NO_REQUEST) {
         return Action::Wait(Wake::OnChange);
     }
     let key = certificate.status.next_private_key_secret_name.clone();
     Action::CreateRequest(Box::new(request_for(certificate, &key)), key)
+}
+
+/// Tells whether this very spec was refused before, in words that begin so.
+fn was_refused(certificate: &Certificate, words: &str) -> bool {
+    let issuing = condition(&certificate.status.conditions, ISSUING);
+    issuing.is_some_and(|issuing| {
+        issuing.message.starts_with(words)
+            && issuing.observed_generation == certificate.metadata.generation
+    })
 }
 
 /// The CertificateRequest of the next issuance, all but its signing request.

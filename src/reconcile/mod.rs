@@ -11,6 +11,7 @@ pub mod cron;
 pub mod differences;
 pub mod facts;
 pub mod issuer;
+pub mod issuer_faults;
 pub mod issuing;
 pub mod order;
 pub mod policy;

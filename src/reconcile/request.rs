@@ -24,7 +24,7 @@ pub struct Observed {
     pub csr: Result<CsrFacts, String>,
     /// The issuer, if there is one.
     pub issuer: Option<Issuer>,
-    /// The Order of the name that [`order_for`] gives, whoever owns it.
+    /// Its Order, or one of the name that [`order_for`] gives, which somebody else owns.
     pub order: Option<Order>,
     /// First certificate of that Order, or why it cannot be read; none before there is one.
     pub leaf: Option<Result<LeafFacts, String>>,

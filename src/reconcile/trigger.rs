@@ -47,7 +47,7 @@ pub(super) fn assess(
 
 /// Starts an issuance when a policy is violated, unless the Secret is another's or a failure is too recent.
 fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Action> {
-    if belongs_to_rival(certificate, observed) || held_until(certificate, observed, now).is_some() {
+    if rival(certificate, observed).is_some() || held_until(certificate, observed, now).is_some() {
         return None;
     }
     let input = input(certificate, observed);
@@ -62,6 +62,17 @@ fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Opti
     Some(Action::Conclude(Outcome::Due(violation, window_error)))
 }
 
+/// Why a Certificate has to be issued now, were there no failure to wait out; nothing when its Secret is as asked for.
+pub(super) fn due(
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> Option<policy::Violation> {
+    let input = input(certificate, observed);
+    policy::violation(&input)
+        .or_else(|| policy::renewing(renewal_time(certificate, observed)?, now))
+}
+
 /// The moment of renewal; when no window can be kept, the one that would hold without windows.
 fn renewal_time(certificate: &Certificate, observed: &Observed) -> Option<Timestamp> {
     let spec = &certificate.spec;
@@ -71,21 +82,19 @@ fn renewal_time(certificate: &Certificate, observed: &Observed) -> Option<Timest
         .unwrap_or_else(|_| Some(renewal::without_windows(spec, start, end)))
 }
 
-/// Of several Certificates with one Secret only the owner issues: the one the Secret names, else the oldest.
-fn belongs_to_rival(certificate: &Certificate, observed: &Observed) -> bool {
-    if observed.rivals.is_empty() {
-        return false;
-    }
+/// Of several Certificates with one Secret only the owner issues: the one the Secret names, else the oldest. Says who that is
+/// when it is another one.
+pub(super) fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
     let own = &certificate.metadata.name;
+    let is_rival = |name: &String| observed.rivals.iter().any(|rival| rival.name == *name);
     let named =
         observed.secret.as_ref().and_then(|s| s.annotations.get(annotation::CERTIFICATE_NAME));
-    if let Some(named) =
-        named.filter(|n| *n == own || observed.rivals.iter().any(|r| r.name == **n))
-    {
-        return named != own;
+    if let Some(named) = named.filter(|named| *named == own || is_rival(named)) {
+        return (named != own).then(|| named.clone());
     }
     let age = (certificate.metadata.creation_timestamp, own);
-    observed.rivals.iter().any(|rival| (rival.created, &rival.name) < age)
+    let oldest = observed.rivals.iter().min_by_key(|rival| (rival.created, &rival.name))?;
+    ((oldest.created, &oldest.name) < age).then(|| oldest.name.clone())
 }
 
 /// Until when a failed issuance is not tried again; nothing once it may be, because the pause is over, the spec was
@@ -143,7 +152,8 @@ pub(super) fn surplus_request(certificate: &Certificate, observed: &Observed) ->
 
 /// The next moment at which this Certificate may have something to do.
 fn wake(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Wake {
-    let rival = belongs_to_rival(certificate, observed)
+    let rival = rival(certificate, observed)
+        .is_some()
         .then(|| now + SignedDuration::from_mins(RIVAL_PAUSE_MINUTES));
     let leaf = observed.secret.as_ref().and_then(SecretFacts::usable_leaf);
     // Expired is what lies a second behind the last one.

@@ -1,4 +1,10 @@
-//! Tests of the rooms together, through their public doors.
+//! The one binary of integration tests; `tidy` fails when a file beside this one is not listed.
+#![allow(clippy::unwrap_used, reason = "a fault ends the test that sees it")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bed;
 mod pairs;
 mod store;
+mod tidy;

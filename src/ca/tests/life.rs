@@ -9,7 +9,7 @@ use x509_parser::prelude::FromDer;
 
 use super::client::{Client, Key, base64url, identifiers, signing_request};
 use super::issue::check_chain;
-use super::{Answers, Bed, Spellbound};
+use super::{Answers, Bed, Spellbound, fetcher};
 use crate::ca::Config;
 
 const NAMES: &[&str] = &["www.bed.test"];
@@ -150,6 +150,26 @@ async fn a_validation_under_way_is_pending_and_may_be_asked_for_twice() {
     assert_eq!(client.read(&url).await.header("retry-after"), "7");
     assert_eq!(client.read(order.header("location")).await.header("retry-after"), "7");
     bed.server.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_there_and_a_closed_port_are_told_apart() {
+    // Nothing listens on the discard port.
+    let look = fetcher("closed.bed.test", "127.0.0.1:9".parse().unwrap());
+    let bed = Bed::looking(Config::default(), look, Answers::default()).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    for (name, kind, words) in [
+        ("closed.bed.test", "connection", "127.0.0.1: Fetching http://closed.bed.test/.well-known"),
+        ("nowhere.bed.test", "dns", "DNS problem: NXDOMAIN looking up A for nowhere.bed.test"),
+    ] {
+        let order = client.order(&[name]).await.json();
+        client.authorize(&order).await;
+        let authorization = client.read(order["authorizations"][0].as_str().unwrap()).await.json();
+        assert_eq!(authorization["status"], "invalid");
+        let error = &authorization["challenges"][0]["error"];
+        assert_eq!(error["type"], format!("urn:ietf:params:acme:error:{kind}"));
+        assert!(error["detail"].as_str().unwrap().starts_with(words), "{error}");
+    }
 }
 
 #[tokio::test]

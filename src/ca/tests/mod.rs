@@ -6,7 +6,7 @@ mod life;
 mod refusals;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -18,8 +18,9 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use super::validation::Look;
-use super::{Config, Server, serve};
-use crate::fetch::{FetchError, Fetched, Hop, Reply};
+use super::{Config, Server, base_url, serve};
+use crate::dns::{LookupError, Resolve};
+use crate::fetch::{Fetched, Fetcher, Overrides};
 
 /// Key authorizations by token, as a web server on a free port gives them.
 type Answers = Arc<Mutex<BTreeMap<String, String>>>;
@@ -35,7 +36,7 @@ impl Bed {
     async fn start(config: Config) -> Self {
         let answers = Answers::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let look = Arc::new(Here(listener.local_addr().unwrap()));
+        let look = fetcher("*", listener.local_addr().unwrap());
         let router = Router::new()
             .route("/.well-known/acme-challenge/{token}", get(answer))
             .with_state(Arc::clone(&answers));
@@ -64,28 +65,21 @@ async fn answer(
     answers.lock().unwrap().get(&token).cloned().ok_or(StatusCode::NOT_FOUND)
 }
 
-/// Takes every name to one web server.
+/// Knows no name at all; not asked where connections are taken elsewhere.
 #[derive(Debug)]
-struct Here(SocketAddr);
+struct NoNames;
 
 #[async_trait]
-impl Look for Here {
-    async fn get(&self, url: &Url) -> Fetched {
-        let asked = format!("http://{}{}", self.0, url.path());
-        let hop = |status| Hop { url: url.to_string(), address: Some(self.0), status };
-        match reqwest::get(asked).await {
-            Ok(response) => {
-                let status = response.status().as_u16();
-                let body = response.bytes().await.unwrap().to_vec();
-                let reply = Reply { status, body, truncated: false };
-                Fetched { hops: vec![hop(Some(status))], result: Ok(reply) }
-            }
-            Err(error) => {
-                let why = error.to_string();
-                Fetched { hops: vec![hop(None)], result: Err(FetchError::Connect { why }) }
-            }
-        }
+impl Resolve for NoNames {
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        Err(LookupError::NoSuchName { name: host.to_owned() })
     }
+}
+
+/// Looks as the product does; what is for port 80 of a host goes to that address.
+fn fetcher(host: &str, address: SocketAddr) -> Arc<Fetcher> {
+    let hosts = [(host.to_owned(), (address.ip(), Some(address.port())))].into();
+    Arc::new(Fetcher { resolver: Arc::new(NoNames), overrides: Overrides { hosts } })
 }
 
 /// Looks for ever.
@@ -96,5 +90,17 @@ struct Spellbound;
 impl Look for Spellbound {
     async fn get(&self, _: &Url) -> Fetched {
         std::future::pending().await
+    }
+}
+
+#[test]
+fn urls_name_the_listening_address_if_the_certificate_does_else_its_first_name() {
+    let names = Config::default().names;
+    for (address, expected) in [
+        ("127.0.0.1:14000", "https://127.0.0.1:14000"),
+        ("[::1]:14000", "https://[::1]:14000"),
+        ("0.0.0.0:14000", "https://127.0.0.1:14000"),
+    ] {
+        assert_eq!(base_url(&names, address.parse().unwrap()), expected);
     }
 }

@@ -259,7 +259,7 @@ spec:
             ),
             (
                 vec![&twice, OLD_ISSUER],
-                "0.yaml:13:27: Certificate web: spec.acme.config[1].domains[1]: Issuer le has another solver for a.example already",
+                "0.yaml:13:28: Certificate web: spec.acme.config[1].domains[1]: Issuer le has another solver for a.example already",
             ),
             (
                 vec![&both],

@@ -377,10 +377,10 @@ mod tests {
                     let below: Vec<&Node> =
                         nodes.iter().filter_map(|node| node.get(field.name)).collect();
                     let old = matches!(field.shape, Renamed(_) | Gone(_));
-                    if old != below.is_empty() {
-                        found.push(path);
-                    } else {
+                    if old == below.is_empty() {
                         absent(field.shape, &below, &path, found);
+                    } else {
+                        found.push(path);
                     }
                 }
             }

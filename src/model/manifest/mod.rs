@@ -202,13 +202,16 @@ impl Reading<'_> {
         source: usize,
         at: Position,
         object: &str,
-        remark: Remark,
+        mut remark: Remark,
         show: Show,
     ) -> Complaint {
+        // Text from a file is shown on terminals, which obey what they should only show.
+        let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
+        remark.message = plain(&remark.message);
         let text = self.sources.get(source).map_or("", |source| &source.text);
         Complaint {
             location: self.location(source, at),
-            object: object.to_owned(),
+            object: plain(object),
             remark,
             excerpt: excerpt(text, at, show),
         }
@@ -576,6 +579,16 @@ status: {}
                 assert!(!said.contains("hunter2"), "{said}");
             }
         }
+    }
+
+    #[test]
+    fn complaints_carry_no_orders_for_terminals() {
+        let text = CERTIFICATE.replace("web-tls", "\"\\e[31mred\"");
+        let complaint = &read(&[source(&text)], LOCAL).unwrap_err()[0];
+        assert!(
+            complaint.to_string().contains("\"\u{fffd}[31mred\" is not a valid name"),
+            "{complaint}"
+        );
     }
 
     #[test]

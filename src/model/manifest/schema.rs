@@ -182,7 +182,7 @@ fn unknown(
             found.meant.push(parent.key(meant));
         }
         None => {
-            found.warnings.push(Remark::on_name(at.clone(), "unknown field, kept but not read"))
+            found.warnings.push(Remark::on_name(at.clone(), "unknown field, kept but not read"));
         }
     }
 }

@@ -187,9 +187,8 @@ mod tests {
     /// Remarks about a Certificate that is right but for these fields of its spec.
     fn check(spec: Value) -> Vec<String> {
         let mut object = json!({"spec": {"secretName": "web-tls", "issuerRef": {"name": "ca"}}});
-        for (key, value) in spec.as_object().unwrap() {
-            object["spec"][key] = value.clone();
-        }
+        let Value::Object(fields) = spec else { panic!("no object: {spec}") };
+        object["spec"].as_object_mut().unwrap().extend(fields);
         let verdict = certificate(&serde_json::from_value(object).unwrap());
         verdict.errors.iter().chain(&verdict.warnings).map(ToString::to_string).collect()
     }

@@ -147,7 +147,8 @@ mod tests {
     use super::*;
 
     fn check(spec: Value) -> Vec<String> {
-        let verdict = issuer(&serde_json::from_value(json!({ "spec": spec })).unwrap());
+        let object = Value::Object([("spec".to_owned(), spec)].into_iter().collect());
+        let verdict = issuer(&serde_json::from_value(object).unwrap());
         verdict.errors.iter().chain(&verdict.warnings).map(ToString::to_string).collect()
     }
 
@@ -155,9 +156,8 @@ mod tests {
     fn check_acme(fields: Value) -> Vec<String> {
         let mut acme =
             json!({"server": "https://ca.example/dir", "privateKeySecretRef": {"name": "key"}});
-        for (key, value) in fields.as_object().unwrap() {
-            acme[key] = value.clone();
-        }
+        let Value::Object(fields) = fields else { panic!("no object: {fields}") };
+        acme.as_object_mut().unwrap().extend(fields);
         check(json!({ "acme": acme }))
     }
 

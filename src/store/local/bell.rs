@@ -6,8 +6,8 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
 use notify::{EventKind, RecursiveMode, Watcher as _};
@@ -41,7 +41,10 @@ impl Bell {
 }
 
 /// A thread that listens to the bell and looks up the revision; it ends when this is dropped.
-pub(super) struct Ear(mpsc::Sender<Heard>);
+pub(super) struct Ear {
+    heard: Sender<Heard>,
+    thread: Option<JoinHandle<()>>,
+}
 
 enum Heard {
     Bell,
@@ -79,15 +82,17 @@ impl Ear {
             }
         };
         let thread = thread::Builder::new().name("store-listener".into()).spawn(listen);
-        thread.map_err(|error| folder::unusable(database, &error))?;
-        Ok(Self(heard))
+        let thread = thread.map_err(|error| folder::unusable(database, &error))?;
+        Ok(Self { heard, thread: Some(thread) })
     }
 }
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        // A thread that has ended needs no telling.
-        let _heard = self.0.send(Heard::Stop).is_ok();
+        let told = self.heard.send(Heard::Stop).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| told) {
+            let _ended_well = thread.join().is_ok();
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod reader;
 mod schema;
 mod shelf;
 mod signal;
+mod worker;
 mod writer;
 
 /// The database in the state folder.
@@ -45,11 +46,11 @@ pub enum Access {
 /// take back; a process may be killed at any moment.
 pub struct LocalStore {
     file: Arc<Path>,
+    /// Listens for other processes, from the first watch on. It ends first, since it asks the reader.
+    ear: Mutex<Option<Ear>>,
     reader: Reader,
     writer: Option<Writer>,
     revisions: watch::Sender<i64>,
-    /// Listens for other processes, from the first watch on.
-    ear: Mutex<Option<Ear>>,
 }
 
 impl LocalStore {
@@ -69,8 +70,12 @@ impl LocalStore {
                 Some(Writer::start(connection, Arc::clone(&file), revisions.clone())?)
             }
         };
-        let reader = Reader::start(schema::open_to_read(&file)?, Arc::clone(&file))?;
-        Ok(Self { file, reader, writer, revisions, ear: Mutex::new(None) })
+        let connection = match access {
+            Access::ReadOnly => schema::open_to_read(&file)?,
+            Access::ReadWrite => schema::open_beside_writer(&file)?,
+        };
+        let reader = Reader::start(connection, Arc::clone(&file))?;
+        Ok(Self { file, ear: Mutex::new(None), reader, writer, revisions })
     }
 
     /// Tells whether a folder holds any state; asking makes none.

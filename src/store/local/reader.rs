@@ -1,14 +1,14 @@
 //! The thread that reads, so that no task waits for the disk.
 
 use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{refused, unusable};
 use super::shelf::Rows;
+use super::worker::Worker;
 use crate::model::{Kind, Record};
 use crate::store::watch::{Journal, Logged};
 use crate::store::{Scope, StoreError, folder};
@@ -19,21 +19,20 @@ type Question = Box<dyn FnOnce(&Connection) + Send>;
 #[derive(Clone)]
 pub(super) struct Reader {
     file: Arc<Path>,
-    questions: mpsc::Sender<Question>,
+    questions: Arc<Worker<Question>>,
 }
 
 impl Reader {
     /// Starts the thread.
     pub(super) fn start(connection: Connection, file: Arc<Path>) -> Result<Self, StoreError> {
-        let (questions, asked) = mpsc::channel::<Question>();
-        let serve = move || {
-            for question in asked {
+        let questions = Worker::start("store-reader", move |questions| {
+            for question in questions {
+                let question: Question = question;
                 question(&connection);
             }
-        };
-        let thread = thread::Builder::new().name("store-reader".into()).spawn(serve);
-        thread.map_err(|error| folder::unusable(&file, &error))?;
-        Ok(Self { file, questions })
+        });
+        let questions = questions.map_err(|error| folder::unusable(&file, &error))?;
+        Ok(Self { file, questions: Arc::new(questions) })
     }
 
     /// Asks one question, answered from one state of the database.
@@ -52,19 +51,15 @@ impl Reader {
             // Whoever asked may have gone away meanwhile.
             let _heard = answer.send(look()).is_ok();
         };
-        let sent = self.questions.send(Box::new(ask));
-        match (sent, answered.await) {
-            (Ok(()), Ok(answer)) => answer,
-            (Err(_), _) | (_, Err(_)) => Err(refused(&self.file, "its reader has stopped")),
-        }
+        self.questions.send(Box::new(ask));
+        answered.await.unwrap_or_else(|_| Err(refused(&self.file, "its reader has stopped")))
     }
 
     /// Has something looked up that answers by itself.
     pub(super) fn post(&self, question: impl FnOnce(&Rows<'_>) + Send + 'static) {
         let file = Arc::clone(&self.file);
         let ask = move |connection: &Connection| question(&Rows::new(connection, &file));
-        // The thread ends only when nobody can ask any more.
-        let _asked = self.questions.send(Box::new(ask)).is_ok();
+        self.questions.send(Box::new(ask));
     }
 }
 

@@ -14,6 +14,8 @@ use crate::store::{StoreError, folder};
 const APPLICATION: i64 = 0x6163_6d65;
 /// How long a statement waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Prepared statements that a connection keeps: all of ours.
+const STATEMENTS: usize = 32;
 /// Held while the file is made or migrated. Two processes that switch a new file to WAL at once would fail with
 /// SQLITE_BUSY, whatever their patience.
 const OPEN_LOCK: &str = "open.lock";
@@ -88,6 +90,20 @@ pub(super) fn open_to_read(file: &Path) -> Result<Connection, StoreError> {
     }
 }
 
+/// Opens a file that this process has open for writing once more, for its readers. The connection may write, so that
+/// whichever of the two is closed last can take the write-ahead log away; but it is asked not to.
+pub(super) fn open_beside_writer(file: &Path) -> Result<Connection, StoreError> {
+    let open = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(file, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    };
+    open().map_err(|error| unusable(file, &error))
+}
+
 /// What a file says of itself.
 enum Version {
     /// It has so many of our steps; a new file has none.
@@ -120,7 +136,7 @@ fn read_version(connection: &Connection) -> rusqlite::Result<Version> {
 }
 
 fn prepare(connection: &mut Connection, on_network: bool) -> rusqlite::Result<()> {
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "foreign_keys", true)?;
     // WAL needs memory shared between the processes, which a network file system cannot give.
     let journal = if on_network { "TRUNCATE" } else { "WAL" };
@@ -148,7 +164,7 @@ fn connect_to_read(file: &Path) -> rusqlite::Result<(Connection, Version)> {
     let connect = |name: &str, more| {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
         let connection = Connection::open_with_flags(name, flags)?;
-        connection.set_prepared_statement_cache_capacity(64);
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let version = read_version(&connection)?;
         Ok((connection, version))
     };

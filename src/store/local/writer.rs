@@ -4,8 +4,8 @@
 use std::iter;
 use std::mem;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
@@ -13,6 +13,7 @@ use tokio::sync::{oneshot, watch};
 use super::bell::Bell;
 use super::fault::{explain, refused};
 use super::shelf::Rows;
+use super::worker::Worker;
 use crate::store::{StoreError, folder};
 
 /// Most writes that are flushed together.
@@ -30,7 +31,7 @@ pub(super) enum Care {
 /// Asks the writing thread; the thread ends with it.
 pub(super) struct Writer {
     file: Arc<Path>,
-    requests: mpsc::Sender<(Care, Box<dyn Request>)>,
+    requests: Worker<Asked>,
 }
 
 impl Writer {
@@ -40,12 +41,10 @@ impl Writer {
         file: Arc<Path>,
         revisions: watch::Sender<i64>,
     ) -> Result<Self, StoreError> {
-        let (requests, asked) = mpsc::channel();
         let bell = Bell::open(&file)?;
         let desk = Desk { connection, file: Arc::clone(&file), revisions, bell };
-        let thread = thread::Builder::new().name("store-writer".into());
-        let started = thread.spawn(move || desk.serve(&asked));
-        started.map_err(|error| folder::unusable(&file, &error))?;
+        let requests = Worker::start("store-writer", |asked| desk.serve(&asked));
+        let requests = requests.map_err(|error| folder::unusable(&file, &error))?;
         Ok(Self { file, requests })
     }
 
@@ -57,13 +56,12 @@ impl Writer {
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
         let request = Box::new(Write { progress: Progress::Asked(deed), answer });
-        let sent = self.requests.send((care, request));
-        match (sent, answered.await) {
-            (Ok(()), Ok(answer)) => answer,
-            (Err(_), _) | (_, Err(_)) => Err(refused(&self.file, "its writer has stopped")),
-        }
+        self.requests.send((care, request));
+        answered.await.unwrap_or_else(|_| Err(refused(&self.file, "its writer has stopped")))
     }
 }
+
+type Asked = (Care, Box<dyn Request>);
 
 /// One write, whatever it returns.
 trait Request: Send {
@@ -126,7 +124,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn serve(mut self, asked: &mpsc::Receiver<(Care, Box<dyn Request>)>) {
+    fn serve(mut self, asked: &Receiver<Asked>) {
         while let Ok(first) = asked.recv() {
             let more = asked.try_iter().take(BATCH - 1);
             let (cares, mut batch): (Vec<_>, Vec<_>) = iter::once(first).chain(more).unzip();

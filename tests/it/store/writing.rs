@@ -29,7 +29,8 @@ promises! {
 
 async fn a_new_object_gets_identity_and_revision(store: Shared) {
     let before = Timestamp::now();
-    let theirs = json!({ "uid": "mine", "resourceVersion": "77", "generation": 9, "managedFields": [] });
+    let theirs =
+        json!({ "uid": "mine", "resourceVersion": "77", "generation": 9, "managedFields": [] });
     let given = with(&order("a"), json!({ "metadata": theirs }));
     let stored = store.create(given).await.unwrap();
     let metadata = stored.metadata();
@@ -177,7 +178,8 @@ async fn a_manifest_applied_again_keeps_what_is_not_its_own(store: Shared) {
     let owner = store.create(object(Kind::Certificate, "owner", json!({}))).await.unwrap();
     let stored = store.apply(manifest("one")).await.unwrap();
     assert_eq!(stored.object.get("status"), None);
-    let ours = json!({ "finalizers": ["f"], "annotations": { "kubectl-acme/order-next-try": "ours" } });
+    let ours =
+        json!({ "finalizers": ["f"], "annotations": { "kubectl-acme/order-next-try": "ours" } });
     let ours = with(&with(&stored, json!({ "metadata": ours })), owned_by(&[&owner]));
     let stored = store.replace(ours, Part::Metadata).await.unwrap();
     let ours = with(&stored, json!({ "status": { "reason": "ours" } }));
