@@ -1,8 +1,15 @@
 //! Global flags and the command tree; each command's own flags stand beside its behaviour.
 
-use clap::{Parser, Subcommand};
+use std::env;
+use std::ffi::OsStr;
+use std::path::Path;
 
-use crate::commands::{ca, certificate, order, run};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::commands::{
+    ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
+    timeline, version, watch,
+};
 
 /// ACME certificates from manifest to Secret, with nothing hidden
 ///
@@ -71,10 +78,80 @@ pub struct GlobalArgs {
 pub enum Command {
     /// Issue certificates from manifests, and look after their orders
     Order(Box<order::OrderArgs>),
+    /// Show and check challenges
+    Challenge(challenge::ChallengeArgs),
     /// Look after issued certificates
     Certificate(certificate::CertificateArgs),
+    /// Show one object in full, with its events
+    Describe(describe::DescribeArgs),
+    /// Show every event of a Certificate, its Orders and Challenges, in order
+    Timeline(timeline::TimelineArgs),
+    /// Show which challenges run, which wait, and for what
+    Schedule(schedule::ScheduleArgs),
+    /// Show changes as they happen
+    Watch(watch::WatchArgs),
+    /// List objects
+    Get(get::GetArgs),
+    /// Delete objects
+    Delete(delete::DeleteArgs),
     /// Run the controllers until interrupted
     Run(Box<run::RunArgs>),
     /// Run a small ACME server that nobody trusts, for rehearsals and tests
     Ca(ca::CaArgs),
+    /// Print lean definitions of the six kinds, for a cluster that has none
+    Crds(crds::CrdsArgs),
+    /// Print the completion script of a shell
+    Completion(completion::CompletionArgs),
+    /// Print the version
+    Version(version::VersionArgs),
+}
+
+/// The plugin's file name.
+pub const PROGRAM: &str = "kubectl-acme";
+
+/// The command tree; usage says `kubectl acme` when kubectl started us.
+pub fn command() -> clap::Command {
+    let program = env::args_os().next().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let command = Cli::command();
+    if is_plugin(Path::new(&program), &path) { command.bin_name("kubectl acme") } else { command }
+}
+
+/// Reads this process's command line; ends the process with usage or help where that is due.
+pub fn parse() -> Cli {
+    let matches = command().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// kubectl replaces itself by the plugin and leaves no mark, but it names the plugin by the full path at which it found it
+/// in PATH, and shells name a program as it was typed.
+fn is_plugin(program: &Path, path: &OsStr) -> bool {
+    let mut folders = env::split_paths(path).map(|folder| folder.join(PROGRAM));
+    program.is_absolute()
+        && program.file_name() == Some(OsStr::new(PROGRAM))
+        && folders.any(|candidate| candidate == program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn kubectl_starts_plugins_by_the_path_at_which_it_found_them() {
+        let path = OsStr::new("/usr/bin:/opt/krew/bin");
+        for (program, expected) in [
+            ("/opt/krew/bin/kubectl-acme", true),
+            ("kubectl-acme", false),
+            ("./kubectl-acme", false),
+            ("/home/me/target/debug/kubectl-acme", false),
+            ("/usr/bin/acme", false),
+        ] {
+            assert_eq!(is_plugin(Path::new(program), path), expected, "{program}");
+        }
+    }
 }

@@ -3,14 +3,17 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
-use kubectl_acme::cli::Cli;
-use kubectl_acme::commands::context;
+use kubectl_acme::cli;
+use kubectl_acme::commands::{completion, context};
 
 fn main() -> ExitCode {
+    // First, because it must neither print nor log.
+    if completion::complete_words() {
+        return ExitCode::SUCCESS;
+    }
     // A second provider would be ours as well.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-    let cli = Cli::parse();
+    let cli = cli::parse();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -157,13 +157,7 @@ impl Context {
     /// # Errors
     /// Fails without `--local`: nothing is ever chosen silently.
     pub fn state_folder(&self) -> Result<PathBuf, Failure> {
-        match self.global.local.as_deref() {
-            Some("1" | "true" | "") => default_folder(),
-            Some(folder) => Ok(PathBuf::from(folder)),
-            None => Err(Failure::usage("no store chosen: --local is missing")
-                .hint("--local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)")
-                .hint("clusters (kubeconfig, --context) come with a later version")),
-        }
+        state_folder(self.global.local.as_deref())
     }
 
     /// Opens the store.
@@ -173,6 +167,20 @@ impl Context {
     pub async fn store(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         let folder = self.state_folder()?;
         open(folder, access).await
+    }
+}
+
+/// The folder that `--local` means.
+///
+/// # Errors
+/// Fails without `--local`: nothing is ever chosen silently.
+pub fn state_folder(local: Option<&str>) -> Result<PathBuf, Failure> {
+    match local {
+        Some("1" | "true" | "") => default_folder(),
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => Err(Failure::usage("no store chosen: --local is missing")
+            .hint("--local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)")
+            .hint("clusters (kubeconfig, --context) come with a later version")),
     }
 }
 

@@ -14,6 +14,7 @@ mod label;
 pub mod lineage;
 mod paths;
 pub mod progress;
+pub mod screen;
 pub mod table;
 mod tabs;
 pub mod talk;
