@@ -137,6 +137,7 @@ mod tests {
     use super::*;
     use crate::model::Kind;
 
+    #[expect(clippy::needless_pass_by_value, reason = "the tables below read better with values")]
     fn check(before: Option<Value>, after: Value, expected: &[&str]) {
         assert_eq!(of_object(before.as_ref(), &after), expected);
     }
