@@ -1,2 +1,26 @@
-//! placeholder
-fn main() {}
+//! Installs the crypto provider, runs the command, turns how it ended into an exit code.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use kubectl_acme::cli::Cli;
+use kubectl_acme::commands::context;
+
+fn main() -> ExitCode {
+    // A second provider would be ours as well.
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // Nothing else is left to say it with.
+            let _unheard = writeln!(std::io::stderr(), "error: cannot start threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(context::run(cli.global, cli.command));
+    // A look-up that hangs in the system's resolver does not hold the process.
+    runtime.shutdown_background();
+    code
+}

@@ -7,6 +7,17 @@ use futures_util::stream::BoxStream;
 
 use crate::model::{Key, Kind, Record};
 
+mod dice;
+pub mod events;
+mod folder;
+pub mod lease;
+pub mod local;
+pub mod memory;
+mod object;
+pub mod resources;
+mod rules;
+mod watch;
+
 /// Which objects of a kind; every part that is given must fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
@@ -37,6 +48,20 @@ impl Scope {
     /// The Events about one object.
     pub fn about(uid: impl Into<String>) -> Self {
         Self { involved_uid: Some(uid.into()), ..Self::default() }
+    }
+
+    /// Tells whether an object fits.
+    pub fn fits(&self, record: &Record) -> bool {
+        let in_namespace = |namespace: &String| record.key.name.namespace == *namespace;
+        let involves = |uid: &String| record.text("/involvedObject/uid") == uid;
+        self.namespace.as_ref().is_none_or(in_namespace)
+            && self.owner_uid.as_ref().is_none_or(|uid| record.metadata().is_controlled_by(uid))
+            && self.involved_uid.as_ref().is_none_or(involves)
+    }
+
+    /// Tells whether a write can take an object out of the scope.
+    fn can_be_left(&self) -> bool {
+        self.owner_uid.is_some() || self.involved_uid.is_some()
     }
 }
 
@@ -107,7 +132,8 @@ pub enum StoreError {
 /// * a write with a stale `resourceVersion` fails with [`StoreError::Conflict`]; one without any is unconditional;
 /// * a write that changes nothing succeeds, keeps the `resourceVersion`, and is not told to watchers;
 /// * `create` gives UID, `creationTimestamp`, `resourceVersion` and generation 1, and makes a name from
-///   `generateName`; `generation` grows with the spec only; status and the rest are written apart;
+///   `generateName`; `generation` grows with the spec, and once when deletion is asked for (Secrets and Events have
+///   none); status and the rest are written apart, so a status given to `create` or `apply` is dropped;
 /// * unknown fields are kept;
 /// * `delete` of an object with finalizers sets `deletionTimestamp`, and the object goes when the last finalizer goes;
 ///   objects whose owners are all gone are deleted the same way;

@@ -5,4 +5,6 @@
 mod support;
 
 mod bed;
+mod pairs;
+mod store;
 mod tidy;

@@ -1,0 +1,48 @@
+//! What the database complains of, in plain words.
+
+use std::path::Path;
+
+use rusqlite::{Error, ErrorCode, ffi};
+
+use crate::store::StoreError;
+
+/// Makes the store's error from the database's.
+pub(super) fn unusable(file: &Path, error: &Error) -> StoreError {
+    refused(file, explain(error))
+}
+
+/// Makes the store's error for a database that we refuse.
+pub(super) fn refused(file: &Path, why: impl Into<String>) -> StoreError {
+    StoreError::Unusable { place: file.display().to_string(), why: why.into() }
+}
+
+/// Tells whether a database is only in use by somebody else.
+pub(super) fn is_busy(error: &Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Says in plain words what the database complains of.
+pub(super) fn explain(error: &Error) -> String {
+    let Some(inner) = error.sqlite_error() else { return error.to_string() };
+    let why = match (inner.code, inner.extended_code) {
+        (ErrorCode::DiskFull, _) => "there is no space left on the disk",
+        (ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _) => "this user may not write there",
+        (ErrorCode::CannotOpen, _) => "it cannot be opened; is the folder this user's to write?",
+        (ErrorCode::NotADatabase, _) => NOT_OURS,
+        (ErrorCode::DatabaseCorrupt, _) => {
+            "it is damaged; move it away, or put a copy in its place"
+        }
+        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => {
+            "another process has kept it busy for too long"
+        }
+        (ErrorCode::SystemIoFailure, ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_TRUNCATE) => {
+            "it cannot be written: the disk failed, or the file-size limit of this process is reached"
+        }
+        (ErrorCode::SystemIoFailure, _) => "the disk failed",
+        _ => return error.to_string(),
+    };
+    why.into()
+}
+
+/// Why a file of another kind is refused.
+pub(super) const NOT_OURS: &str = "it is not a file that kubectl-acme wrote";

@@ -1,0 +1,149 @@
+//! Resources on one machine: one SQLite file in a state folder, used by several processes at once.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tracing::debug;
+
+use self::bell::Ear;
+use self::fault::refused;
+use self::reader::Reader;
+use self::shelf::Rows;
+use self::writer::{Care, Writer};
+use super::rules::{self, Shelf as _};
+use super::watch::changes;
+use super::{Change, Part, Scope, Store, StoreError};
+use crate::model::{Key, Kind, Record};
+
+mod bell;
+mod fault;
+mod network;
+mod reader;
+mod schema;
+mod shelf;
+mod signal;
+mod worker;
+mod writer;
+
+/// The database in the state folder.
+const FILE: &str = "state.db";
+
+/// What a command wants of the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only: works in a folder where nothing may be written, too.
+    ReadOnly,
+    /// Reading and writing.
+    ReadWrite,
+}
+
+/// A store in a state folder. Every write is on the disk when it is answered, but for Events, which a power failure may
+/// take back; a process may be killed at any moment.
+pub struct LocalStore {
+    file: Arc<Path>,
+    /// Listens for other processes, from the first watch on. It ends first, since it asks the reader.
+    ear: Mutex<Option<Ear>>,
+    reader: Reader,
+    writer: Option<Writer>,
+    revisions: watch::Sender<i64>,
+}
+
+impl LocalStore {
+    /// Opens the state in a folder. Folder and file are made when missing, for their owner only; a file of an
+    /// older version is migrated. Blocks for some milliseconds.
+    ///
+    /// # Errors
+    /// Fails with [`StoreError::Unusable`] when the file is not ours, is newer than this program, or cannot be reached.
+    pub fn open(folder: &Path, access: Access) -> Result<Self, StoreError> {
+        signal::survive_the_file_size_limit();
+        let file: Arc<Path> = folder.join(FILE).into();
+        let revisions = watch::Sender::new(0);
+        let writer = match access {
+            Access::ReadOnly => None,
+            Access::ReadWrite => {
+                let connection = schema::open(&file)?;
+                Some(Writer::start(connection, Arc::clone(&file), revisions.clone())?)
+            }
+        };
+        let connection = match access {
+            Access::ReadOnly => schema::open_to_read(&file)?,
+            Access::ReadWrite => schema::open_beside_writer(&file)?,
+        };
+        let reader = Reader::start(connection, Arc::clone(&file))?;
+        Ok(Self { file, ear: Mutex::new(None), reader, writer, revisions })
+    }
+
+    /// Tells whether a folder holds any state; asking makes none.
+    pub fn exists(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        kind: Kind,
+        deed: impl FnOnce(&mut Rows<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let care = if kind == Kind::Event { Care::Soon } else { Care::Durable };
+        match &self.writer {
+            Some(writer) => writer.write(care, deed).await,
+            None => Err(refused(&self.file, "it was opened for reading only")),
+        }
+    }
+
+    fn listen(&self) {
+        let mut ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner);
+        if ear.is_none() {
+            let started = Ear::start(&self.file, self.reader.clone(), self.revisions.clone());
+            *ear = started.inspect_err(|error| debug!(%error, "cannot hear other processes")).ok();
+        }
+    }
+}
+
+impl fmt::Debug for LocalStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LocalStore({})", self.file.display())
+    }
+}
+
+#[async_trait]
+impl Store for LocalStore {
+    async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let key = key.clone();
+        self.reader.ask(move |rows| rows.read(&key)).await
+    }
+
+    async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        let scope = scope.clone();
+        self.reader.ask(move |rows| rows.list(kind, &scope)).await
+    }
+
+    async fn create(&self, record: Record) -> Result<Record, StoreError> {
+        let kind = record.key.kind;
+        self.write(kind, |rows| rules::create(rows, record, Timestamp::now())).await
+    }
+
+    async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+        let kind = record.key.kind;
+        self.write(kind, move |rows| rules::replace(rows, record, part, Timestamp::now())).await
+    }
+
+    async fn apply(&self, record: Record) -> Result<Record, StoreError> {
+        let kind = record.key.kind;
+        self.write(kind, |rows| rules::apply(rows, record, Timestamp::now())).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        let key = key.clone();
+        self.write(key.kind, move |rows| rules::delete(rows, &key, Timestamp::now())).await
+    }
+
+    fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
+        self.listen();
+        changes(self.reader.clone(), self.revisions.subscribe(), kind, scope)
+    }
+}

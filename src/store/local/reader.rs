@@ -1,0 +1,79 @@
+//! The thread that reads, so that no task waits for the disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::fault::{refused, unusable};
+use super::shelf::Rows;
+use super::worker::Worker;
+use crate::model::{Kind, Record};
+use crate::store::watch::{Journal, Logged};
+use crate::store::{Scope, StoreError, folder};
+
+type Question = Box<dyn FnOnce(&Connection) + Send>;
+
+/// Asks the reading thread; the thread ends with the last of its clones.
+#[derive(Clone)]
+pub(super) struct Reader {
+    file: Arc<Path>,
+    questions: Arc<Worker<Question>>,
+}
+
+impl Reader {
+    /// Starts the thread.
+    pub(super) fn start(connection: Connection, file: Arc<Path>) -> Result<Self, StoreError> {
+        let questions = Worker::start("store-reader", move |questions| {
+            for question in questions {
+                let question: Question = question;
+                question(&connection);
+            }
+        });
+        let questions = questions.map_err(|error| folder::unusable(&file, &error))?;
+        Ok(Self { file, questions: Arc::new(questions) })
+    }
+
+    /// Asks one question, answered from one state of the database.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Rows<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let file = Arc::clone(&self.file);
+        let ask = move |connection: &Connection| {
+            let look = || {
+                let transaction = connection.unchecked_transaction();
+                let transaction = transaction.map_err(|error| unusable(&file, &error))?;
+                question(&Rows::new(&transaction, &file))
+            };
+            // Whoever asked may have gone away meanwhile.
+            let _heard = answer.send(look()).is_ok();
+        };
+        self.questions.send(Box::new(ask));
+        answered.await.unwrap_or_else(|_| Err(refused(&self.file, "its reader has stopped")))
+    }
+
+    /// Has something looked up that answers by itself.
+    pub(super) fn post(&self, question: impl FnOnce(&Rows<'_>) + Send + 'static) {
+        let file = Arc::clone(&self.file);
+        let ask = move |connection: &Connection| question(&Rows::new(connection, &file));
+        self.questions.send(Box::new(ask));
+    }
+}
+
+impl Journal for Reader {
+    async fn snapshot(&self, kind: Kind, scope: &Scope) -> Result<(i64, Vec<Record>), StoreError> {
+        let scope = scope.clone();
+        self.ask(move |rows| Ok((rows.revision()?, rows.list(kind, &scope)?))).await
+    }
+
+    async fn since(
+        &self,
+        kind: Kind,
+        revision: i64,
+    ) -> Result<(i64, Option<Vec<Logged>>), StoreError> {
+        self.ask(move |rows| Ok((rows.revision()?, rows.since(kind, revision)?))).await
+    }
+}

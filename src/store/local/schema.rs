@@ -1,0 +1,191 @@
+//! The database file: opening it for one of several processes, and bringing it to the schema of this version.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::fault::{NOT_OURS, is_busy, refused, unusable};
+use super::network::is_on_network;
+use crate::store::{StoreError, folder};
+
+/// Marks the file as ours: "acme" in ASCII.
+const APPLICATION: i64 = 0x6163_6d65;
+/// How long a statement waits for other processes.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Prepared statements that a connection keeps: all of ours.
+const STATEMENTS: usize = 32;
+/// Held while the file is made or migrated. Two processes that switch a new file to WAL at once would fail with
+/// SQLITE_BUSY, whatever their patience.
+const OPEN_LOCK: &str = "open.lock";
+
+/// What each version of the schema added; `user_version` says how many of them a file has. Never edit a step that was
+/// released: add one.
+const STEPS: [&str; 2] = [
+    // 1: the objects.
+    "CREATE TABLE counter(id INTEGER PRIMARY KEY CHECK(id = 1), revision INTEGER NOT NULL);
+     INSERT INTO counter VALUES(1, 0);
+     CREATE TABLE object(
+         id INTEGER PRIMARY KEY,
+         kind TEXT NOT NULL,
+         namespace TEXT NOT NULL,
+         name TEXT NOT NULL,
+         uid TEXT NOT NULL UNIQUE,
+         involved TEXT,
+         body TEXT NOT NULL,
+         UNIQUE(kind, namespace, name));
+     CREATE INDEX object_involved ON object(involved) WHERE involved IS NOT NULL;
+     CREATE TABLE owner(
+         object INTEGER NOT NULL REFERENCES object(id) ON DELETE CASCADE,
+         uid TEXT NOT NULL,
+         manages INTEGER NOT NULL,
+         PRIMARY KEY(uid, object)) WITHOUT ROWID;
+     CREATE INDEX owner_object ON owner(object);",
+    // 2: the journal that watchers read.
+    "CREATE TABLE change(
+         revision INTEGER PRIMARY KEY,
+         kind TEXT NOT NULL,
+         gone INTEGER NOT NULL,
+         body TEXT NOT NULL);
+     CREATE INDEX change_kind ON change(kind, revision);",
+];
+
+/// Schema of this version.
+const STEPS_NOW: usize = STEPS.len();
+
+/// Opens the file for reading and writing; makes or migrates it first where that is due.
+pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
+    let folder = folder::of(file);
+    folder::make(folder)?;
+    let lock = file.with_file_name(OPEN_LOCK);
+    let lock_file = folder::open_file(&lock)?;
+    lock_file.lock().map_err(|error| folder::unusable(&lock, &error))?;
+    // Made by us, so that it is private from its first byte; SQLite gives its other files the same mode.
+    drop::<File>(folder::open_file(file)?);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(file, flags);
+    let mut connection = opened.map_err(|error| unusable(file, &error))?;
+    match read_version(&connection) {
+        Ok(Version::Ours(steps)) if steps <= STEPS_NOW => {}
+        Ok(version) => return Err(refused(file, version.why_not())),
+        Err(error) => return Err(unusable(file, &error)),
+    }
+    let prepared = prepare(&mut connection, is_on_network(folder));
+    prepared.map_err(|error| unusable(file, &error))?;
+    Ok(connection)
+}
+
+/// Opens the file for reading only. A missing one is made, an older one migrated, where this user may do so.
+pub(super) fn open_to_read(file: &Path) -> Result<Connection, StoreError> {
+    if !file.exists() {
+        drop::<Connection>(open(file)?);
+    }
+    match connect_to_read(file) {
+        Ok((connection, Version::Ours(STEPS_NOW))) => Ok(connection),
+        Ok((_, Version::Ours(steps))) if steps < STEPS_NOW => reopen_to_read(file),
+        Ok((_, version)) => Err(refused(file, version.why_not())),
+        Err(error) if is_busy(&error) => reopen_to_read(file),
+        Err(error) => Err(unusable(file, &error)),
+    }
+}
+
+/// Opens a file that this process has open for writing once more, for its readers. The connection may write, so that
+/// whichever of the two is closed last can take the write-ahead log away; but it is asked not to.
+pub(super) fn open_beside_writer(file: &Path) -> Result<Connection, StoreError> {
+    let open = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(file, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    };
+    open().map_err(|error| unusable(file, &error))
+}
+
+/// What a file says of itself.
+enum Version {
+    /// It has so many of our steps; a new file has none.
+    Ours(usize),
+    /// It is a database, but somebody else's.
+    Foreign,
+}
+
+impl Version {
+    fn why_not(&self) -> String {
+        match self {
+            Self::Foreign => NOT_OURS.into(),
+            Self::Ours(steps) => format!(
+                "a newer kubectl-acme wrote it (schema {steps}; this one knows {STEPS_NOW}); use that one"
+            ),
+        }
+    }
+}
+
+fn read_version(connection: &Connection) -> rusqlite::Result<Version> {
+    connection.busy_timeout(PATIENCE)?;
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let tables = "SELECT count(*) FROM sqlite_schema";
+    let is_new = connection.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0;
+    Ok(match (number("application_id")?, usize::try_from(number("user_version")?)) {
+        (APPLICATION, Ok(steps)) => Version::Ours(steps),
+        (0, Ok(0)) if is_new => Version::Ours(0),
+        _ => Version::Foreign,
+    })
+}
+
+fn prepare(connection: &mut Connection, on_network: bool) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // WAL needs memory shared between the processes, which a network file system cannot give.
+    let journal = if on_network { "TRUNCATE" } else { "WAL" };
+    let got = connection
+        .pragma_update_and_check(None, "journal_mode", journal, |row| row.get::<_, String>(0))?;
+    if !got.eq_ignore_ascii_case(journal) {
+        connection.pragma_update_and_check(None, "journal_mode", "TRUNCATE", |_| Ok(()))?;
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    migrate(connection)
+}
+
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    let Version::Ours(done @ ..STEPS_NOW) = read_version(connection)? else { return Ok(()) };
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for step in &STEPS[done..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", STEPS_NOW.to_string())?;
+    transaction.commit()
+}
+
+fn connect_to_read(file: &Path) -> rusqlite::Result<(Connection, Version)> {
+    let connect = |name: &str, more| {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+        let connection = Connection::open_with_flags(name, flags)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        let version = read_version(&connection)?;
+        Ok((connection, version))
+    };
+    let name = file.to_string_lossy();
+    let opened = connect(&name, OpenFlags::empty());
+    let wal = file.with_extension("db-wal");
+    let is_closed = wal.metadata().map_or(true, |wal| wal.len() == 0);
+    if opened.is_ok() || !is_closed {
+        return opened;
+    }
+    // In a folder where nothing may be written SQLite cannot set up WAL's shared memory. Nobody writes there, so the
+    // file may be read as it lies.
+    let escaped = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let immutable = connect(&format!("file:{escaped}?immutable=1"), OpenFlags::SQLITE_OPEN_URI);
+    immutable.or(opened)
+}
+
+fn reopen_to_read(file: &Path) -> Result<Connection, StoreError> {
+    drop::<Connection>(open(file)?);
+    match connect_to_read(file) {
+        Ok((connection, _)) => Ok(connection),
+        Err(error) => Err(unusable(file, &error)),
+    }
+}

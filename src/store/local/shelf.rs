@@ -1,0 +1,193 @@
+//! The objects in the database: the [`Shelf`] of one transaction, and the queries of readers.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
+use serde_json::Value;
+
+use super::fault::{refused, unusable};
+use crate::model::{Key, Kind, ObjectName, Record};
+use crate::store::rules::Shelf;
+use crate::store::watch::{KEPT, Logged};
+use crate::store::{Scope, StoreError};
+
+/// The database, seen from within one transaction or one read.
+pub(super) struct Rows<'a> {
+    connection: &'a Connection,
+    file: &'a Path,
+}
+
+impl<'a> Rows<'a> {
+    /// Looks at the database through a connection.
+    pub(super) fn new(connection: &'a Connection, file: &'a Path) -> Self {
+        Self { connection, file }
+    }
+
+    /// Reads the revision of the last write.
+    pub(super) fn revision(&self) -> Result<i64, StoreError> {
+        self.one("SELECT revision FROM counter", &[], |row| row.get(0))
+            .map(Option::unwrap_or_default)
+    }
+
+    /// Reads the objects of a kind, ordered by namespace and name.
+    pub(super) fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        let mut text = String::from("SELECT namespace, name, body FROM object WHERE kind = ?");
+        let kind_name = kind.as_str();
+        let mut values: Vec<&dyn ToSql> = vec![&kind_name];
+        let wanted = [
+            (&scope.namespace, " AND namespace = ?"),
+            (&scope.owner_uid, " AND id IN (SELECT object FROM owner WHERE uid = ? AND manages)"),
+            (&scope.involved_uid, " AND involved = ?"),
+        ];
+        for (value, condition) in wanted {
+            if let Some(value) = value {
+                text.push_str(condition);
+                values.push(value);
+            }
+        }
+        text.push_str(" ORDER BY namespace, name");
+        let rows = self.all(&text, &values, |row| Ok((name(row)?, parse(row, 2)?)))?;
+        rows.into_iter().map(|(name, object)| self.record(Key::new(kind, name), object)).collect()
+    }
+
+    /// Reads the changes of a kind after a revision; nothing when some of them have been forgotten.
+    pub(super) fn since(
+        &self,
+        kind: Kind,
+        revision: i64,
+    ) -> Result<Option<Vec<Logged>>, StoreError> {
+        let text = "SELECT coalesce(min(revision) - 1, (SELECT revision FROM counter)) FROM change";
+        let forgotten: Option<i64> = self.one(text, &[], |row| row.get(0))?;
+        if forgotten.is_some_and(|forgotten| revision < forgotten) {
+            return Ok(None);
+        }
+        let text =
+            "SELECT gone, body FROM change WHERE kind = ? AND revision > ? ORDER BY revision";
+        let rows = self.all(text, params![kind.as_str(), revision], |row| {
+            Ok((row.get::<_, bool>(0)?, parse(row, 1)?))
+        })?;
+        let logged = |(gone, object): (bool, Option<Value>)| match object.and_then(Record::new) {
+            Some(record) => Ok(Logged { record, gone }),
+            None => Err(self.damaged(kind.as_str())),
+        };
+        rows.into_iter().map(logged).collect::<Result<_, _>>().map(Some)
+    }
+
+    fn record(&self, key: Key, object: Option<Value>) -> Result<Record, StoreError> {
+        match object {
+            Some(object) => Ok(Record { key, object }),
+            None => Err(self.damaged(&key.to_string())),
+        }
+    }
+
+    fn damaged(&self, what: &str) -> StoreError {
+        refused(self.file, format!("it is damaged: {what} in it cannot be read"))
+    }
+
+    fn log(
+        &self,
+        record: &Record,
+        revision: i64,
+        gone: bool,
+        body: &str,
+    ) -> Result<(), StoreError> {
+        let text = "INSERT INTO change(revision, kind, gone, body) VALUES(?, ?, ?, ?)";
+        self.run(text, params![revision, record.key.kind.as_str(), gone, body])?;
+        self.run("DELETE FROM change WHERE revision <= ?", params![revision - KEPT])
+    }
+
+    fn run(&self, text: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
+        let run = || self.connection.prepare_cached(text)?.execute(values).map(drop);
+        run().map_err(|error| unusable(self.file, &error))
+    }
+
+    fn one<T>(
+        &self,
+        text: &str,
+        values: &[&dyn ToSql],
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let run = || self.connection.prepare_cached(text)?.query_row(values, read).optional();
+        run().map_err(|error| unusable(self.file, &error))
+    }
+
+    fn all<T>(
+        &self,
+        text: &str,
+        values: &[&dyn ToSql],
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let run = || {
+            let mut statement = self.connection.prepare_cached(text)?;
+            statement.query_map(values, read)?.collect::<rusqlite::Result<_>>()
+        };
+        run().map_err(|error| unusable(self.file, &error))
+    }
+}
+
+impl Shelf for Rows<'_> {
+    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let text = "SELECT body FROM object WHERE kind = ? AND namespace = ? AND name = ?";
+        let values = params![key.kind.as_str(), key.name.namespace, key.name.name];
+        let object = self.one(text, values, |row| parse(row, 0))?;
+        object.map(|object| self.record(key.clone(), object)).transpose()
+    }
+
+    fn next_revision(&mut self) -> Result<i64, StoreError> {
+        let text = "UPDATE counter SET revision = revision + 1 RETURNING revision";
+        let revision = self.one(text, &[], |row| row.get(0))?;
+        revision.ok_or_else(|| self.damaged("its counter"))
+    }
+
+    fn put(&mut self, record: &Record, revision: i64) -> Result<(), StoreError> {
+        let body = record.object.to_string();
+        self.log(record, revision, false, &body)?;
+        let Key { kind, name } = &record.key;
+        let involved = Some(record.text("/involvedObject/uid")).filter(|uid| !uid.is_empty());
+        let text = "INSERT INTO object(kind, namespace, name, uid, involved, body)
+             VALUES(?, ?, ?, ?, ?, ?)
+             ON CONFLICT(kind, namespace, name) DO UPDATE
+             SET uid = excluded.uid, involved = excluded.involved, body = excluded.body
+             RETURNING id";
+        let values =
+            params![kind.as_str(), name.namespace, name.name, record.uid(), involved, body];
+        let id: Option<i64> = self.one(text, values, |row| row.get(0))?;
+        self.run("DELETE FROM owner WHERE object = ?", params![id])?;
+        for owner in record.metadata().owner_references {
+            let text = "INSERT OR REPLACE INTO owner(object, uid, manages) VALUES(?, ?, ?)";
+            self.run(text, params![id, owner.uid, owner.controller == Some(true)])?;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, record: &Record, revision: i64) -> Result<(), StoreError> {
+        self.log(record, revision, true, &record.object.to_string())?;
+        self.run("DELETE FROM object WHERE uid = ?", params![record.uid()])
+    }
+
+    fn is_there(&self, uid: &str) -> Result<bool, StoreError> {
+        let found = self.one("SELECT 1 FROM object WHERE uid = ?", params![uid], |_| Ok(()))?;
+        Ok(found.is_some())
+    }
+
+    fn dependents(&self, uid: &str) -> Result<Vec<Key>, StoreError> {
+        let text = "SELECT namespace, name, kind FROM object
+             WHERE id IN (SELECT object FROM owner WHERE uid = ?) ORDER BY kind, namespace, name";
+        let rows =
+            self.all(text, params![uid], |row| Ok((row.get::<_, String>(2)?, name(row)?)))?;
+        let key = |(kind, name): (String, ObjectName)| match Kind::parse(&kind) {
+            Some(kind) => Ok(Key::new(kind, name)),
+            None => Err(self.damaged(&format!("{kind} {name}"))),
+        };
+        rows.into_iter().map(key).collect()
+    }
+}
+
+fn name(row: &Row<'_>) -> rusqlite::Result<ObjectName> {
+    Ok(ObjectName { namespace: row.get(0)?, name: row.get(1)? })
+}
+
+/// Parses a stored object where it lies; nothing when it is no JSON.
+fn parse(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
+    Ok(serde_json::from_str(row.get_ref(column)?.as_str()?).ok())
+}

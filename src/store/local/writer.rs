@@ -1,0 +1,177 @@
+//! The thread that writes. What is asked while it waits for the disk is written together, with one flush, and nobody
+//! is answered before his write is safe.
+
+use std::iter;
+use std::mem;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{oneshot, watch};
+
+use super::bell::Bell;
+use super::fault::{explain, refused};
+use super::shelf::Rows;
+use super::worker::Worker;
+use crate::store::{StoreError, folder};
+
+/// Most writes that are flushed together.
+const BATCH: usize = 64;
+
+/// How much a write minds a power failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    /// It is answered when the disk has it: keys, and orders that cost something at the CA.
+    Durable,
+    /// It survives the process at once, and a power failure a little later: Events.
+    Soon,
+}
+
+/// Asks the writing thread; the thread ends with it.
+pub(super) struct Writer {
+    file: Arc<Path>,
+    requests: Worker<Asked>,
+}
+
+impl Writer {
+    /// Starts the thread; `revisions` is told of each new revision once it can be read.
+    pub(super) fn start(
+        connection: Connection,
+        file: Arc<Path>,
+        revisions: watch::Sender<i64>,
+    ) -> Result<Self, StoreError> {
+        let bell = Bell::open(&file)?;
+        let desk = Desk { connection, file: Arc::clone(&file), revisions, bell };
+        let requests = Worker::start("store-writer", |asked| desk.serve(&asked));
+        let requests = requests.map_err(|error| folder::unusable(&file, &error))?;
+        Ok(Self { file, requests })
+    }
+
+    /// Does one write, wholly or not at all. It is done even when the future is dropped.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        care: Care,
+        deed: impl FnOnce(&mut Rows<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let request = Box::new(Write { progress: Progress::Asked(deed), answer });
+        self.requests.send((care, request));
+        answered.await.unwrap_or_else(|_| Err(refused(&self.file, "its writer has stopped")))
+    }
+}
+
+type Asked = (Care, Box<dyn Request>);
+
+/// One write, whatever it returns.
+trait Request: Send {
+    /// Does it within the batch's transaction; an error, told in words, means that nothing of it may be kept.
+    fn perform(&mut self, rows: &mut Rows<'_>) -> Result<(), String>;
+    /// Answers whoever asked, once it is known whether the batch is safe.
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>);
+}
+
+struct Write<D, T> {
+    progress: Progress<D, T>,
+    answer: oneshot::Sender<Result<T, StoreError>>,
+}
+
+enum Progress<D, T> {
+    Asked(D),
+    Done(Result<T, StoreError>),
+    /// Only while the deed runs.
+    Begun,
+}
+
+impl<D, T> Request for Write<D, T>
+where
+    D: FnOnce(&mut Rows<'_>) -> Result<T, StoreError> + Send,
+    T: Send,
+{
+    fn perform(&mut self, rows: &mut Rows<'_>) -> Result<(), String> {
+        let Progress::Asked(deed) = mem::replace(&mut self.progress, Progress::Begun) else {
+            return Ok(());
+        };
+        let done = deed(rows);
+        let kept = match &done {
+            Ok(_) => Ok(()),
+            Err(StoreError::Unusable { why, .. }) => Err(why.clone()),
+            Err(error) => Err(error.to_string()),
+        };
+        self.progress = Progress::Done(done);
+        kept
+    }
+
+    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+        let answer = match (self.progress, committed) {
+            (Progress::Done(Err(own)), _) => Err(own),
+            (_, Err(error)) => Err(error),
+            (Progress::Done(done), Ok(())) => done,
+            // A batch that was kept was done; the asker hears that his answer is lost.
+            (Progress::Asked(_) | Progress::Begun, Ok(())) => return,
+        };
+        // Whoever asked may have gone away meanwhile.
+        let _heard = self.answer.send(answer).is_ok();
+    }
+}
+
+/// What the writing thread works with.
+struct Desk {
+    connection: Connection,
+    file: Arc<Path>,
+    revisions: watch::Sender<i64>,
+    bell: Bell,
+}
+
+impl Desk {
+    fn serve(mut self, asked: &Receiver<Asked>) {
+        while let Ok(first) = asked.recv() {
+            let more = asked.try_iter().take(BATCH - 1);
+            let (cares, mut batch): (Vec<_>, Vec<_>) = iter::once(first).chain(more).unzip();
+            let care = if cares.contains(&Care::Durable) { Care::Durable } else { Care::Soon };
+            let committed = self.commit(care, &mut batch);
+            for request in batch {
+                let outcome = committed.as_ref().map(|_| ());
+                request.answer(outcome.map_err(|why| refused(&self.file, why)));
+            }
+            if let Ok(revision) = committed {
+                self.tell(revision);
+            }
+        }
+    }
+
+    /// Does what was asked in one transaction and returns the revision after it, or in words why nothing was kept.
+    fn commit(&mut self, care: Care, batch: &mut [Box<dyn Request>]) -> Result<i64, String> {
+        let level = match care {
+            Care::Durable => "FULL",
+            Care::Soon => "NORMAL",
+        };
+        let level = self.connection.pragma_update(None, "synchronous", level);
+        level.map_err(|error| explain(&error))?;
+        let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = begun.map_err(|error| explain(&error))?;
+        let run = |text| transaction.execute_batch(text).map_err(|error| explain(&error));
+        let mut rows = Rows::new(&transaction, &self.file);
+        for request in batch {
+            run("SAVEPOINT request")?;
+            if let Err(why) = request.perform(&mut rows) {
+                // When the disk fails SQLite may roll back everything at once.
+                if transaction.is_autocommit() {
+                    return Err(why);
+                }
+                run("ROLLBACK TO request")?;
+            }
+            run("RELEASE request")?;
+        }
+        let revision = rows.revision().map_err(|error| error.to_string())?;
+        transaction.commit().map_err(|error| explain(&error))?;
+        Ok(revision)
+    }
+
+    fn tell(&self, revision: i64) {
+        let is_new = |told: &mut i64| mem::replace(told, revision.max(*told)) < revision;
+        if self.revisions.send_if_modified(is_new) {
+            self.bell.ring();
+        }
+    }
+}

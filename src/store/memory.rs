@@ -1,0 +1,176 @@
+//! Resources in memory: for tests and for `--dry-run`.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use super::rules::{self, Shelf};
+use super::watch::{Journal, KEPT, Logged, changes};
+use super::{Change, Part, Scope, Store, StoreError};
+use crate::model::{Key, Kind, ObjectName, Record};
+
+/// A store that lives as long as the process.
+pub struct MemoryStore {
+    room: Room,
+    revisions: watch::Sender<i64>,
+}
+
+impl MemoryStore {
+    /// Makes an empty store.
+    pub fn new() -> Self {
+        Self { room: Room::default(), revisions: watch::Sender::new(0) }
+    }
+
+    fn write<T>(
+        &self,
+        deed: impl FnOnce(&mut Contents) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut contents = self.room.contents();
+        let done = deed(&mut contents);
+        let revision = contents.revision;
+        drop(contents);
+        self.revisions.send_if_modified(|told| std::mem::replace(told, revision) != revision);
+        done
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryStore({} objects)", self.room.contents().objects.len())
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.room.contents().read(key)
+    }
+
+    async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        Ok(self.room.contents().list(kind, scope))
+    }
+
+    async fn create(&self, record: Record) -> Result<Record, StoreError> {
+        self.write(|contents| rules::create(contents, record, Timestamp::now()))
+    }
+
+    async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+        self.write(|contents| rules::replace(contents, record, part, Timestamp::now()))
+    }
+
+    async fn apply(&self, record: Record) -> Result<Record, StoreError> {
+        self.write(|contents| rules::apply(contents, record, Timestamp::now()))
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        self.write(|contents| rules::delete(contents, key, Timestamp::now()))
+    }
+
+    fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
+        changes(self.room.clone(), self.revisions.subscribe(), kind, scope)
+    }
+}
+
+#[derive(Clone, Default)]
+struct Room(Arc<Mutex<Contents>>);
+
+impl Room {
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        // The rules leave the contents whole at every step that could fail.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Journal for Room {
+    async fn snapshot(&self, kind: Kind, scope: &Scope) -> Result<(i64, Vec<Record>), StoreError> {
+        let contents = self.contents();
+        Ok((contents.revision, contents.list(kind, scope)))
+    }
+
+    async fn since(
+        &self,
+        kind: Kind,
+        revision: i64,
+    ) -> Result<(i64, Option<Vec<Logged>>), StoreError> {
+        let contents = self.contents();
+        let oldest = contents.journal.front().map_or(contents.revision, |line| line.0 - 1);
+        let new = contents.journal.iter().filter(|line| line.0 > revision);
+        let lines = new.filter(|(_, record, _)| record.key.kind == kind);
+        let logged = lines.map(|(_, record, gone)| Logged { record: record.clone(), gone: *gone });
+        Ok((contents.revision, (revision >= oldest).then(|| logged.collect())))
+    }
+}
+
+#[derive(Default)]
+struct Contents {
+    revision: i64,
+    objects: BTreeMap<Key, Record>,
+    /// Where the object with a UID is.
+    uids: HashMap<String, Key>,
+    /// Revision, object, whether it is gone.
+    journal: VecDeque<(i64, Record, bool)>,
+}
+
+impl Contents {
+    fn list(&self, kind: Kind, scope: &Scope) -> Vec<Record> {
+        let namespace = scope.namespace.as_deref().unwrap_or_default();
+        let first = Key::new(kind, ObjectName::new(namespace, ""));
+        let from_first = self.objects.range((Bound::Included(first), Bound::Unbounded));
+        let of_kind = from_first.map(|(_, record)| record).take_while(|r| r.key.kind == kind);
+        of_kind.filter(|record| scope.fits(record)).cloned().collect()
+    }
+
+    fn log(&mut self, record: &Record, revision: i64, gone: bool) {
+        self.journal.push_back((revision, record.clone(), gone));
+        if self.journal.front().is_some_and(|line| line.0 <= revision - KEPT) {
+            self.journal.pop_front();
+        }
+    }
+}
+
+impl Shelf for Contents {
+    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        Ok(self.objects.get(key).cloned())
+    }
+
+    fn next_revision(&mut self) -> Result<i64, StoreError> {
+        self.revision += 1;
+        Ok(self.revision)
+    }
+
+    fn put(&mut self, record: &Record, revision: i64) -> Result<(), StoreError> {
+        self.log(record, revision, false);
+        self.uids.insert(record.uid().to_owned(), record.key.clone());
+        self.objects.insert(record.key.clone(), record.clone());
+        Ok(())
+    }
+
+    fn remove(&mut self, record: &Record, revision: i64) -> Result<(), StoreError> {
+        self.log(record, revision, true);
+        self.uids.remove(record.uid());
+        self.objects.remove(&record.key);
+        Ok(())
+    }
+
+    fn is_there(&self, uid: &str) -> Result<bool, StoreError> {
+        Ok(self.uids.contains_key(uid))
+    }
+
+    fn dependents(&self, uid: &str) -> Result<Vec<Key>, StoreError> {
+        let owned =
+            |record: &&Record| record.metadata().owner_references.iter().any(|o| o.uid == uid);
+        Ok(self.objects.values().filter(owned).map(|record| record.key.clone()).collect())
+    }
+}

@@ -1,0 +1,167 @@
+//! [`Resources`]: the typed view of a store that every caller uses.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::object::invalid;
+use super::{Part, Scope, Store, StoreError};
+use crate::model::{Event, Key, Kind, Metadata, ObjectName, Record, Resource, Secret};
+
+/// What can be kept in a store.
+pub trait Stored: Serialize + DeserializeOwned + Send + Sync {
+    /// Name, labels, owners and the like.
+    fn metadata(&self) -> &Metadata;
+}
+
+/// What has a status, which is written apart.
+pub trait WithStatus: Stored {
+    /// The status.
+    type Status: Serialize + Send + Sync;
+}
+
+impl<S, T> Stored for Resource<S, T>
+where
+    S: Serialize + DeserializeOwned + Send + Sync,
+    T: Serialize + DeserializeOwned + Default + Send + Sync,
+{
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl<S, T> WithStatus for Resource<S, T>
+where
+    S: Serialize + DeserializeOwned + Send + Sync,
+    T: Serialize + DeserializeOwned + Default + Send + Sync,
+{
+    type Status = T;
+}
+
+impl Stored for Event {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+impl Stored for Secret {
+    fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+/// The objects of one kind in a store, typed. Cheap to clone.
+pub struct Resources<R> {
+    store: Arc<dyn Store>,
+    kind: Kind,
+    resource: PhantomData<fn() -> R>,
+}
+
+impl<R: Stored> Resources<R> {
+    /// Makes the view; Issuer serves two kinds, so the kind is named.
+    pub fn new(store: Arc<dyn Store>, kind: Kind) -> Self {
+        Self { store, kind, resource: PhantomData }
+    }
+
+    /// The key of an object of this kind.
+    pub fn key(&self, name: &ObjectName) -> Key {
+        Key::new(self.kind, name.clone())
+    }
+
+    /// Reads one object.
+    pub async fn get(&self, name: &ObjectName) -> Result<Option<R>, StoreError> {
+        self.store.get(&self.key(name)).await?.map(typed).transpose()
+    }
+
+    /// Reads the objects of a scope, ordered by namespace and name.
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<R>, StoreError> {
+        self.store.list(self.kind, scope).await?.into_iter().map(typed).collect()
+    }
+
+    /// Takes in a new object; its status is not.
+    pub async fn create(&self, resource: &R) -> Result<R, StoreError> {
+        typed(self.store.create(self.record(resource)?).await?)
+    }
+
+    /// Writes everything but the status of an object.
+    pub async fn replace(&self, resource: &R) -> Result<R, StoreError> {
+        typed(self.store.replace(self.record(resource)?, Part::Whole).await?)
+    }
+
+    /// Writes the labels, annotations, finalizers and owner references of an object, nothing else.
+    pub async fn replace_metadata(&self, resource: &R) -> Result<R, StoreError> {
+        let metadata = self.value(resource.metadata(), resource.metadata())?;
+        self.replace_part(resource, json!({ "metadata": metadata }), Part::Metadata).await
+    }
+
+    /// Writes the status of an object, nothing else.
+    pub async fn replace_status(&self, resource: &R, status: &R::Status) -> Result<R, StoreError>
+    where
+        R: WithStatus,
+    {
+        let metadata = resource.metadata();
+        let object = json!({
+            "metadata": { "resourceVersion": metadata.resource_version, "uid": metadata.uid },
+            "status": self.value(metadata, status)?,
+        });
+        self.replace_part(resource, object, Part::Status).await
+    }
+
+    /// Creates the object, or replaces what a manifest says of the one that is there.
+    pub async fn apply(&self, resource: &R) -> Result<R, StoreError> {
+        typed(self.store.apply(self.record(resource)?).await?)
+    }
+
+    /// Deletes an object; deleting what is not there succeeds.
+    pub async fn delete(&self, name: &ObjectName) -> Result<(), StoreError> {
+        self.store.delete(&self.key(name)).await
+    }
+
+    async fn replace_part(&self, resource: &R, part: Value, which: Part) -> Result<R, StoreError> {
+        let key = self.key(&resource.metadata().object_name());
+        typed(self.store.replace(Record { key, object: part }, which).await?)
+    }
+
+    fn record(&self, resource: &R) -> Result<Record, StoreError> {
+        let key = self.key(&resource.metadata().object_name());
+        let mut object = self.value(resource.metadata(), resource)?;
+        object["apiVersion"] = self.kind.api_version().into();
+        object["kind"] = self.kind.as_str().into();
+        Ok(Record { key, object })
+    }
+
+    fn value(&self, metadata: &Metadata, part: &impl Serialize) -> Result<Value, StoreError> {
+        serde_json::to_value(part).map_err(|error| {
+            invalid(&self.key(&metadata.object_name()), format!("it is no JSON: {error}"))
+        })
+    }
+}
+
+impl<R> Clone for Resources<R> {
+    fn clone(&self) -> Self {
+        Self { store: Arc::clone(&self.store), kind: self.kind, resource: PhantomData }
+    }
+}
+
+impl<R> fmt::Debug for Resources<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Resources({} in {:?})", self.kind, self.store)
+    }
+}
+
+/// Gives a record its type.
+///
+/// # Errors
+/// Fails with [`StoreError::Invalid`] when the object does not have the shape of its kind.
+pub fn typed<R: DeserializeOwned>(record: Record) -> Result<R, StoreError> {
+    let Record { key, object } = record;
+    serde_json::from_value(object).map_err(|error| match key.kind {
+        // The parser's own words may quote the value.
+        Kind::Secret => invalid(&key, "it does not have the shape of a Secret"),
+        _ => invalid(&key, format!("it does not have the shape of its kind: {error}")),
+    })
+}

@@ -1,0 +1,223 @@
+//! The rules of writing, shared by every store that is not an API server: what `create`, `replace`, `apply` and
+//! `delete` do to the objects on a [`Shelf`], garbage collection included.
+
+use jiff::Timestamp;
+
+use super::object::{Object, has_status, invalid};
+use super::{Part, StoreError, dice};
+use crate::model::{Key, Metadata, Record};
+
+/// Annotations of ours begin so; a manifest that is applied again does not wipe them out.
+const MEMORY: &str = "kubectl-acme/";
+/// How often another name is drawn when a generated one is taken.
+const NAME_DRAWS: usize = 8;
+
+/// All objects, within one transaction: either everything that was done is kept, or nothing.
+pub(super) trait Shelf {
+    /// Reads one object.
+    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError>;
+    /// Counts the revision up and returns it.
+    fn next_revision(&mut self) -> Result<i64, StoreError>;
+    /// Stores an object, new or changed, under its revision.
+    fn put(&mut self, record: &Record, revision: i64) -> Result<(), StoreError>;
+    /// Takes an object away; the record is how it was last seen.
+    fn remove(&mut self, record: &Record, revision: i64) -> Result<(), StoreError>;
+    /// Tells whether the object with that UID is there.
+    fn is_there(&self, uid: &str) -> Result<bool, StoreError>;
+    /// Finds the objects that name that UID among their owners.
+    fn dependents(&self, uid: &str) -> Result<Vec<Key>, StoreError>;
+}
+
+/// Takes in a new object.
+pub(super) fn create(
+    shelf: &mut dyn Shelf,
+    record: Record,
+    now: Timestamp,
+) -> Result<Record, StoreError> {
+    let mut object = Object::read(record)?;
+    object.drop_server_managed();
+    if object.metadata.name.is_empty() && !object.metadata.generate_name.is_empty() {
+        object.metadata.name = free_name(shelf, &object)?;
+    }
+    object.check_name()?;
+    object.settle_secret()?;
+    if shelf.read(&object.key())?.is_some() {
+        return Err(StoreError::AlreadyExists { key: object.key() });
+    }
+    object.metadata.uid = dice::uid()?;
+    object.metadata.creation_timestamp = Some(now.into());
+    object.metadata.generation = has_status(object.kind).then_some(1);
+    put(shelf, object, now)
+}
+
+/// Writes one part of an object.
+pub(super) fn replace(
+    shelf: &mut dyn Shelf,
+    record: Record,
+    part: Part,
+    now: Timestamp,
+) -> Result<Record, StoreError> {
+    let mut given = Object::read(record)?;
+    let Some(stored) = shelf.read(&given.key())? else {
+        return Err(StoreError::NotFound { key: given.key() });
+    };
+    let stored = Object::read(stored)?;
+    check_revision(&given, &stored)?;
+    let changed = match part {
+        Part::Metadata => {
+            let mut changed = stored.clone();
+            changed.metadata.labels = given.metadata.labels;
+            changed.metadata.annotations = given.metadata.annotations;
+            changed.metadata.finalizers = given.metadata.finalizers;
+            changed.metadata.owner_references = given.metadata.owner_references;
+            changed
+        }
+        Part::Status if !has_status(stored.kind) => {
+            return Err(invalid(&stored.key(), format!("a {} has no status", stored.kind)));
+        }
+        Part::Status => {
+            let mut changed = stored.clone();
+            changed.set_status(given.fields.remove("status"));
+            changed
+        }
+        Part::Whole => {
+            given.keep_server_managed(&stored);
+            given.settle_secret()?;
+            given
+        }
+    };
+    store_change(shelf, &stored, changed, now)
+}
+
+/// Creates an object, or replaces what a manifest says of the one that is there.
+pub(super) fn apply(
+    shelf: &mut dyn Shelf,
+    record: Record,
+    now: Timestamp,
+) -> Result<Record, StoreError> {
+    let Some(stored) = shelf.read(&record.key)? else {
+        return create(shelf, record, now);
+    };
+    let (mut given, stored) = (Object::read(record)?, Object::read(stored)?);
+    check_revision(&given, &stored)?;
+    given.keep_server_managed(&stored);
+    given.settle_secret()?;
+    let (metadata, kept) = (&mut given.metadata, &stored.metadata);
+    let memory = kept.annotations.iter().filter(|(name, _)| name.starts_with(MEMORY));
+    metadata.annotations.retain(|name, _| !name.starts_with(MEMORY));
+    metadata.annotations.extend(memory.map(|(name, text)| (name.clone(), text.clone())));
+    metadata.finalizers = joined(&kept.finalizers, &metadata.finalizers);
+    metadata.owner_references = joined(&kept.owner_references, &metadata.owner_references);
+    store_change(shelf, &stored, given, now)
+}
+
+/// Deletes an object, or marks it when finalizers hold it.
+pub(super) fn delete(shelf: &mut dyn Shelf, key: &Key, now: Timestamp) -> Result<(), StoreError> {
+    let Some(stored) = shelf.read(key)? else { return Ok(()) };
+    let mut object = Object::read(stored)?;
+    if object.metadata.finalizers.is_empty() {
+        return remove(shelf, object, now).map(drop);
+    }
+    if object.metadata.is_deleted() {
+        return Ok(());
+    }
+    // As an API server does, recorded in `traces/19-dns01-clean-up-error`.
+    object.metadata.deletion_timestamp = Some(now.into());
+    object.metadata.other.insert("deletionGracePeriodSeconds".into(), 0.into());
+    object.metadata.generation = object.metadata.generation.map(|count| count + 1);
+    put(shelf, object, now).map(drop)
+}
+
+/// Stores what a write made of an object, if it made anything.
+fn store_change(
+    shelf: &mut dyn Shelf,
+    stored: &Object,
+    mut changed: Object,
+    now: Timestamp,
+) -> Result<Record, StoreError> {
+    let added = |name: &String| !stored.metadata.finalizers.contains(name);
+    if stored.metadata.is_deleted() && changed.metadata.finalizers.iter().any(added) {
+        return Err(invalid(&stored.key(), "it is being deleted and takes no new finalizers"));
+    }
+    if has_status(stored.kind) && !changed.wants_same(stored) {
+        changed.metadata.generation = stored.metadata.generation.map(|count| count + 1);
+    }
+    if changed == *stored {
+        return changed.into_record();
+    }
+    if changed.metadata.is_deleted() && changed.metadata.finalizers.is_empty() {
+        return remove(shelf, changed, now);
+    }
+    put(shelf, changed, now)
+}
+
+/// Stores an object under a new revision, and deletes it again when none of its owners is there.
+fn put(shelf: &mut dyn Shelf, object: Object, now: Timestamp) -> Result<Record, StoreError> {
+    let orphaned = is_orphaned(shelf, &object.metadata)?;
+    let (record, revision) = revised(shelf, object)?;
+    shelf.put(&record, revision)?;
+    if orphaned {
+        delete(shelf, &record.key, now)?;
+    }
+    Ok(record)
+}
+
+/// Takes an object away, and those whose last owner it was.
+fn remove(shelf: &mut dyn Shelf, object: Object, now: Timestamp) -> Result<Record, StoreError> {
+    let (record, revision) = revised(shelf, object)?;
+    shelf.remove(&record, revision)?;
+    for key in shelf.dependents(record.uid())? {
+        let Some(dependent) = shelf.read(&key)? else { continue };
+        if is_orphaned(shelf, &dependent.metadata())? {
+            delete(shelf, &key, now)?;
+        }
+    }
+    Ok(record)
+}
+
+/// Tells whether an object had owners and has none any more; one that is being deleted already is left alone.
+fn is_orphaned(shelf: &dyn Shelf, metadata: &Metadata) -> Result<bool, StoreError> {
+    if metadata.owner_references.is_empty() || metadata.is_deleted() {
+        return Ok(false);
+    }
+    for owner in &metadata.owner_references {
+        if shelf.is_there(&owner.uid)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn revised(shelf: &mut dyn Shelf, mut object: Object) -> Result<(Record, i64), StoreError> {
+    let revision = shelf.next_revision()?;
+    object.metadata.resource_version = revision.to_string();
+    Ok((object.into_record()?, revision))
+}
+
+/// Refuses a write that was decided on another state of the object, or on an older object of that name.
+fn check_revision(given: &Object, stored: &Object) -> Result<(), StoreError> {
+    let stale = |given: &str, stored: &str| !given.is_empty() && given != stored;
+    if stale(&given.metadata.resource_version, &stored.metadata.resource_version)
+        || stale(&given.metadata.uid, &stored.metadata.uid)
+    {
+        return Err(StoreError::Conflict { key: stored.key() });
+    }
+    Ok(())
+}
+
+fn free_name(shelf: &dyn Shelf, object: &Object) -> Result<String, StoreError> {
+    let mut key = object.key();
+    for _ in 0..NAME_DRAWS {
+        key.name.name = dice::name(&object.metadata.generate_name)?;
+        if shelf.read(&key)?.is_none() {
+            return Ok(key.name.name);
+        }
+    }
+    Err(StoreError::AlreadyExists { key })
+}
+
+/// The stored entries, then those that are new.
+fn joined<T: Clone + PartialEq>(stored: &[T], given: &[T]) -> Vec<T> {
+    let new = given.iter().filter(|entry| !stored.contains(entry));
+    stored.iter().chain(new).cloned().collect()
+}

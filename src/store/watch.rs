@@ -1,0 +1,133 @@
+//! Watching: a journal of changes turned into the stream that [`Store::watch`](super::Store::watch) promises.
+
+use std::collections::{HashSet, VecDeque};
+use std::future::Future;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::watch::Receiver;
+
+use super::{Change, Scope, StoreError};
+use crate::model::{Key, Kind, Record};
+
+/// Changes that a journal keeps; a watcher further behind than that is told everything anew.
+pub(super) const KEPT: i64 = 2_000;
+/// How long a watcher rests after the store failed it.
+const REST: Duration = Duration::from_secs(1);
+
+/// One line of a journal.
+pub(super) struct Logged {
+    /// The object, or how it was last seen.
+    pub record: Record,
+    /// Whether it is gone.
+    pub gone: bool,
+}
+
+/// What a watcher reads from.
+pub(super) trait Journal: Send + Sync + 'static {
+    /// Reads the revision and all objects of a scope as they are at it.
+    fn snapshot(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+    ) -> impl Future<Output = Result<(i64, Vec<Record>), StoreError>> + Send;
+
+    /// Reads the revision and the changes of a kind after another revision, oldest first; no list when the journal
+    /// does not reach back so far.
+    fn since(
+        &self,
+        kind: Kind,
+        revision: i64,
+    ) -> impl Future<Output = Result<(i64, Option<Vec<Logged>>), StoreError>> + Send;
+}
+
+/// Makes the stream of changes. `revisions` tells when there is something new; the stream ends with its sender.
+pub(super) fn changes(
+    journal: impl Journal,
+    revisions: Receiver<i64>,
+    kind: Kind,
+    scope: Scope,
+) -> BoxStream<'static, Result<Change, StoreError>> {
+    let watcher = Watcher {
+        journal,
+        revisions,
+        kind,
+        scope,
+        told: HashSet::new(),
+        reached: None,
+        waiting: VecDeque::new(),
+        failed: false,
+    };
+    stream::unfold(watcher, |mut watcher| async {
+        watcher.next().await.map(|change| (change, watcher))
+    })
+    .boxed()
+}
+
+struct Watcher<J> {
+    journal: J,
+    revisions: Receiver<i64>,
+    kind: Kind,
+    scope: Scope,
+    /// Objects the watcher believes to be there; kept only where an object can leave the scope without being deleted.
+    told: HashSet<Key>,
+    /// Revision up to which everything has been told.
+    reached: Option<i64>,
+    waiting: VecDeque<Change>,
+    failed: bool,
+}
+
+impl<J: Journal> Watcher<J> {
+    async fn next(&mut self) -> Option<Result<Change, StoreError>> {
+        loop {
+            if let Some(change) = self.waiting.pop_front() {
+                return Some(Ok(change));
+            }
+            if std::mem::take(&mut self.failed) {
+                tokio::time::sleep(REST).await;
+            } else if self.reached.is_some() {
+                self.revisions.changed().await.ok()?;
+            }
+            if let Err(error) = self.catch_up().await {
+                self.failed = true;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), StoreError> {
+        if let Some(reached) = self.reached {
+            let (revision, logged) = self.journal.since(self.kind, reached).await?;
+            if let Some(logged) = logged {
+                self.reached = Some(revision);
+                for line in logged {
+                    self.take(line);
+                }
+                return Ok(());
+            }
+        }
+        let (revision, records) = self.journal.snapshot(self.kind, &self.scope).await?;
+        self.reached = Some(revision);
+        self.told.clear();
+        if self.scope.can_be_left() {
+            self.told.extend(records.iter().map(|record| record.key.clone()));
+        }
+        self.waiting.push_back(Change::Resynced(records));
+        Ok(())
+    }
+
+    fn take(&mut self, Logged { record, gone }: Logged) {
+        let fits = self.scope.fits(&record);
+        let was_told = if fits && !gone && self.scope.can_be_left() {
+            self.told.insert(record.key.clone())
+        } else {
+            self.told.remove(&record.key)
+        };
+        if fits && !gone {
+            self.waiting.push_back(Change::Applied(record));
+        } else if fits || was_told {
+            self.waiting.push_back(Change::Deleted(record));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The contract of [`Store`], one test per promise, kept by every implementation; and what only the local one promises.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use kubectl_acme::model::{Key, Kind, ObjectName, Record};
+use kubectl_acme::store::local::{Access, LocalStore};
+use kubectl_acme::store::{Change, Part, Scope, Store, StoreError};
+use serde_json::{Value, json};
+
+/// Runs each promise on each store.
+macro_rules! promises {
+    ($($promise:ident)*) => {
+        mod memory {
+            $(#[tokio::test]
+            async fn $promise() {
+                let store = kubectl_acme::store::memory::MemoryStore::new();
+                super::$promise(std::sync::Arc::new(store)).await;
+            })*
+        }
+        mod local {
+            $(#[tokio::test]
+            async fn $promise() {
+                let folder = tempfile::tempdir().unwrap();
+                let store = crate::store::open(folder.path()).unwrap();
+                super::$promise(std::sync::Arc::new(store)).await;
+            })*
+        }
+    };
+}
+
+mod deleting;
+mod faults;
+mod lease;
+mod processes;
+mod typed;
+mod watching;
+mod writing;
+
+type Shared = Arc<dyn Store>;
+type Watch = BoxStream<'static, Result<Change, StoreError>>;
+
+fn open(folder: &Path) -> Result<LocalStore, StoreError> {
+    LocalStore::open(folder, Access::ReadWrite)
+}
+
+fn object(kind: Kind, name: &str, more: Value) -> Record {
+    let mut object = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.as_str(),
+        "metadata": { "name": name, "namespace": "web" },
+    });
+    if !kind.is_namespaced() {
+        object["metadata"] = json!({ "name": name });
+    }
+    merge(&mut object, more);
+    Record::new(object).unwrap()
+}
+
+fn order(name: &str) -> Record {
+    let spec = json!({ "request": "cmVxdWVzdA==", "issuerRef": { "name": "acme" } });
+    object(Kind::Order, name, json!({ "spec": spec }))
+}
+
+fn key(kind: Kind, name: &str) -> Key {
+    Key::new(kind, ObjectName::new("web", name))
+}
+
+/// The record with some fields set; what is set to null is given as null.
+fn with(record: &Record, more: Value) -> Record {
+    let mut changed = record.clone();
+    merge(&mut changed.object, more);
+    changed
+}
+
+fn merge(object: &mut Value, more: Value) {
+    match (object, more) {
+        (Value::Object(object), Value::Object(more)) => {
+            for (name, value) in more {
+                merge(object.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (object, more) => *object = more,
+    }
+}
+
+/// Owner references; the first owner manages.
+fn owned_by(owners: &[&Record]) -> Value {
+    let reference = |owner: &&Record| {
+        json!({
+            "apiVersion": owner.key.kind.api_version(),
+            "kind": owner.key.kind.as_str(),
+            "name": owner.key.name.name,
+            "uid": owner.uid(),
+            "controller": owner.uid() == owners[0].uid(),
+        })
+    };
+    json!({ "metadata": { "ownerReferences": owners.iter().map(reference).collect::<Vec<_>>() } })
+}
+
+async fn names(store: &Shared, kind: Kind, scope: Scope) -> Vec<String> {
+    let listed = store.list(kind, &scope).await.unwrap();
+    listed.iter().map(|record| record.key.name.to_string()).collect()
+}
+
+/// The next change, shortened; fails rather than wait for one that never comes.
+async fn next(watch: &mut Watch) -> String {
+    let next = tokio::time::timeout(Duration::from_secs(10), watch.next()).await;
+    let short = |record: &Record| {
+        format!("{} {}", record.key.name.name, record.text("/status/state")).trim().to_owned()
+    };
+    match next.expect("a change in time").expect("the store is still there").unwrap() {
+        Change::Applied(record) => format!("applied {}", short(&record)),
+        Change::Deleted(record) => format!("deleted {}", short(&record)),
+        Change::Resynced(records) if records.len() > 9 => format!("{} objects", records.len()),
+        Change::Resynced(records) => {
+            format!("all: {}", records.iter().map(short).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Adds to a counter as a controller does: read, decide, write unless somebody else wrote.
+async fn count_up(store: Shared, times: usize) {
+    let mut done = 0;
+    while done < times {
+        let counter = store.get(&key(Kind::Order, "counter")).await.unwrap().unwrap();
+        let more = json!({ "spec": { "count": count(&counter) + 1 } });
+        match store.replace(with(&counter, more), Part::Whole).await {
+            Ok(_) => done += 1,
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn counter() -> Record {
+    object(Kind::Order, "counter", json!({ "spec": { "count": 0 } }))
+}
+
+fn count(counter: &Record) -> u64 {
+    counter.object["spec"]["count"].as_u64().unwrap()
+}
