@@ -10,7 +10,7 @@ default:
     @{{ just_executable() }} --list --unsorted
 
 # Everything, in the order of the gate; tests last, then their sum
-ci: fmt lint docs supply unused words oldest
+ci: fmt lint docs supply unused words scripts oldest
     @tests/bed/sum {{ just_executable() }} test pebble
 
 # Check the layout of the source
@@ -36,6 +36,10 @@ unused:
 # Find misspelt words
 words:
     typos
+
+# Check the shell scripts
+scripts:
+    shellcheck --external-sources tests/run .ci/run tests/bed/{pebble-up,prepare,sum,where} benches/compare.sh
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:

@@ -266,7 +266,8 @@ fn no_globs_are_imported() {
 
 #[test]
 fn nothing_unfinished_stays() {
-    let this = Path::new(file!());
+    // This file names the words that it looks for.
+    let this = Path::new("tests/it/tidy.rs");
     let all = ["src", "tests", "benches"].into_iter().flat_map(sources);
     check(all.filter(|source| source.path != this).flat_map(|source| {
         let numbered = source.text.lines().zip(1..);
