@@ -5,6 +5,7 @@
 mod support;
 
 mod bed;
+mod cli;
 mod pairs;
 mod store;
 mod tidy;
