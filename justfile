@@ -23,7 +23,7 @@ lint:
 
 # Build the documentation; broken links fail
 docs:
-    RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --document-private-items --locked
+    RUSTDOCFLAGS='-Dwarnings -Arustdoc::private_intra_doc_links' cargo doc --no-deps --document-private-items --locked
 
 # Check crates, licences and sources against deny.toml
 supply:

@@ -244,13 +244,16 @@ fn read(kind: Kind, line: &Line) -> Option<Vec<Record>> {
     let namespace = line.namespace.as_deref().unwrap_or("default");
     let scope = target::scope(kind, Some(namespace));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
-    let found = runtime.block_on(tokio::time::timeout(PATIENCE, async {
-        let store = context::open(folder, Access::ReadOnly).await.ok()?;
-        store.list(kind, &scope).await.ok()
-    }));
+    let found = runtime.block_on(async {
+        let listed = async {
+            let store = context::open(folder, Access::ReadOnly).await.ok()?;
+            store.list(kind, &scope).await.ok()
+        };
+        tokio::time::timeout(PATIENCE, listed).await.ok().flatten()
+    });
     // A thread that still reads does not hold the shell.
     runtime.shutdown_background();
-    found.ok().flatten()
+    found
 }
 
 /// What helps to tell one name from another.

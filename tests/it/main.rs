@@ -5,6 +5,7 @@
 mod support;
 
 mod bed;
+mod cli;
 mod crash;
 mod pairs;
 mod store;

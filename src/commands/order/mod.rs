@@ -14,7 +14,9 @@ use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
 use super::context::Context;
 use super::failure::Failure;
-use crate::model::ObjectName;
+use super::get::{self, ListArgs};
+use super::{completion, target};
+use crate::model::{Kind, ObjectName};
 use crate::store::local::Access;
 
 /// Flags of `order`.
@@ -29,11 +31,24 @@ pub struct OrderArgs {
     create: CreateArgs,
 }
 
+/// Flags of `order get`.
+#[derive(Debug, clap::Args)]
+struct NamesArgs {
+    /// Names; all orders when there are none
+    #[arg(value_name = "NAME", add = completion::names(Kind::Order))]
+    names: Vec<String>,
+    /// Flags of every listing
+    #[command(flatten)]
+    list: ListArgs,
+}
+
 /// What to do with orders.
 #[derive(Debug, Subcommand)]
 enum OrderCommand {
     /// Issue every certificate of the manifests that is due, and wait
     Create(Box<CreateArgs>),
+    /// List orders
+    Get(Box<NamesArgs>),
     /// Make a fresh order for a certificate whose order failed, and wait
     Retry(Box<AgainArgs>),
     /// Go on with an order that was interrupted, and wait
@@ -50,6 +65,9 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
     match args.command {
         None => create::run(args.create, context).await,
         Some(OrderCommand::Create(create)) => create::run(*create, context).await,
+        Some(OrderCommand::Get(args)) => {
+            get::show(&target::Wanted::of_kind(Kind::Order, &args.names), &args.list, context).await
+        }
         Some(OrderCommand::Retry(again)) => go_on(*again, Wanted::Fresh, context).await,
         Some(OrderCommand::Resume(again)) => go_on(*again, Wanted::Resumed, context).await,
         Some(OrderCommand::Delete(delete)) => delete::run(*delete, context).await,
