@@ -42,13 +42,16 @@ const STEPS: [&str; 2] = [
          manages INTEGER NOT NULL,
          PRIMARY KEY(uid, object)) WITHOUT ROWID;
      CREATE INDEX owner_object ON owner(object);",
-    // 2: the journal that watchers read.
+    // 2: the journal that watchers read, and objects without their bulk for tables of thousands.
     "CREATE TABLE change(
          revision INTEGER PRIMARY KEY,
          kind TEXT NOT NULL,
          gone INTEGER NOT NULL,
          body TEXT NOT NULL);
-     CREATE INDEX change_kind ON change(kind, revision);",
+     CREATE INDEX change_kind ON change(kind, revision);
+     CREATE TABLE brief(
+         object INTEGER PRIMARY KEY REFERENCES object(id) ON DELETE CASCADE,
+         body TEXT NOT NULL);",
 ];
 
 /// Schema of this version.

@@ -189,8 +189,11 @@ async fn a_manifest_applied_again_keeps_what_is_not_its_own(store: Shared) {
     let metadata = again.metadata();
     assert_eq!(again.uid(), stored.uid());
     assert_eq!(metadata.generation, Some(2));
-    assert_eq!(Vec::from_iter(metadata.labels.keys()), ["two"]);
-    assert_eq!(Vec::from_iter(metadata.annotations.keys()), ["kubectl-acme/order-next-try", "two"]);
+    assert_eq!(metadata.labels.keys().collect::<Vec<_>>(), ["two"]);
+    assert_eq!(
+        metadata.annotations.keys().collect::<Vec<_>>(),
+        ["kubectl-acme/order-next-try", "two"]
+    );
     assert_eq!(metadata.annotations["kubectl-acme/order-next-try"], "ours");
     assert_eq!(metadata.finalizers, ["f"]);
     assert_eq!(metadata.owner_references.len(), 1);
