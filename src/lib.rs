@@ -2,10 +2,11 @@
 //!
 //! Read the floors from the bottom: [`model`] (what things are), [`reconcile`] (what to do next), the outside worlds
 //! [`store`], [`acme`], [`dns`], [`ca`], then [`solvers`] and [`probes`], the one loop in [`controllers`],
-//! and what speaks with people: [`commands`] and [`print`]. ARCHITECTURE.md says why.
+//! and what speaks with people: [`commands`] and [`mod@print`]. ARCHITECTURE.md says why.
 
 pub mod acme;
 pub mod ca;
+pub mod cli;
 pub mod commands;
 pub mod controllers;
 pub mod dns;

@@ -1,2 +1,29 @@
-//! placeholder
-fn main() {}
+//! Installs the crypto provider, runs the command, turns how it ended into an exit code.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use kubectl_acme::cli;
+use kubectl_acme::commands::{completion, context};
+
+fn main() -> ExitCode {
+    // First, because it must neither print nor log.
+    if completion::complete_words() {
+        return ExitCode::SUCCESS;
+    }
+    // A second provider would be ours as well.
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let cli = cli::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // Nothing else is left to say it with.
+            let _unheard = writeln!(std::io::stderr(), "error: cannot start threads: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(context::run(cli.global, cli.command));
+    // A look-up that hangs in the system's resolver does not hold the process.
+    runtime.shutdown_background();
+    code
+}

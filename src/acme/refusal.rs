@@ -1,6 +1,36 @@
 //! Which answers are final, which are worth another try, and when.
 
 use super::{AcmeError, Fault, Retry};
+use crate::model::Problem;
+
+/// What an obstacle is about; exit codes and hints follow from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// Account, external account binding or terms of service.
+    Account,
+    /// A limit that time removes.
+    RateLimited,
+    /// A limit that a person removes: the page stands in the problem's text.
+    Paused,
+    /// A name the CA will not certify, or could not validate.
+    Identifier,
+    /// The profile.
+    Profile,
+    /// The signing request, or its key.
+    SigningRequest,
+    /// An order that cannot take this step now: read it again.
+    OrderState,
+    /// `replaces` is used up: order again without it.
+    Replaced,
+    /// The CA no longer knows the order, the authorization or the certificate.
+    Gone,
+    /// The CA's host does not exist or is not trusted.
+    Connection,
+    /// The CA does not answer, or not usefully; it may pass.
+    Unavailable,
+    /// Anything else that the CA refuses.
+    Other,
+}
 
 /// Says when another try helps.
 pub fn retry(error: &AcmeError) -> Retry {
@@ -11,8 +41,142 @@ pub fn retry(error: &AcmeError) -> Retry {
         }
         AcmeError::Refused { problem, retry_after, .. } => match (problem.status, retry_after) {
             (429 | 500.., Some(at)) => Retry::At(*at),
-            (500.., None) => Retry::Backoff,
+            // Boulder leaves Retry-After out exactly when an account is paused for a name: waiting does not help.
+            (429, None) if problem.short_kind() == "rateLimited" => Retry::Never,
+            // A gateway before the CA speaks no ACME and names no moment.
+            (408 | 425 | 429 | 500.., None) => Retry::Backoff,
+            _ if matches!(problem.short_kind(), "badNonce" | "serverInternal") => Retry::Backoff,
             _ => Retry::Never,
         },
+    }
+}
+
+/// Says what an obstacle is about.
+pub fn sort(error: &AcmeError) -> Sort {
+    match error {
+        AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. } => {
+            Sort::Connection
+        }
+        AcmeError::Transport { fault: Fault::Passing, .. } | AcmeError::Protocol { .. } => {
+            Sort::Unavailable
+        }
+        AcmeError::Refused { problem, .. } => match sort_problem(problem) {
+            Sort::RateLimited if error.retry() == Retry::Never => Sort::Paused,
+            sort => sort,
+        },
+    }
+}
+
+/// Says what a problem is about. Whether a limit is a pause shows only in the answer: see [`sort`].
+pub fn sort_problem(problem: &Problem) -> Sort {
+    match (problem.short_kind(), problem.status) {
+        // Unauthorized is a deactivated account, or a key that is not the account's (RFC 8555 §7.3.6).
+        (
+            "accountDoesNotExist"
+            | "badPublicKey"
+            | "badSignatureAlgorithm"
+            | "externalAccountRequired"
+            | "invalidContact"
+            | "unauthorized"
+            | "unsupportedContact"
+            | "userActionRequired"
+            | "agreementRequired",
+            _,
+        ) => Sort::Account,
+        ("rateLimited", _) => Sort::RateLimited,
+        (
+            "caa"
+            | "compound"
+            | "connection"
+            | "dns"
+            | "incorrectResponse"
+            | "rejectedIdentifier"
+            | "tls"
+            | "unsupportedIdentifier",
+            _,
+        ) => Sort::Identifier,
+        ("invalidProfile", _) => Sort::Profile,
+        ("badCSR", _) => Sort::SigningRequest,
+        ("orderNotReady", _) => Sort::OrderState,
+        ("alreadyReplaced", _) => Sort::Replaced,
+        (_, 404) => Sort::Gone,
+        (_, 429) => Sort::RateLimited,
+        ("badNonce" | "serverInternal", _) | (_, 408 | 425 | 500..) => Sort::Unavailable,
+        _ => Sort::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, kind: &str, retry_after: Option<&str>) -> AcmeError {
+        let kind = if kind.is_empty() { String::new() } else { format!("urn:x:{kind}") };
+        AcmeError::Refused {
+            problem: Box::new(Problem { kind, status, ..Problem::default() }),
+            retry_after: retry_after.map(|t| t.parse().unwrap()),
+            location: None,
+        }
+    }
+
+    fn check(status: u16, kind: &str, retry_after: Option<&str>, retry: Retry, sort: Sort) {
+        let error = refused(status, kind, retry_after);
+        assert_eq!((error.retry(), error.sort()), (retry, sort), "{status} {kind}");
+    }
+
+    #[test]
+    fn limits_wait_and_pauses_need_a_person() {
+        let at = "2026-11-20T12:00:00Z";
+        let moment = Retry::At(at.parse().unwrap());
+        check(429, "rateLimited", Some(at), moment, Sort::RateLimited);
+        check(429, "rateLimited", None, Retry::Never, Sort::Paused);
+        check(429, "", None, Retry::Backoff, Sort::RateLimited);
+        check(429, "", Some(at), moment, Sort::RateLimited);
+        check(503, "", Some(at), moment, Sort::Unavailable);
+        check(503, "rateLimited", None, Retry::Backoff, Sort::RateLimited);
+        check(500, "serverInternal", Some(at), moment, Sort::Unavailable);
+        check(502, "", None, Retry::Backoff, Sort::Unavailable);
+        check(400, "serverInternal", None, Retry::Backoff, Sort::Unavailable);
+        check(400, "badNonce", None, Retry::Backoff, Sort::Unavailable);
+    }
+
+    #[test]
+    fn refusals_are_final_and_sorted() {
+        for (status, kind, sort) in [
+            (400, "accountDoesNotExist", Sort::Account),
+            (403, "userActionRequired", Sort::Account),
+            (403, "externalAccountRequired", Sort::Account),
+            (400, "invalidContact", Sort::Account),
+            (401, "unauthorized", Sort::Account),
+            (400, "rejectedIdentifier", Sort::Identifier),
+            (403, "caa", Sort::Identifier),
+            (400, "invalidProfile", Sort::Profile),
+            (400, "badCSR", Sort::SigningRequest),
+            (403, "orderNotReady", Sort::OrderState),
+            (409, "alreadyReplaced", Sort::Replaced),
+            (404, "", Sort::Gone),
+            (404, "malformed", Sort::Gone),
+            (400, "malformed", Sort::Other),
+            (409, "conflict", Sort::Other),
+        ] {
+            check(status, kind, None, Retry::Never, sort);
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_may_pass_and_a_missing_host_does_not() {
+        for (fault, retry, sort) in [
+            (Fault::NoSuchHost, Retry::Never, Sort::Connection),
+            (Fault::Untrusted, Retry::Never, Sort::Connection),
+            (Fault::Passing, Retry::Backoff, Sort::Unavailable),
+        ] {
+            let error = AcmeError::Transport {
+                deed: "read",
+                url: String::new(),
+                why: String::new(),
+                fault,
+            };
+            assert_eq!((error.retry(), error.sort()), (retry, sort));
+        }
     }
 }

@@ -1,17 +1,39 @@
 //! Controllers observe, let a machine decide, perform one action, and record what came of it.
 
+pub mod account_secrets;
+pub mod accounts;
+pub mod certificate;
+pub mod challenge;
+pub mod clock;
+pub mod delivery;
+pub mod driver;
+pub mod facts;
+pub mod issuer;
+pub mod neighbours;
+pub mod order;
+pub mod recorder;
+pub mod request;
+pub mod scheduler;
+pub mod selection;
+#[cfg(test)]
+mod testing;
+
+pub use self::clock::Clock;
+
+use std::fmt;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::acme::{AcmeError, Retry};
-use crate::model::{Key, Kind, Record};
+use crate::model::{IssuerRef, Key, Kind, ObjectName, Record};
 use crate::reconcile::Wake;
 use crate::solvers::SolveError;
-use crate::store::StoreError;
+use crate::store::{Scope, StoreError};
 
 /// One kind's controller.
 #[async_trait]
-pub trait Controller: Send + Sync + 'static {
+pub trait Controller: fmt::Debug + Send + Sync + 'static {
     /// Kinds whose changes concern it, its own first.
     fn watches(&self) -> &'static [Kind];
 
@@ -20,6 +42,28 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Takes one step for one object and says when to look again.
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError>;
+}
+
+/// The managing owner of an object, when it is of that kind.
+fn owner_of(record: &Record, kind: Kind) -> Option<Key> {
+    let metadata = record.metadata();
+    let owner = metadata.controller().filter(|owner| owner.kind == kind.as_str())?;
+    Some(Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name)))
+}
+
+/// Where the objects are that may refer to an issuer.
+fn reach(issuer: &Key) -> Scope {
+    match issuer.kind {
+        Kind::ClusterIssuer => Scope::all(),
+        _ => Scope::namespace(&issuer.name.namespace),
+    }
+}
+
+/// Tells whether a reference means that issuer; namespaces are the caller's to compare.
+fn refers_to(reference: &IssuerRef, issuer: &Key) -> bool {
+    reference.name == issuer.name.name
+        && reference.effective_kind() == issuer.kind.as_str()
+        && reference.effective_group() == issuer.kind.group()
 }
 
 /// Why a step could not be taken; the status stays as it was, and the driver tries again.

@@ -1,5 +1,8 @@
 //! Names on the wire: the [`Resolve`] trait.
 
+pub mod lookup;
+pub mod reqwest;
+
 use std::fmt;
 use std::net::IpAddr;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::common::{IssuerRef, Other, Time};
 use super::metadata::Resource;
-use super::names::Identifier;
+use super::names::{Identifier, InvalidName};
 use super::solver::ChallengeSolver;
 use super::state::{ChallengeType, State};
 
@@ -78,6 +78,18 @@ pub struct Answer {
     pub token: String,
     /// The text the CA must find: HTTP-01 body, or DNS-01 TXT value.
     pub key_authorization: String,
+}
+
+impl Answer {
+    /// Reads from a Challenge what the CA must see for it.
+    ///
+    /// # Errors
+    /// Fails when its name is neither a DNS name nor an address.
+    pub fn of(challenge: &Challenge) -> Result<Self, InvalidName> {
+        let ChallengeSpec { dns_name, token, key, .. } = &challenge.spec;
+        let identifier = Identifier::parse(dns_name)?;
+        Ok(Self { identifier, token: token.clone(), key_authorization: key.clone() })
+    }
 }
 
 impl fmt::Debug for Answer {

@@ -265,17 +265,15 @@ pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
 
 /// Sets a condition; its transition time moves only when the status changes.
 pub fn set_condition(conditions: &mut Vec<Condition>, mut new: Condition, now: Timestamp) {
-    match conditions.iter_mut().find(|c| c.kind == new.kind) {
-        Some(old) => {
-            new.last_transition_time =
-                if old.status == new.status { old.last_transition_time } else { Some(now.into()) };
-            *old = new;
-        }
-        None => {
-            new.last_transition_time = Some(now.into());
-            conditions.push(new);
-        }
+    new.last_transition_time = Some(now.into());
+    let Some(old) = conditions.iter_mut().find(|c| c.kind == new.kind) else {
+        conditions.push(new);
+        return;
+    };
+    if old.status == new.status {
+        new.last_transition_time = old.last_transition_time;
     }
+    *old = new;
 }
 
 /// For `skip_serializing_if`.

@@ -171,6 +171,8 @@ pub mod reason {
     pub const DECODE_FAILED: &str = "DecodeFailed";
     /// Certificate: the policy forbids a new key.
     pub const CANNOT_REGENERATE_KEY: &str = "CannotRegenerateKey";
+    /// Certificate: renewed outside its windows.
+    pub const WINDOW_ERROR: &str = "WindowError";
     /// Issuer: the account could not be set up.
     pub const ERR_INIT_ISSUER: &str = "ErrInitIssuer";
     /// Issuer: newAccount was refused.

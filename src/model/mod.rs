@@ -6,18 +6,24 @@
 pub mod certificate;
 pub mod challenge;
 pub mod common;
+pub mod conversion;
 pub mod event;
+pub mod field;
 pub mod issuer;
+pub mod manifest;
 pub mod memory;
 pub mod metadata;
 pub mod names;
 pub mod naming;
+pub mod observation;
 pub mod order;
 pub mod problem;
+pub mod quick;
 pub mod request;
 pub mod secret;
 pub mod solver;
 pub mod state;
+pub mod validation;
 
 pub use self::certificate::{Certificate, CertificateSpec, CertificateStatus};
 pub use self::challenge::{Answer, Challenge, ChallengeSpec, ChallengeStatus};

@@ -1,1 +1,398 @@
-//! placeholder
+//! How things look: tables, sheets, timelines, progress, and the one writer to stdout and stderr.
+//!
+//! Everything but [`Printer`] is a pure function of objects, events and the moment.
+
+pub mod age;
+pub mod colour;
+pub mod columns;
+pub mod custom_columns;
+pub mod describe;
+pub mod document;
+pub mod format;
+pub mod jsonpath;
+mod label;
+pub mod lineage;
+mod paths;
+pub mod progress;
+pub mod screen;
+pub mod table;
+mod tabs;
+pub mod talk;
+pub mod timeline;
+mod value;
+
+use std::fmt;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use self::colour::Colours;
+use self::columns::{Look, Namespaces, Naming, Width};
+use self::format::Format;
+use self::table::{Colour, Headers};
+use self::talk::Talk;
+use self::timeline::Entry;
+use crate::model::Kind;
+
+/// Objects of one kind, in the order they are shown.
+#[derive(Clone, Debug)]
+pub struct Group<'a> {
+    /// The kind.
+    pub kind: Kind,
+    /// The objects.
+    pub objects: Vec<&'a Value>,
+}
+
+/// Whether one object was asked for by name, or whatever there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// JSON and YAML are the object itself.
+    One,
+    /// JSON and YAML are a List, even of one object or none.
+    Many,
+}
+
+/// The only writer to stdout and stderr: the product goes to the one, the conversation to the other.
+pub struct Printer {
+    out: Box<dyn Write + Send>,
+    talk: Talk,
+    format: Format,
+    headers: Headers,
+    colours: Colours,
+    closed: bool,
+}
+
+impl Printer {
+    /// Writes to the given streams.
+    pub fn new(
+        out: Box<dyn Write + Send>,
+        talk: Talk,
+        format: Format,
+        headers: Headers,
+        colours: Colours,
+    ) -> Self {
+        Self { out, talk, format, headers, colours, closed: false }
+    }
+
+    /// Writes to this process's standard output and standard error.
+    pub fn standard(format: Format, headers: Headers, colours: Colours) -> Self {
+        let talk = Talk::new(Box::new(io::stderr()));
+        Self::new(Box::new(io::stdout()), talk, format, headers, colours)
+    }
+
+    /// How results are written.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// Standard error, for progress and logs.
+    pub fn talk(&self) -> Talk {
+        self.talk.clone()
+    }
+
+    /// Tells whether the reader of stdout is gone: time to end for a command that only prints.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Changes whether tables have headings; a watch shows them once.
+    pub fn set_headers(&mut self, headers: Headers) {
+        self.headers = headers;
+    }
+
+    /// Writes data as it is. A reader that went away is no error: the rest is dropped.
+    pub fn data(&mut self, text: &str) -> io::Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        let out = &mut self.out;
+        let written = self.talk.aside(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Writes resources in the chosen format; tables of several kinds stand a blank line apart.
+    pub fn resources(
+        &mut self,
+        groups: &[Group<'_>],
+        shape: Shape,
+        namespaces: Namespaces,
+        now: Timestamp,
+    ) -> io::Result<()> {
+        let filled: Vec<&Group<'_>> = groups.iter().filter(|g| !g.objects.is_empty()).collect();
+        let objects = filled.iter().flat_map(|group| group.objects.iter().copied());
+        let width = match &self.format {
+            Format::Table => Width::Narrow,
+            Format::Wide => Width::Wide,
+            Format::CustomColumns(columns) => {
+                let text = columns.render(objects, self.headers);
+                return self.data(&text);
+            }
+            Format::Name => {
+                let names = objects.map(|object| columns::qualified_name(object) + "\n");
+                let text = names.collect::<String>();
+                return self.data(&text);
+            }
+            Format::Jsonl => {
+                let lines = objects.map(|object| document::json_line(&document::shown(object)));
+                let text = lines.collect::<String>();
+                return self.data(&text);
+            }
+            Format::Json | Format::JsonPath(_) | Format::JsonPathAsJson(_) | Format::Yaml => {
+                let mut objects: Vec<Value> = objects.map(document::shown).collect();
+                let value = match (shape, objects.len()) {
+                    (Shape::One, 1) => objects.remove(0),
+                    _ => document::list(objects),
+                };
+                return self.document(&value);
+            }
+        };
+        let naming = if filled.len() > 1 { Naming::WithKind } else { Naming::Bare };
+        let look =
+            Look { width, naming, namespaces, headers: self.headers, colour: self.colours.out };
+        let tables = filled
+            .iter()
+            .map(|group| columns::table(group.kind, group.objects.iter().copied(), &look, now));
+        let text = tables.collect::<Vec<_>>().join("\n");
+        self.data(&text)
+    }
+
+    /// Writes a report of our own: as a document where one is asked for, else as text for people.
+    pub fn report(
+        &mut self,
+        report: &Value,
+        text: impl FnOnce(Colour) -> String,
+    ) -> io::Result<()> {
+        let text = match self.format.document(report) {
+            Some(document) => document,
+            None => text(self.colours.out),
+        };
+        self.data(&text)
+    }
+
+    /// Writes a timeline: text for people, one report as a document, or one entry a line.
+    pub fn timeline(
+        &mut self,
+        object: &str,
+        namespace: &str,
+        entries: &[Entry],
+        now: Timestamp,
+    ) -> io::Result<()> {
+        if self.format == Format::Jsonl {
+            let lines =
+                timeline::stream(entries).iter().map(document::json_line).collect::<String>();
+            return self.data(&lines);
+        }
+        let headers = self.headers;
+        let report = timeline::report(object, namespace, entries, now);
+        self.report(&report, |colour| timeline::text(entries, now, headers, colour))
+    }
+
+    fn document(&mut self, value: &Value) -> io::Result<()> {
+        let text = self.format.document(value).unwrap_or_default();
+        self.data(&text)
+    }
+
+    /// Says something on stderr.
+    pub fn note(&self, message: &str) {
+        self.talk.line(&tabs::escape(message));
+    }
+
+    /// Says what somebody should look at.
+    pub fn warning(&self, message: &str) {
+        self.labelled("warning", AnsiColor::Yellow, message);
+    }
+
+    /// Says what helps.
+    pub fn hint(&self, message: &str) {
+        self.labelled("hint", AnsiColor::Cyan, message);
+    }
+
+    /// Says what failed for which object and why, then what helps, one line each.
+    pub fn error<T: AsRef<str>>(&self, message: &str, hints: &[T]) {
+        self.labelled("error", AnsiColor::Red, message);
+        for hint in hints {
+            self.hint(hint.as_ref());
+        }
+    }
+
+    /// Says that there is nothing, in kubectl's words.
+    pub fn nothing_found(&self, namespace: Option<&str>) {
+        match namespace {
+            Some(namespace) => self.note(&format!("No resources found in {namespace} namespace.")),
+            None => self.note("No resources found"),
+        }
+    }
+
+    fn labelled(&self, label: &str, colour: AnsiColor, message: &str) {
+        let message = tabs::escape(message);
+        self.talk.line(&match self.colours.talk {
+            Colour::Off => format!("{label}: {message}"),
+            Colour::On => {
+                let style = Style::new().bold().fg_color(Some(colour.into()));
+                format!("{style}{label}:{style:#} {message}")
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Printer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Printer").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::talk::Memory;
+    use super::*;
+
+    fn printer(format: &str, colour: Colour) -> (Printer, Memory, Memory) {
+        let (out, err) = (Memory::default(), Memory::default());
+        let printer = Printer::new(
+            Box::new(out.clone()),
+            Talk::new(Box::new(err.clone())),
+            format.parse().unwrap(),
+            Headers::Shown,
+            Colours { out: colour, talk: colour },
+        );
+        (printer, out, err)
+    }
+
+    fn check(format: &str, shape: Shape) -> String {
+        let certificate = |name: &str| {
+            json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+                "metadata": {"name": name, "managedFields": [], "creationTimestamp": "2026-11-21T04:32:03Z"},
+                "spec": {"secretName": "tls"},
+            })
+        };
+        let issuer = json!({"apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme"}});
+        let (web, mail) = (certificate("web"), certificate("mail"));
+        let groups = match shape {
+            Shape::One => vec![Group { kind: Kind::Certificate, objects: vec![&web] }],
+            Shape::Many => vec![
+                Group { kind: Kind::Certificate, objects: vec![&web, &mail] },
+                Group { kind: Kind::Order, objects: vec![] },
+                Group { kind: Kind::Issuer, objects: vec![&issuer] },
+            ],
+        };
+        let (mut printer, out, err) = printer(format, Colour::Off);
+        let now = "2026-11-21T04:32:25Z".parse().unwrap();
+        printer.resources(&groups, shape, Namespaces::Hidden, now).unwrap();
+        assert_eq!(err.text(), "");
+        out.text()
+    }
+
+    #[test]
+    fn several_kinds_are_several_tables_and_names_carry_the_kind() {
+        insta::assert_snapshot!(check("table", Shape::Many), @"
+        NAME                               READY   SECRET   AGE
+        certificate.cert-manager.io/web            tls      22s
+        certificate.cert-manager.io/mail           tls      22s
+
+        NAME                          READY   AGE
+        issuer.cert-manager.io/acme           <unknown>
+        ");
+    }
+
+    #[test]
+    fn names_are_one_a_line() {
+        insta::assert_snapshot!(check("name", Shape::Many), @"
+        certificate.cert-manager.io/web
+        certificate.cert-manager.io/mail
+        issuer.cert-manager.io/acme
+        ");
+    }
+
+    #[test]
+    fn one_object_is_itself_and_many_are_a_list() {
+        insta::assert_snapshot!(check("yaml", Shape::One), @r#"
+        apiVersion: cert-manager.io/v1
+        kind: Certificate
+        metadata:
+          creationTimestamp: "2026-11-21T04:32:03Z"
+          name: web
+        spec:
+          secretName: tls
+        "#);
+        assert_eq!(check("jsonpath={.metadata.name}", Shape::One), "web");
+        assert_eq!(check("jsonpath={.items[*].metadata.name}", Shape::Many), "web mail acme");
+        assert_eq!(check("jsonl", Shape::Many).lines().count(), 3);
+    }
+
+    #[test]
+    fn talk_goes_to_stderr_and_hints_follow_the_error() {
+        let (printer, out, err) = printer("table", Colour::Off);
+        printer.note("context: local");
+        printer.warning("nobody trusts this CA");
+        printer.error("cannot read issuer web/acme: no such object", &["name it in issuerRef"]);
+        printer.nothing_found(Some("web"));
+        assert_eq!(out.text(), "");
+        insta::assert_snapshot!(err.text(), @"
+        context: local
+        warning: nobody trusts this CA
+        error: cannot read issuer web/acme: no such object
+        hint: name it in issuerRef
+        No resources found in web namespace.
+        ");
+    }
+
+    #[test]
+    fn colour_repeats_the_label() {
+        let (printer, _, err) = printer("table", Colour::On);
+        printer.error::<&str>("it \u{1b}[2Jfailed", &[]);
+        assert_eq!(err.text(), "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m it ^[[2Jfailed\n");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_ends_quietly() {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let talk = Talk::new(Box::new(Memory::default()));
+        let mut printer =
+            Printer::new(Box::new(writer), talk, Format::Table, Headers::Shown, Colours::default());
+        assert!(!printer.is_closed());
+        printer.data("lost").unwrap();
+        assert!(printer.is_closed());
+        printer.data("dropped").unwrap();
+    }
+
+    #[test]
+    fn a_timeline_is_text_a_report_or_a_stream() {
+        let event: crate::model::Event = serde_json::from_value(json!({
+            "metadata": {"name": "web.1"}, "involvedObject": {"kind": "Certificate", "name": "web"},
+            "reason": "Issuing", "message": "Issuing certificate as Secret does not exist",
+            "firstTimestamp": "2026-11-21T04:32:03Z", "type": "Normal",
+        }))
+        .unwrap();
+        let entries = timeline::entries([&event, &event]);
+        for (format, expected) in
+            [("table", "TIME "), ("jsonl", "{\"apiVersion\":"), ("jsonpath={.kind}", "Timeline")]
+        {
+            let (mut printer, out, _) = printer(format, Colour::Off);
+            let now = "2026-11-21T04:32:25Z".parse().unwrap();
+            printer.timeline("certificate/web", "web", &entries, now).unwrap();
+            assert!(out.text().starts_with(expected), "{}", out.text());
+        }
+    }
+
+    #[test]
+    fn reports_are_text_for_people_and_documents_for_programs() {
+        let report = json!({"apiVersion": "kubectl-acme/v1alpha1", "kind": "Schedule"});
+        for (format, expected) in [("table", "two run\n"), ("jsonpath={.kind}", "Schedule")] {
+            let (mut printer, out, _) = printer(format, Colour::Off);
+            printer.report(&report, |_| "two run\n".to_owned()).unwrap();
+            assert_eq!(out.text(), expected, "{format}");
+        }
+    }
+}

@@ -5,6 +5,28 @@
 //! `record(resource, outcome, now)` folds what came of it into a new status, memory and notes. Nothing else decides.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
+pub mod certificate;
+pub mod challenge;
+pub mod cron;
+pub mod differences;
+pub mod facts;
+pub mod issuer;
+pub mod issuer_faults;
+pub mod issuing;
+pub mod order;
+pub mod policy;
+pub mod readiness;
+pub mod renewal;
+pub mod request;
+pub mod required;
+pub mod schedule;
+pub mod secret_content;
+pub mod solver_choice;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod trigger;
+pub mod visible;
+
 use std::borrow::Cow;
 
 use jiff::Timestamp;

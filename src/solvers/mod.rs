@@ -1,6 +1,9 @@
 //! Solvers put the answer where the CA looks.
 
+pub mod http01;
+
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -13,6 +16,9 @@ pub trait Solver: fmt::Debug + Send + Sync {
     async fn present(&self, answer: &Answer) -> Result<(), SolveError>;
     /// Takes the answer away. Safe to repeat; succeeds when `present` never ran.
     async fn clean_up(&self, answer: &Answer) -> Result<(), SolveError>;
+    /// Tells whether the answer is up, as far as can be told without asking anybody; false after a restart of a
+    /// process that served it from memory.
+    fn stands(&self, answer: &Answer) -> bool;
 }
 
 /// Why an answer could not be put up or taken down.
@@ -25,4 +31,120 @@ pub struct SolveError {
     pub why: String,
     /// Whether only a person can remove the cause.
     pub needs_person: bool,
+}
+
+/// Several solvers that all answer, such as a listener and a webroot.
+#[derive(Clone, Debug)]
+pub struct Together(pub Vec<Arc<dyn Solver>>);
+
+#[async_trait]
+impl Solver for Together {
+    async fn present(&self, answer: &Answer) -> Result<(), SolveError> {
+        for solver in &self.0 {
+            solver.present(answer).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes down what can be taken down, and then returns the first error.
+    async fn clean_up(&self, answer: &Answer) -> Result<(), SolveError> {
+        let mut result = Ok(());
+        for solver in &self.0 {
+            result = result.and(solver.clean_up(answer).await);
+        }
+        result
+    }
+
+    fn stands(&self, answer: &Answer) -> bool {
+        self.0.iter().all(|solver| solver.stands(answer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use tempfile::TempDir;
+
+    use super::http01::listener::Listener;
+    use super::http01::webroot::Webroot;
+    use super::*;
+    use crate::model::Identifier;
+
+    fn answer(token: &str) -> Answer {
+        Answer {
+            identifier: Identifier::parse("www.example.com").unwrap(),
+            token: token.to_owned(),
+            key_authorization: format!("{token}.thumbprint"),
+        }
+    }
+
+    /// What every solver owes.
+    async fn check(solver: &dyn Solver) {
+        let (one, two) = (answer("one"), answer("two"));
+        assert!(!solver.stands(&one), "nothing is up at first");
+        solver.clean_up(&one).await.expect("clean-up succeeds when present never ran");
+        solver.present(&one).await.unwrap();
+        solver.present(&one).await.expect("present is safe to repeat");
+        solver.present(&two).await.unwrap();
+        assert!(solver.stands(&one) && solver.stands(&two));
+        solver.clean_up(&one).await.unwrap();
+        assert!(!solver.stands(&one) && solver.stands(&two), "one goes, the other stays");
+        solver.clean_up(&one).await.expect("clean-up is safe to repeat");
+        solver.present(&one).await.unwrap();
+        assert!(solver.stands(&one), "it may come back");
+    }
+
+    async fn listener() -> Listener {
+        Listener::bind(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_listener_keeps_the_contract() {
+        check(&listener().await).await;
+    }
+
+    #[tokio::test]
+    async fn the_webroot_keeps_the_contract() {
+        let root = TempDir::new().unwrap();
+        check(&Webroot::new(root.path())).await;
+    }
+
+    #[tokio::test]
+    async fn both_together_keep_the_contract() {
+        let root = TempDir::new().unwrap();
+        check(&Together(vec![Arc::new(listener().await), Arc::new(Webroot::new(root.path()))]))
+            .await;
+    }
+
+    /// Can do nothing.
+    #[derive(Debug)]
+    struct Broken;
+
+    #[async_trait]
+    impl Solver for Broken {
+        async fn present(&self, _: &Answer) -> Result<(), SolveError> {
+            Err(SolveError { what: "present".into(), why: "broken".into(), needs_person: true })
+        }
+
+        async fn clean_up(&self, _: &Answer) -> Result<(), SolveError> {
+            Err(SolveError { what: "clean up".into(), why: "broken".into(), needs_person: true })
+        }
+
+        fn stands(&self, _: &Answer) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_does_not_keep_the_answer_up_elsewhere() {
+        let one = answer("one");
+        let listener = Arc::new(listener().await);
+        let together = Together(vec![listener.clone(), Arc::new(Broken)]);
+        assert!(together.present(&one).await.is_err());
+        assert!(listener.stands(&one) && !together.stands(&one));
+        let together = Together(vec![Arc::new(Broken), listener.clone()]);
+        assert_eq!(together.clean_up(&one).await.unwrap_err().to_string(), "clean up: broken");
+        assert!(!listener.stands(&one));
+    }
 }

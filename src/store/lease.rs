@@ -33,9 +33,29 @@ pub struct Guard {
     file: File,
 }
 
+/// How long somebody means to drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Everything, until it is stopped.
+    Always,
+    /// What it was given, once.
+    Once,
+}
+
+impl Role {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Once => "once",
+        }
+    }
+}
+
 /// Who drives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
+    /// How long it means to, unless it has not told yet.
+    pub role: Option<Role>,
     /// Process, unless it has not told yet.
     pub process: Option<u32>,
     /// Since when.
@@ -49,7 +69,7 @@ impl LocalLease {
     }
 
     /// Takes the lock unless another process, or another part of this one, holds it.
-    pub fn try_acquire(&self, now: Timestamp) -> Result<Option<Guard>, StoreError> {
+    pub fn try_acquire(&self, now: Timestamp, role: Role) -> Result<Option<Guard>, StoreError> {
         if let Some(folder) = self.path.parent() {
             folder::make(folder)?;
         }
@@ -57,7 +77,8 @@ impl LocalLease {
         for glance in 0..=GLANCES {
             match file.try_lock() {
                 Ok(()) => {
-                    sign(&mut file, now).map_err(|error| folder::unusable(&self.path, &error))?;
+                    sign(&mut file, now, role)
+                        .map_err(|error| folder::unusable(&self.path, &error))?;
                     return Ok(Some(Guard { file }));
                 }
                 Err(TryLockError::WouldBlock) if glance < GLANCES => thread::sleep(GLANCE),
@@ -71,9 +92,9 @@ impl LocalLease {
     }
 
     /// Waits for the lock. Dropping the future gives up.
-    pub async fn acquire(&self) -> Result<Guard, StoreError> {
+    pub async fn acquire(&self, role: Role) -> Result<Guard, StoreError> {
         loop {
-            if let Some(guard) = self.try_acquire(Timestamp::now())? {
+            if let Some(guard) = self.try_acquire(Timestamp::now(), role)? {
                 return Ok(guard);
             }
             tokio::time::sleep(POLL).await;
@@ -111,6 +132,9 @@ impl Holder {
         Self {
             process: words.next().and_then(|word| word.parse().ok()),
             since: words.next().and_then(|word| word.parse::<Timestamp>().ok()).map(Time::new),
+            role: words.next().and_then(|word| {
+                [Role::Always, Role::Once].into_iter().find(|r| r.as_str() == word)
+            }),
         }
     }
 }
@@ -122,8 +146,8 @@ impl Drop for Guard {
     }
 }
 
-fn sign(file: &mut File, now: Timestamp) -> std::io::Result<()> {
+fn sign(file: &mut File, now: Timestamp, role: Role) -> std::io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{} {}", process::id(), Time::new(now))
+    writeln!(file, "{} {} {}", process::id(), Time::new(now), role.as_str())
 }

@@ -1,4 +1,11 @@
-//! Tests of the rooms together, through their public doors.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+//! The one binary of integration tests; `tidy` fails when a file beside this one is not listed.
+#![allow(clippy::unwrap_used, reason = "a fault ends the test that sees it")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bed;
+mod crash;
+mod pairs;
 mod store;
+mod tidy;

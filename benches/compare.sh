@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Wall time and requests for one certificate of 1, 20 and 100 names: ours beside certbot and lego from Debian.
+#
+#   benches/compare.sh [PROGRAM]     PROGRAM is a release build of kubectl-acme; without it only the peers run
+#
+# One Pebble, no validation sleep, no refused nonces, no reused authorizations; its own Retry-After (RETRY_AFTER=3,5)
+# and then none (0,0). ECDSA P-256 keys everywhere. Every run makes its own account and order. ROUNDS (default 3) runs
+# each; the quickest counts. A run that takes more than 10 s is not repeated, one that takes LIMIT seconds (default 120)
+# is given up: lego waits for Retry-After name by name. Requests are what Pebble logged, its refusals included.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+program=${1:+$(realpath "$1")}
+rounds=${ROUNDS:-3}
+limit=${LIMIT:-120}
+folder=$(mktemp -d)
+stop_pebble() {
+  [ -z "${pebble_pid:-}" ] || { kill "$pebble_pid" && wait "$pebble_pid"; } 2>/dev/null || true
+  pebble_pid=
+}
+trap 'stop_pebble; rm -rf "$folder"' EXIT
+
+# Starts a Pebble whose Retry-After is $1; sets directory, dns and http_port.
+start_pebble() {
+  rm -rf "$folder/pebble"
+  RETRY_AFTER=$1 PEBBLE_WFE_NONCEREJECT=0 "$root/tests/bed/pebble-up" "$folder/pebble" >/dev/null &
+  pebble_pid=$!
+  until [ -f "$folder/pebble/ready" ]; do
+    kill -0 "$pebble_pid"
+    sleep 0.1
+  done
+  # shellcheck source=/dev/null
+  source "$folder/pebble/ready"
+}
+
+# Prints the names of a certificate of $1 names, one a line; $2 keeps the runs apart.
+names() {
+  local number
+  for ((number = 1; number <= $1; number++)); do printf 'n%s.%s.example.com\n' "$number" "$2"; done
+}
+
+limited() { timeout "$limit" "$@"; }
+
+run_ours() {
+  cat >"$work/manifest.yaml" <<YAML
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: bench}
+spec:
+  acme:
+    server: ${directory:?}
+    caBundle: $(base64 -w 0 "$folder/pebble/ca.pem")
+    privateKeySecretRef: {name: bench-account}
+    solvers: [{http01: {ingress: {}}}]
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: bench}
+spec:
+  secretName: bench-tls
+  issuerRef: {name: bench}
+  privateKey: {algorithm: ECDSA, size: 256}
+  dnsNames: [$(printf '%s, ' "$@")]
+YAML
+  limited "$program" order --local="$work/state" -f "$work/manifest.yaml" --out "$work/out" --dns "${dns:?}" \
+    --http01-listen "127.0.0.1:${http_port:?}" --http01-resolve "*=127.0.0.1:$http_port"
+}
+
+run_certbot() {
+  local arguments=() name
+  for name in "$@"; do arguments+=(-d "$name"); done
+  REQUESTS_CA_BUNDLE=$folder/pebble/ca.pem limited certbot certonly --standalone --http-01-port "$http_port" \
+    --non-interactive --agree-tos --register-unsafely-without-email --key-type ecdsa --elliptic-curve secp256r1 \
+    --server "$directory" --config-dir "$work/config" --work-dir "$work/work" --logs-dir "$work/logs" "${arguments[@]}"
+}
+
+run_lego() {
+  local arguments=() name
+  for name in "$@"; do arguments+=(--domains "$name"); done
+  LEGO_CA_CERTIFICATES=$folder/pebble/ca.pem limited lego --server "$directory" --accept-tos --email me@example.com \
+    --key-type ec256 --path "$work" --http --http.port "127.0.0.1:$http_port" "${arguments[@]}" run
+}
+
+logged_requests() { grep -c 'calling handler' "$folder/pebble/pebble.log" || true; }
+
+# Says whether number $1 is less than number $2.
+less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
+
+# Runs client $1 for $2 names, and prints the quickest time and its requests.
+measure() {
+  local client=$1 count=$2 round best=$limit requests=- began before time status list
+  for ((round = 1; round <= rounds; round++)); do
+    work=$folder/work
+    rm -rf "$work"
+    mkdir -p "$work"
+    mapfile -t list < <(names "$count" "$client-$count-$round")
+    before=$(logged_requests)
+    began=$EPOCHREALTIME
+    status=0
+    "run_$client" "${list[@]}" >"$folder/output" 2>&1 </dev/null || status=$?
+    time=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
+    [ "$status" != 124 ] || break
+    if [ "$status" != 0 ]; then
+      printf 'error: %s did not get a certificate for %s names:\n' "$client" "$count" >&2
+      tail -n 20 "$folder/output" >&2
+      exit 1
+    fi
+    if less "$time" "$best"; then
+      best=$time
+      requests=$(($(logged_requests) - before))
+    fi
+    less "$time" 10 || break
+  done
+  [ "$best" != "$limit" ] || best="over $limit"
+  printf '%-14s%8s%10s s%10s\n' "$client" "$count" "$best" "$requests"
+}
+
+clients=(certbot lego)
+[ -z "$program" ] || clients=(ours certbot lego)
+for retry_after in 3,5 0,0; do
+  start_pebble "$retry_after"
+  printf '\nRetry-After of authorizations and orders: %s s\n' "$retry_after"
+  printf '%-14s%8s%12s%10s\n' CLIENT NAMES TIME REQUESTS
+  for client in "${clients[@]}"; do
+    for count in 1 20 100; do measure "$client" "$count"; done
+  done
+  stop_pebble
+done

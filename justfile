@@ -1,0 +1,71 @@
+# What people and CI run. `tests/run` prepares a machine and calls `just ci`; nothing else is needed before it.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+export KUBECTL_ACME_BED := shell("tests/bed/where")
+export PATH := KUBECTL_ACME_BED + ":" + env("PATH")
+
+# List the recipes
+default:
+    @{{ just_executable() }} --list --unsorted
+
+# Everything, in the order of the gate; tests last, then their sum
+ci: fmt lint docs supply unused words oldest
+    @tests/bed/sum {{ just_executable() }} test pebble
+
+# Check the layout of the source
+fmt:
+    cargo fmt --check
+
+# Lint; warnings are errors only here
+lint:
+    cargo clippy --all-targets --all-features --locked -- -D warnings
+
+# Build the documentation; broken links fail
+docs:
+    RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --document-private-items --locked
+
+# Check crates, licences and sources against deny.toml
+supply:
+    cargo deny --locked check bans licenses sources
+
+# Find dependencies that nobody uses
+unused:
+    cargo machete
+
+# Find misspelt words
+words:
+    typos
+
+# Check on the oldest Rust we support, where that toolchain is installed
+oldest:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+    export RUSTUP_AUTO_INSTALL=0
+    if cargo "+$oldest" --version >/dev/null 2>&1; then
+      cargo "+$oldest" check --all-features --locked --target-dir target/oldest
+    else
+      echo "Rust $oldest is not installed here: left to machines that have it"
+    fi
+
+# Run every test that needs nothing but loopback
+test *arguments:
+    cargo test --all-features --locked --no-fail-fast {{ arguments }}
+
+# Run the tests that need the bed's servers: Pebble, certbot
+pebble *arguments:
+    cargo test --all-features --locked --no-fail-fast --test it -- --ignored --test-threads=4 {{ arguments }}
+
+# Write the generated files anew
+generate:
+    UPDATE=1 cargo test --all-features --locked --test it generated
+
+# Start Pebble and its DNS server for a person, until Ctrl-C
+pebble-up *arguments:
+    @tests/bed/pebble-up {{ arguments }}
+
+# Measure ours beside certbot and lego, on one Pebble
+bench:
+    cargo build --release --locked
+    benches/compare.sh target/release/kubectl-acme

@@ -1,0 +1,112 @@
+//! Account keys: made, read from a Secret, written to one; never printed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use super::jws::Signer;
+use super::keys::{KeyAlgorithm, KeyEncoding, KeyError, PrivateKey};
+
+/// The key of an account. Cheap to clone.
+#[derive(Clone)]
+pub struct AccountKey(Arc<Inner>);
+
+struct Inner {
+    key: PrivateKey,
+    signer: Signer,
+    thumbprint: String,
+}
+
+impl AccountKey {
+    /// Makes a key: RSA, ECDSA P-256 or ECDSA P-384. cert-manager can use RSA accounts only.
+    pub fn generate(algorithm: KeyAlgorithm) -> Result<Self, KeyError> {
+        Self::new(PrivateKey::generate(algorithm)?)
+    }
+
+    /// Reads a key: PKCS#1, SEC1 or PKCS#8.
+    pub fn from_pem(text: &[u8]) -> Result<Self, KeyError> {
+        Self::new(PrivateKey::from_pem(text)?)
+    }
+
+    fn new(key: PrivateKey) -> Result<Self, KeyError> {
+        let signer = Signer::new(&key)?;
+        let thumbprint = signer.jwk().thumbprint();
+        Ok(Self(Arc::new(Inner { key, signer, thumbprint })))
+    }
+
+    /// Kind and size.
+    pub fn algorithm(&self) -> KeyAlgorithm {
+        self.0.key.algorithm()
+    }
+
+    /// The key as cert-manager stores it: `RSA PRIVATE KEY`, or `EC PRIVATE KEY`.
+    pub fn to_pem(&self) -> Result<Zeroizing<String>, KeyError> {
+        self.0.key.to_pem(KeyEncoding::Pkcs1)
+    }
+
+    /// JWK thumbprint (RFC 7638), base64url.
+    pub fn thumbprint(&self) -> &str {
+        &self.0.thumbprint
+    }
+
+    /// What `status.acme.lastPrivateKeyHash` of an Issuer holds, in standard base64: for RSA the SHA-256 of the
+    /// PKCS#1 form, as cert-manager has it. cert-manager knows no other keys; theirs is that of the public half.
+    pub fn hash(&self) -> String {
+        let hash = match self.0.key.pkcs1() {
+            Some(pkcs1) => digest(&SHA256, &pkcs1),
+            None => digest(&SHA256, self.0.key.public_key()),
+        };
+        STANDARD.encode(hash)
+    }
+
+    pub(super) fn signer(&self) -> &Signer {
+        &self.0.signer
+    }
+}
+
+impl fmt::Debug for AccountKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AccountKey({}, ..)", self.algorithm())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acme::openssl::openssl;
+
+    #[test]
+    fn a_key_survives_its_secret() {
+        for (algorithm, tag) in [
+            (KeyAlgorithm::Rsa(2048), "RSA PRIVATE KEY"),
+            (KeyAlgorithm::Ecdsa(256), "EC PRIVATE KEY"),
+            (KeyAlgorithm::Ecdsa(384), "EC PRIVATE KEY"),
+        ] {
+            let key = AccountKey::generate(algorithm).unwrap();
+            let pem = key.to_pem().unwrap();
+            assert!(pem.starts_with(&format!("-----BEGIN {tag}-----")));
+            let again = AccountKey::from_pem(pem.as_bytes()).unwrap();
+            assert_eq!(again.thumbprint(), key.thumbprint());
+            assert_eq!(again.hash(), key.hash());
+        }
+    }
+
+    #[test]
+    fn the_hash_of_an_rsa_key_is_cert_managers() {
+        let key = AccountKey::generate(KeyAlgorithm::Rsa(2048)).unwrap();
+        let pem = key.to_pem().unwrap();
+        let der = openssl(&["rsa", "-traditional", "-outform", "DER"], pem.as_bytes());
+        let hash = openssl(&["dgst", "-sha256", "-binary"], &der);
+        assert_eq!(key.hash(), STANDARD.encode(hash));
+    }
+
+    #[test]
+    fn an_account_key_does_not_print() {
+        let key = AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap();
+        assert_eq!(format!("{key:?}"), "AccountKey(ECDSA P-256, ..)");
+    }
+}

@@ -1,0 +1,409 @@
+//! One CA, shared by all its accounts: connections, directory, nonces, and what was asked.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::iter::Sum;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderName, Method};
+use jiff::{SignedDuration, Timestamp};
+use reqwest::Client;
+use url::Url;
+
+use super::http::{JSON_LIMIT, Reply, TlsOptions, client, exchange};
+use super::nonces::Nonces;
+use super::shared::Shared;
+use super::wire::{self, Origin};
+use super::{AccountKey, AcmeError, Directory, Fault, Session, headers};
+
+pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
+/// How long a directory is believed.
+const DAY: Duration = Duration::from_hours(24);
+const REDIRECTS: usize = 5;
+
+/// What the CA was asked, counted since start; refused nonces and what they cost stand apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Directory reads.
+    pub directory: u64,
+    /// Nonces fetched by themselves.
+    pub nonces: u64,
+    /// Signed requests that were answered otherwise than by badNonce.
+    pub signed: u64,
+    /// Signed requests answered by badNonce.
+    pub refused_nonces: u64,
+}
+
+impl Sum for Requests {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            directory: sum.directory + one.directory,
+            nonces: sum.nonces + one.nonces,
+            signed: sum.signed + one.signed,
+            refused_nonces: sum.refused_nonces + one.refused_nonces,
+        })
+    }
+}
+
+/// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
+/// they trust it alike.
+#[derive(Default)]
+pub struct Clients {
+    authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
+}
+
+impl Clients {
+    /// No CA yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.
+    ///
+    /// # Errors
+    /// Fails when the URL is none, or the CA bundle holds no certificate; asks nobody.
+    pub fn session(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+        key: AccountKey,
+        account: Option<String>,
+    ) -> Result<Session, AcmeError> {
+        Ok(Session::new(self.authority(server, tls)?, key, account))
+    }
+
+    /// What all of them were asked.
+    pub fn requests(&self) -> Requests {
+        let authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+        authorities.values().map(|authority| authority.requests()).sum()
+    }
+
+    fn authority(&self, server: &str, tls: &TlsOptions) -> Result<Arc<Authority>, AcmeError> {
+        let key = (server.to_owned(), tls.clone());
+        let mut authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(authority) = authorities.get(&key) {
+            return Ok(Arc::clone(authority));
+        }
+        let authority = Arc::new(Authority::new(server, tls)?);
+        authorities.insert(key, Arc::clone(&authority));
+        Ok(authority)
+    }
+}
+
+impl fmt::Debug for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Clients({:?})", self.requests())
+    }
+}
+
+/// One CA.
+pub(super) struct Authority {
+    pub(super) server: Url,
+    pub(super) http: Client,
+    pub(super) nonces: Nonces,
+    directory: Shared<Arc<Directory>>,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    directory: AtomicU64,
+    nonces: AtomicU64,
+    signed: AtomicU64,
+    refused_nonces: AtomicU64,
+}
+
+/// A request that counts.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    Signed,
+    RefusedNonce,
+}
+
+impl Authority {
+    fn new(server: &str, tls: &TlsOptions) -> Result<Self, AcmeError> {
+        let bad = |why: String| AcmeError::Transport {
+            deed: "read",
+            url: server.to_owned(),
+            why,
+            fault: Fault::NoSuchHost,
+        };
+        let url = Url::parse(server).map_err(|e| bad(format!("it is no URL: {e}")))?;
+        if !matches!(url.scheme(), "https" | "http") {
+            return Err(bad("it is no https URL".to_owned()));
+        }
+        Ok(Self {
+            http: client(&url, tls)?,
+            server: url,
+            nonces: Nonces::new(),
+            directory: Shared::new(),
+            counts: Counts::default(),
+        })
+    }
+
+    /// Reads URLs in an answer from there.
+    pub(super) fn origin<'a>(&self, url: &'a Url) -> Origin<'a> {
+        Origin { url, plain: self.server.scheme() == "http" }
+    }
+
+    /// The directory; read by one request while others wait for it.
+    pub(super) async fn directory(&self) -> Result<Arc<Directory>, AcmeError> {
+        let read = async {
+            let reply = self.read_directory().await?;
+            wire::directory(self.origin(&reply.url), &reply.body)
+                .map(Arc::new)
+                .map_err(|why| protocol(&reply.url, why))
+        };
+        self.directory.get(DAY, read).await
+    }
+
+    /// Has the directory read again: its URLs no longer lead anywhere.
+    pub(super) async fn forget_directory(&self) {
+        self.directory.forget().await;
+    }
+
+    async fn read_directory(&self) -> Result<Reply, AcmeError> {
+        let mut url = self.server.to_string();
+        for _ in 0..=REDIRECTS {
+            self.counts.directory.fetch_add(1, Ordering::Relaxed);
+            let reply = exchange(self.http.get(&url), "read", &url, JSON_LIMIT).await?;
+            match reply.status {
+                200..=299 => return Ok(reply),
+                301 | 302 | 303 | 307 | 308 => {
+                    let target = headers::text(&reply.headers, &LOCATION)
+                        .ok_or_else(|| protocol(&reply.url, "it redirects to nowhere"))?;
+                    url = self
+                        .origin(&reply.url)
+                        .absolute(target)
+                        .map_err(|why| protocol(&reply.url, why))?;
+                }
+                _ => return Err(refused(&reply)),
+            }
+        }
+        Err(protocol(&self.server, format!("it redirects more than {REDIRECTS} times")))
+    }
+
+    /// A nonce from the pool, else a fetched one.
+    pub(super) async fn nonce(&self) -> Result<String, AcmeError> {
+        self.nonces.take(self.fetch_nonce()).await
+    }
+
+    /// Asks for a nonce by HEAD; some gateways refuse that, so then by GET (RFC 8555 §7.2).
+    async fn fetch_nonce(&self) -> Result<String, AcmeError> {
+        let url = self.directory().await?.new_nonce.clone();
+        let mut last = None;
+        for method in [Method::HEAD, Method::GET] {
+            self.counts.nonces.fetch_add(1, Ordering::Relaxed);
+            let request = self.http.request(method, &url);
+            let reply = exchange(request, "take a nonce from", &url, JSON_LIMIT).await?;
+            match (reply.status, nonce_of(&reply.headers)) {
+                (200..=299, Some(nonce)) => return Ok(nonce),
+                // A limit holds for GET as well.
+                (429 | 503, _) => return Err(refused(&reply)),
+                _ => last = Some(reply),
+            }
+        }
+        match last {
+            Some(reply) if reply.status >= 400 => {
+                self.forget_directory().await;
+                Err(refused(&reply))
+            }
+            Some(_) | None => Err(AcmeError::Protocol {
+                url,
+                why: "it carries no Replay-Nonce header".to_owned(),
+            }),
+        }
+    }
+
+    /// Counts a request.
+    pub(super) fn count(&self, asked: Asked) {
+        let counter = match asked {
+            Asked::Signed => &self.counts.signed,
+            Asked::RefusedNonce => &self.counts.refused_nonces,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn requests(&self) -> Requests {
+        Requests {
+            directory: self.counts.directory.load(Ordering::Relaxed),
+            nonces: self.counts.nonces.load(Ordering::Relaxed),
+            signed: self.counts.signed.load(Ordering::Relaxed),
+            refused_nonces: self.counts.refused_nonces.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The nonce in an answer, if it is one (RFC 8555 §6.5.1): one outside base64url could not be sent back.
+pub(super) fn nonce_of(headers: &HeaderMap) -> Option<String> {
+    let nonce = headers::text(headers, &REPLAY_NONCE)?;
+    let base64url = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    (!nonce.is_empty() && nonce.bytes().all(base64url)).then(|| nonce.to_owned())
+}
+
+/// The error that an answer of status 400 and above is.
+pub(super) fn refused(reply: &Reply) -> AcmeError {
+    let now = Timestamp::now();
+    // Asked for no pause at all, or for one in the past, we still leave the CA a second.
+    let soonest = now.saturating_add(SignedDuration::from_secs(1)).unwrap_or(now);
+    let mut problem = wire::problem(reply.status, &reply.body);
+    if problem.instance.is_none() && problem.short_kind() == "userActionRequired" {
+        problem.instance = headers::links(&reply.headers, "terms-of-service").into_iter().next();
+    }
+    AcmeError::Refused {
+        problem: Box::new(problem),
+        retry_after: headers::retry_after(&reply.headers, now).map(|at| at.max(soonest)),
+        location: headers::text(&reply.headers, &LOCATION).map(str::to_owned),
+    }
+}
+
+/// The error that an answer is which no CA should give.
+pub(super) fn protocol(url: &Url, why: impl Into<String>) -> AcmeError {
+    AcmeError::Protocol { url: url.to_string(), why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+    use crate::acme::fake::{FakeCa, Said};
+    use crate::acme::{Acme as _, KeyAlgorithm, NewOrder, Registration, Retry};
+
+    fn session(clients: &Clients, url: &str, tls: &TlsOptions) -> Result<Session, AcmeError> {
+        let key = AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap();
+        clients.session(url, tls, key, None)
+    }
+
+    fn plain(ca: &FakeCa) -> Session {
+        session(&Clients::new(), &ca.url, &TlsOptions::default()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_nonce_is_fetched_however_the_ca_gives_it() {
+        // By status of HEAD, status of GET, and whether either carries one.
+        for (head, get, nonce, fetched) in [
+            (200, 0, true, Ok(1)),
+            (204, 0, true, Ok(1)),
+            (405, 204, true, Ok(2)),
+            (404, 404, true, Err("404 : ")),
+            (200, 200, false, Err("no Replay-Nonce")),
+            (429, 200, true, Err("429 : ")),
+        ] {
+            let ca = FakeCa::start(move |heard| {
+                let status = match heard.what.as_str() {
+                    "HEAD /nonce" => head,
+                    "GET /nonce" => get,
+                    _ => return None,
+                };
+                let said = Said::new(status, "");
+                Some(if nonce { said } else { said.without_nonce() })
+            })
+            .await;
+            let sent = plain(&ca).register(&Registration::default()).await;
+            match (sent, fetched) {
+                (Ok(_), Ok(times)) => {
+                    assert_eq!(ca.count("HEAD /nonce") + ca.count("GET /nonce"), times);
+                }
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (sent, _) => panic!("HEAD {head}, GET {get}: {sent:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_directory_is_read_through_a_few_redirects() {
+        for (redirects, read) in [(0, true), (5, true), (6, false)] {
+            let ca = FakeCa::start(move |heard| {
+                let moved = heard.what == "GET /dir" && heard.before < redirects;
+                moved.then(|| Said::new(302, "").with("location", "/dir"))
+            })
+            .await;
+            assert_eq!(plain(&ca).directory().await.is_ok(), read, "{redirects}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_failed_is_read_again() {
+        let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
+            ("GET /dir", 0) => Some(Said::new(503, "<html>").with("retry-after", "5")),
+            ("GET /dir", 1) => Some(Said::new(200, "<html>")),
+            _ => None,
+        })
+        .await;
+        let session = plain(&ca);
+        assert!(matches!(session.directory().await.unwrap_err().retry(), Retry::At(_)));
+        assert_eq!(session.directory().await.unwrap_err().retry(), Retry::Backoff);
+        session.directory().await.unwrap();
+        session.directory().await.unwrap();
+        assert_eq!(ca.count("GET /dir"), 3);
+    }
+
+    #[tokio::test]
+    async fn a_directory_whose_urls_are_gone_is_read_again() {
+        let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
+            ("POST /order", 0) => Some(Said::new(404, "404 page not found")),
+            _ => None,
+        })
+        .await;
+        let session = plain(&ca);
+        session.register(&Registration::default()).await.unwrap();
+        assert!(session.create_order(&NewOrder::default()).await.is_err());
+        session.create_order(&NewOrder::default()).await.unwrap();
+        assert_eq!(ca.count("GET /dir"), 2);
+    }
+
+    #[tokio::test]
+    async fn trust_is_what_the_issuer_says() {
+        let key = KeyPair::generate().unwrap();
+        let for_name = |name: &str| {
+            CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap()
+        };
+        let (good, other) = (for_name("localhost"), for_name("other.example"));
+        let bundle = format!("{}{}", other.pem(), good.pem());
+        let stranger = KeyPair::generate().unwrap();
+        let stranger = CertificateParams::default().self_signed(&stranger).unwrap().pem();
+        let trusting =
+            |pem: &str, skip_verify| TlsOptions { ca_bundle: pem.as_bytes().to_vec(), skip_verify };
+        for (served, tls, said) in [
+            (&good, trusting(&bundle, false), None),
+            (&good, trusting("", true), None),
+            (&good, trusting(&stranger, false), Some("its signature")),
+            (&other, trusting(&bundle, false), Some("it is for another name")),
+        ] {
+            let ca = FakeCa::start_tls(served, &key).await;
+            let read = session(&Clients::new(), &ca.url, &tls).unwrap().directory().await;
+            match (read, said) {
+                (Ok(directory), None) => assert!(directory.new_order.starts_with("https://")),
+                (Err(error), Some(part)) => {
+                    let text = error.to_string();
+                    assert!(text.contains("not trusted") && text.contains(part), "{text}");
+                    assert_eq!(error.retry(), Retry::Never);
+                }
+                (read, said) => panic!("{said:?}: {read:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_may_pass() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/dir", listener.local_addr().unwrap());
+        drop(listener);
+        let session = session(&Clients::new(), &url, &TlsOptions::default()).unwrap();
+        let error = session.directory().await.unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot read {url}: Connection refused"));
+        assert_eq!(error.retry(), Retry::Backoff);
+    }
+
+    #[test]
+    fn a_server_that_is_no_url_is_refused_at_once() {
+        for url in ["", "acme.example/directory", "ftp://acme.example/", "https://"] {
+            let error = session(&Clients::new(), url, &TlsOptions::default()).unwrap_err();
+            assert_eq!(error.retry(), Retry::Never, "{url}");
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! What came back: is it what we asked for?
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use jiff::{SignedDuration, Timestamp};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::error::X509Error;
+use x509_parser::prelude::FromDer as _;
+
+use super::csr::SigningRequest;
+use super::keys::to_pem;
+use super::replies::CertificateChain;
+use super::x509::{self, AlternativeNames};
+use super::{Acme, AcmeError};
+use crate::model::certificate::Subject;
+
+const TAG: &str = "CERTIFICATE";
+/// How wrong our clock may be before a certificate's times are held against the CA.
+const SLACK: SignedDuration = SignedDuration::from_hours(24);
+/// How many alternates are looked at, of however many a CA offers.
+const ALTERNATES: usize = 10;
+
+/// What a certificate says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Leaf {
+    /// Start.
+    pub not_before: Timestamp,
+    /// Last second.
+    pub not_after: Timestamp,
+    /// Common name; may be empty.
+    pub common_name: String,
+    /// The other parts of the subject.
+    pub subject: Subject,
+    /// DNS names.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ip_addresses: Vec<IpAddr>,
+    /// URIs.
+    pub uris: Vec<String>,
+    /// E-mail addresses.
+    pub email_addresses: Vec<String>,
+    /// SubjectPublicKeyInfo, DER; comparable with [`super::PrivateKey::public_key`].
+    pub public_key: Vec<u8>,
+    /// Common name of the issuer.
+    pub issuer: String,
+    /// Serial number in lower-case hexadecimal, leading zeroes included.
+    pub serial: String,
+    /// Whether it may sign certificates.
+    pub is_ca: bool,
+}
+
+/// A chain that is what we asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// PEM blocks and nothing else, leaf first, each signed by the next as far as the chain goes, none twice.
+    pub pem: String,
+    /// The leaf.
+    pub leaf: Leaf,
+}
+
+/// Why a chain must not be stored; texts are stable, since they are kept in a status.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainFault {
+    /// There is no certificate.
+    #[error("there is no certificate in the chain")]
+    Empty,
+    /// A certificate is damaged.
+    #[error("cannot read certificate {number} of the chain: {why}")]
+    Unreadable {
+        /// From 1.
+        number: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// No certificate is for the key of the request.
+    #[error("no certificate of the chain is for the key of the signing request")]
+    OtherKey,
+    /// It names something else.
+    #[error("the certificate names something else than the signing request:{}{}", list(" lacks", .missing), list(" adds", .extra))]
+    OtherNames {
+        /// Asked for and absent.
+        missing: Vec<String>,
+        /// There without having been asked for.
+        extra: Vec<String>,
+    },
+    /// Its time is over.
+    #[error("the certificate has expired at {0:.0}")]
+    Expired(Timestamp),
+    /// Its time has not come.
+    #[error("the certificate is not valid before {0:.0}")]
+    NotYetValid(Timestamp),
+    /// It stands between certificates of which none has signed it.
+    #[error("no certificate of the chain has signed that of {0}")]
+    Unsigned(String),
+}
+
+fn list(word: &str, names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("{word} {}", names.join(", ")) }
+}
+
+struct Certificate<'a> {
+    der: &'a [u8],
+    parsed: X509Certificate<'a>,
+}
+
+/// Checks a chain against the request it answers, and puts it in order (RFC 8555 §9.1).
+pub fn check(chain: &str, request: &SigningRequest, now: Timestamp) -> Result<Checked, ChainFault> {
+    let blocks = blocks(chain)?;
+    let certificates = parse(&blocks)?;
+    let first = certificates
+        .iter()
+        .position(|c| c.parsed.public_key().raw == request.public_key)
+        .ok_or(ChainFault::OtherKey)?;
+    let ordered = in_order(certificates, first)?;
+    let leaf = read(&ordered[0].parsed).map_err(|why| ChainFault::Unreadable { number: 1, why })?;
+    check_names(&leaf, request)?;
+    if leaf.not_after.saturating_add(SLACK).unwrap_or(Timestamp::MAX) < now {
+        return Err(ChainFault::Expired(leaf.not_after));
+    }
+    if leaf.not_before.saturating_sub(SLACK).unwrap_or(Timestamp::MIN) > now {
+        return Err(ChainFault::NotYetValid(leaf.not_before));
+    }
+    Ok(Checked { pem: ordered.iter().map(|c| to_pem(TAG, c.der)).collect(), leaf })
+}
+
+/// Reads the first certificate of a PEM text, such as `tls.crt` of a Secret.
+pub fn leaf(pem: &str) -> Result<Leaf, ChainFault> {
+    let blocks = blocks(pem)?;
+    let first = blocks.first().ok_or(ChainFault::Empty)?;
+    let unreadable = |why| ChainFault::Unreadable { number: 1, why };
+    let parsed = parse_one(first).map_err(unreadable)?;
+    read(&parsed).map_err(unreadable)
+}
+
+/// Common name of whoever issued the last certificate: what `preferredChain` is compared with.
+pub fn top_issuer(pem: &str) -> Option<String> {
+    let blocks = blocks(pem).ok()?;
+    let parsed = parse_one(blocks.last()?).ok()?;
+    Some(x509::common_name(parsed.issuer()))
+}
+
+/// Downloads the chain at that URL, or the first alternate whose top issuer is the preferred one; without a match the
+/// default chain. Links of alternates are not followed: they lead back.
+pub async fn choose(
+    acme: &dyn Acme,
+    url: &str,
+    preferred: &str,
+) -> Result<CertificateChain, AcmeError> {
+    let default = acme.certificate(url).await?;
+    let fits = |chain: &CertificateChain| top_issuer(&chain.pem).as_deref() == Some(preferred);
+    if preferred.is_empty() || fits(&default) {
+        return Ok(default);
+    }
+    for alternate in default.alternates.iter().take(ALTERNATES) {
+        let chain = acme.certificate(alternate).await?;
+        if fits(&chain) {
+            return Ok(chain);
+        }
+    }
+    Ok(default)
+}
+
+/// The certificates' DER, each once. Text between blocks, CRLF and a missing last line end do not matter.
+fn blocks(chain: &str) -> Result<Vec<Vec<u8>>, ChainFault> {
+    let blocks = pem::parse_many(chain)
+        .map_err(|e| ChainFault::Unreadable { number: 1, why: e.to_string() })?;
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for block in blocks.into_iter().filter(|b| b.tag() == TAG) {
+        let der = block.into_contents();
+        if !all.contains(&der) {
+            all.push(der);
+        }
+    }
+    if all.is_empty() { Err(ChainFault::Empty) } else { Ok(all) }
+}
+
+fn parse(blocks: &[Vec<u8>]) -> Result<Vec<Certificate<'_>>, ChainFault> {
+    blocks
+        .iter()
+        .enumerate()
+        .map(|(index, der)| {
+            let parsed =
+                parse_one(der).map_err(|why| ChainFault::Unreadable { number: index + 1, why })?;
+            Ok(Certificate { der, parsed })
+        })
+        .collect()
+}
+
+fn parse_one(der: &[u8]) -> Result<X509Certificate<'_>, String> {
+    match X509Certificate::from_der(der) {
+        Ok(([], parsed)) => Ok(parsed),
+        Ok(_) => Err("there is something behind it".to_owned()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// From the leaf upwards. What signs nothing in the chain keeps its place behind, as the CA wanted it there.
+fn in_order(
+    mut rest: Vec<Certificate<'_>>,
+    first: usize,
+) -> Result<Vec<Certificate<'_>>, ChainFault> {
+    let mut current = rest.remove(first);
+    let mut ordered = Vec::new();
+    while let Some(above) = rest.iter().position(|above| has_signed(above, &current)) {
+        ordered.push(std::mem::replace(&mut current, rest.remove(above)));
+    }
+    if ordered.is_empty() && !rest.is_empty() {
+        return Err(ChainFault::Unsigned(shown(&current.parsed)));
+    }
+    ordered.push(current);
+    ordered.append(&mut rest);
+    Ok(ordered)
+}
+
+/// By name and signature; a signature of a kind that we cannot check counts.
+fn has_signed(above: &Certificate<'_>, below: &Certificate<'_>) -> bool {
+    if above.parsed.subject().as_raw() != below.parsed.issuer().as_raw() {
+        return false;
+    }
+    let verified = x509::verify(
+        above.parsed.public_key(),
+        &below.parsed.signature_algorithm,
+        &below.parsed.signature_value,
+        below.parsed.tbs_certificate.as_ref(),
+    );
+    matches!(verified, Ok(()) | Err(X509Error::SignatureUnsupportedAlgorithm))
+}
+
+fn shown(certificate: &X509Certificate<'_>) -> String {
+    let name = x509::common_name(certificate.subject());
+    if name.is_empty() { "the leaf".to_owned() } else { name }
+}
+
+fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
+    let names = match certificate.subject_alternative_name() {
+        Ok(Some(extension)) => AlternativeNames::read(&extension.value.general_names)?,
+        Ok(None) => AlternativeNames::default(),
+        Err(e) => return Err(e.to_string()),
+    };
+    let moment = |seconds| Timestamp::from_second(seconds).map_err(|e| e.to_string());
+    let validity = certificate.validity();
+    Ok(Leaf {
+        not_before: moment(validity.not_before.timestamp())?,
+        not_after: moment(validity.not_after.timestamp())?,
+        common_name: x509::common_name(certificate.subject()),
+        subject: x509::subject(certificate.subject()),
+        dns_names: names.dns_names,
+        ip_addresses: names.ip_addresses,
+        uris: names.uris,
+        email_addresses: names.email_addresses,
+        public_key: certificate.public_key().raw.to_vec(),
+        issuer: x509::common_name(certificate.issuer()),
+        serial: certificate.raw_serial_as_string().replace(':', ""),
+        is_ca: certificate.is_ca(),
+    })
+}
+
+fn check_names(leaf: &Leaf, request: &SigningRequest) -> Result<(), ChainFault> {
+    let mut wanted = names(&request.dns_names, &request.ip_addresses);
+    wanted.extend(name_in(&request.common_name));
+    let mut found = names(&leaf.dns_names, &leaf.ip_addresses);
+    if found.is_empty() {
+        found.extend(name_in(&leaf.common_name));
+    }
+    if wanted == found {
+        return Ok(());
+    }
+    Err(ChainFault::OtherNames {
+        missing: wanted.difference(&found).cloned().collect(),
+        extra: found.difference(&wanted).cloned().collect(),
+    })
+}
+
+fn names(dns: &[String], ip: &[IpAddr]) -> BTreeSet<String> {
+    dns.iter().map(|name| plain(name)).chain(ip.iter().map(ToString::to_string)).collect()
+}
+
+/// A common name counts among the names when it is one, not when it is a title (cert-manager's rule for orders).
+fn name_in(common_name: &str) -> Option<String> {
+    let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '*');
+    let name = common_name.contains('.') && common_name.chars().all(letters);
+    (name || common_name.parse::<IpAddr>().is_ok()).then(|| plain(common_name))
+}
+
+fn plain(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+    use super::*;
+    use crate::acme::keys::{KeyAlgorithm, KeyEncoding, PrivateKey};
+    use crate::acme::{AccountReply, AuthorizationReply, ChallengeReply, Directory};
+    use crate::acme::{NewOrder, OrderReply, Registration, csr};
+    use crate::model::certificate::CertificateSpec;
+
+    const NOW: &str = "2026-11-20T12:00:00Z";
+
+    /// root → intermediate → leaf for `a.example` and `192.0.2.1`, each as PEM.
+    struct Bed {
+        request: SigningRequest,
+        leaf: String,
+        intermediate: String,
+        root: String,
+        stranger: String,
+    }
+
+    fn authority(name: &str) -> (CertificateParams, KeyPair) {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        (params, KeyPair::generate().unwrap())
+    }
+
+    fn bed(names: &[&str], from: i32, to: i32) -> Bed {
+        let key = PrivateKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap();
+        let spec = CertificateSpec {
+            common_name: "A.example".to_owned(),
+            ip_addresses: vec!["192.0.2.1".to_owned()],
+            ..CertificateSpec::default()
+        };
+        let request = csr::sign(&spec, &key).unwrap();
+
+        let (root, root_key) = authority("Root");
+        let root_pem = root.self_signed(&root_key).unwrap().pem();
+        let root = Issuer::new(root, root_key);
+        let (intermediate, intermediate_key) = authority("Intermediate");
+        let intermediate_pem = intermediate.signed_by(&intermediate_key, &root).unwrap().pem();
+        let intermediate = Issuer::new(intermediate, intermediate_key);
+        let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        let mut leaf = CertificateParams::new(names).unwrap();
+        leaf.distinguished_name = rcgen::DistinguishedName::new();
+        leaf.distinguished_name.push(DnType::CommonName, "a.example");
+        leaf.not_before = rcgen::date_time_ymd(from, 1, 1);
+        leaf.not_after = rcgen::date_time_ymd(to, 1, 1);
+        let public = KeyPair::from_pem(&key.to_pem(KeyEncoding::Pkcs8).unwrap()).unwrap();
+        let leaf = leaf.signed_by(&public, &intermediate).unwrap().pem();
+        // Of the same name, but another key.
+        let (stranger, stranger_key) = authority("Intermediate");
+        let stranger = stranger.self_signed(&stranger_key).unwrap().pem();
+        Bed { request, leaf, intermediate: intermediate_pem, root: root_pem, stranger }
+    }
+
+    fn good() -> Bed {
+        bed(&["a.example", "192.0.2.1"], 2026, 2027)
+    }
+
+    fn run(bed: &Bed, chain: &str) -> Result<Checked, ChainFault> {
+        check(chain, &bed.request, NOW.parse().unwrap())
+    }
+
+    #[test]
+    fn every_shape_of_a_good_chain_becomes_the_same() {
+        let bed = good();
+        let (leaf, intermediate, root) = (&bed.leaf, &bed.intermediate, &bed.root);
+        let lf = |pem: &str| pem.replace("\r\n", "\n");
+        let whole = lf(&format!("{leaf}{intermediate}{root}"));
+        for chain in [
+            format!("{leaf}{intermediate}{root}"),
+            format!("{leaf}\n\n{intermediate}\n{root}"),
+            whole.replace('\n', "\r\n"),
+            whole.trim_end().to_owned(),
+            format!("subject=a.example\n{leaf}issuer: x\n{intermediate}# end\n{root}text"),
+            format!("{root}{intermediate}{leaf}"),
+            format!("{intermediate}{leaf}{root}"),
+            format!("{leaf}{leaf}{intermediate}{intermediate}{root}"),
+        ] {
+            assert_eq!(run(&bed, &chain).unwrap().pem, whole);
+        }
+        let alone = run(&bed, leaf).unwrap();
+        assert_eq!(alone.pem, lf(leaf));
+        assert_eq!(alone.leaf.dns_names, ["a.example"]);
+        assert_eq!(alone.leaf.issuer, "Intermediate");
+        assert_eq!(alone.leaf.not_after.to_string(), "2027-01-01T00:00:00Z");
+        assert_eq!(alone.leaf, super::leaf(leaf).unwrap());
+    }
+
+    #[test]
+    fn a_chain_keeps_what_signs_nothing_behind_it() {
+        let bed = good();
+        let chain = format!("{}{}{}", bed.leaf, bed.stranger, bed.intermediate);
+        let pem = run(&bed, &chain).unwrap().pem;
+        assert_eq!(top_issuer(&pem).as_deref(), Some("Intermediate"));
+        assert_eq!(pem.matches("BEGIN").count(), 3);
+    }
+
+    #[test]
+    fn what_is_not_what_we_asked_for_is_refused() {
+        let this = good();
+        let other = good();
+        let broken = this.leaf.replacen("MII", "MIJ", 1);
+        for (chain, part) in [
+            ("", "no certificate"),
+            ("<html>", "no certificate"),
+            (&broken, "cannot read certificate 1"),
+            (&other.leaf, "for the key"),
+            (&this.intermediate, "for the key"),
+            (&format!("{}{}", this.leaf, this.stranger), "signed that of a.example"),
+            (&format!("{}{}", this.leaf, this.root), "signed that of a.example"),
+        ] {
+            let fault = run(&this, chain).unwrap_err().to_string();
+            assert!(fault.contains(part), "{fault}");
+        }
+        for (bed, part) in [
+            (bed(&["a.example"], 2026, 2027), "lacks 192.0.2.1"),
+            (bed(&["A.EXAMPLE", "192.0.2.1", "b.example"], 2026, 2027), "adds b.example"),
+            (
+                bed(&["b.example", "192.0.2.1"], 2026, 2027),
+                "request: lacks a.example adds b.example",
+            ),
+            (bed(&["a.example", "192.0.2.1"], 2024, 2025), "expired at 2025-01-01T00:00:00Z"),
+            (bed(&["a.example", "192.0.2.1"], 2027, 2028), "before 2027-01-01T00:00:00Z"),
+        ] {
+            let fault = run(&bed, &bed.leaf).unwrap_err().to_string();
+            assert!(fault.contains(part), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_day_of_wrong_clock_does_no_harm() {
+        for (now, taken) in [
+            ("2025-12-31T01:00:00Z", true),
+            ("2025-12-30T01:00:00Z", false),
+            ("2027-01-01T23:00:00Z", true),
+            ("2027-01-02T01:00:00Z", false),
+        ] {
+            let bed = good();
+            let checked = check(&bed.leaf, &bed.request, now.parse().unwrap());
+            assert_eq!(checked.is_ok(), taken, "{now}");
+        }
+    }
+
+    #[test]
+    fn a_title_is_no_name() {
+        for (common_name, expected) in [
+            ("A.example.", Some("a.example")),
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("::1", Some("::1")),
+            ("localhost", None),
+            ("Acme Inc. Web", None),
+            ("", None),
+        ] {
+            assert_eq!(name_in(common_name).as_deref(), expected, "{common_name}");
+        }
+    }
+
+    /// Serves chains by URL and notes what was asked; every other request is a mistake.
+    #[derive(Debug)]
+    struct Shelf {
+        chains: Vec<(String, CertificateChain)>,
+        asked: Mutex<Vec<String>>,
+    }
+
+    #[async_trait::async_trait]
+    impl Acme for Shelf {
+        async fn certificate(&self, url: &str) -> Result<CertificateChain, AcmeError> {
+            self.asked.lock().unwrap().push(url.to_owned());
+            let found =
+                self.chains.iter().find(|(at, _)| at == url).map(|(_, chain)| chain.clone());
+            Ok(found.unwrap())
+        }
+        async fn directory(&self) -> Result<std::sync::Arc<Directory>, AcmeError> {
+            unreachable!()
+        }
+        async fn register(&self, _: &Registration) -> Result<AccountReply, AcmeError> {
+            unreachable!()
+        }
+        async fn update_contact(&self, _: &[String]) -> Result<AccountReply, AcmeError> {
+            unreachable!()
+        }
+        async fn create_order(&self, _: &NewOrder) -> Result<OrderReply, AcmeError> {
+            unreachable!()
+        }
+        async fn order(&self, _: &str) -> Result<OrderReply, AcmeError> {
+            unreachable!()
+        }
+        async fn authorization(&self, _: &str) -> Result<AuthorizationReply, AcmeError> {
+            unreachable!()
+        }
+        async fn accept(&self, _: &str) -> Result<ChallengeReply, AcmeError> {
+            unreachable!()
+        }
+        async fn finalize(&self, _: &str, _: &[u8]) -> Result<OrderReply, AcmeError> {
+            unreachable!()
+        }
+        fn thumbprint(&self) -> &str {
+            unreachable!()
+        }
+        fn account_url(&self) -> Option<String> {
+            unreachable!()
+        }
+    }
+
+    #[tokio::test]
+    async fn the_preferred_chain_is_the_first_that_fits() {
+        let bed = good();
+        let default = bed.leaf.clone();
+        let long = format!("{}{}", bed.leaf, bed.intermediate);
+        for (preferred, answer, asked) in [
+            ("", &default, &["0"][..]),
+            ("Intermediate", &default, &["0"]),
+            ("Root", &long, &["0", "1"]),
+            ("Nobody", &default, &["0", "1", "2", "2", "2", "2", "2", "2", "2", "2", "2"]),
+        ] {
+            let chain = |pem: &str, alternates: &[&str]| CertificateChain {
+                pem: pem.to_owned(),
+                alternates: alternates.iter().map(|a| (*a).to_owned()).collect(),
+            };
+            let many = [&["1"][..], &["2"; 99]].concat();
+            let shelf = Shelf {
+                chains: vec![
+                    ("0".to_owned(), chain(&default, &many)),
+                    ("1".to_owned(), chain(&long, &["0"])),
+                    ("2".to_owned(), chain(&default, &["0"])),
+                ],
+                asked: Mutex::default(),
+            };
+            let chosen = choose(&shelf, "0", preferred).await.unwrap();
+            assert_eq!(&chosen.pem, answer, "{preferred}");
+            assert_eq!(*shelf.asked.lock().unwrap(), asked, "{preferred}");
+        }
+    }
+}

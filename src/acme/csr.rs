@@ -1,0 +1,504 @@
+//! Signing requests (RFC 2986): written as cert-manager writes them, read with their signature checked.
+
+use std::net::IpAddr;
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeyPair as RsaKeyPair;
+use aws_lc_rs::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA256_ASN1_SIGNING,
+    ECDSA_P521_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING, EcdsaKeyPair,
+    EcdsaSigningAlgorithm, Ed25519KeyPair, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384, RSA_PKCS1_SHA512,
+    RsaEncoding,
+};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::FromDer as _;
+
+use super::keys::{KeyAlgorithm, PrivateKey, to_pem};
+use super::x509::{self, AlternativeNames};
+use super::{der, subject, usages};
+use crate::model::DnsName;
+use crate::model::certificate::{CertificateSpec, Subject};
+
+const TAG: &str = "CERTIFICATE REQUEST";
+const ALTERNATIVE_NAMES: &str = "2.5.29.17";
+const KEY_USAGE: &str = "2.5.29.15";
+const EXTENDED_KEY_USAGE: &str = "2.5.29.37";
+const EXTENSION_REQUEST: &str = "1.2.840.113549.1.9.14";
+
+/// A signing request whose signature is good.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SigningRequest {
+    /// Common name; may be empty.
+    pub common_name: String,
+    /// The other parts of the subject.
+    pub subject: Subject,
+    /// DNS names as written, wildcards included.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ip_addresses: Vec<IpAddr>,
+    /// URIs.
+    pub uris: Vec<String>,
+    /// E-mail addresses.
+    pub email_addresses: Vec<String>,
+    /// SubjectPublicKeyInfo, DER; comparable with [`PrivateKey::public_key`].
+    pub public_key: Vec<u8>,
+    /// Whether the request asks to be a CA.
+    pub is_ca: bool,
+    /// The request itself, DER, as the CA wants it.
+    pub der: Vec<u8>,
+}
+
+/// Why there is no signing request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The Certificate asks for something that cannot be written.
+    #[error("cannot write signing request: {0}")]
+    Unwritable(String),
+    /// The text or bytes are none, or not signed by the key in them.
+    #[error("cannot read signing request: {0}")]
+    Unreadable(String),
+}
+
+/// Writes the signing request of a Certificate (cert-manager's `GenerateCSR`): subject, alternative names, critical
+/// only when the subject is empty, and usages unless switched off.
+pub fn sign(spec: &CertificateSpec, key: &PrivateKey) -> Result<SigningRequest, RequestError> {
+    let der = write(spec, key).map_err(RequestError::Unwritable)?;
+    read_der(&der).map_err(RequestError::Unreadable)
+}
+
+/// Reads a signing request, PEM or DER, and checks that the key in it signed it.
+pub fn read(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
+    let unreadable = |why: String| RequestError::Unreadable(why);
+    if !bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
+        return read_der(bytes).map_err(unreadable);
+    }
+    let block = pem::parse(bytes).map_err(|e| unreadable(e.to_string()))?;
+    if !matches!(block.tag(), TAG | "NEW CERTIFICATE REQUEST") {
+        return Err(unreadable(format!("it is a PEM block of type \"{}\"", block.tag())));
+    }
+    read_der(block.contents()).map_err(unreadable)
+}
+
+impl SigningRequest {
+    /// The request as PEM.
+    pub fn to_pem(&self) -> String {
+        to_pem(TAG, &self.der)
+    }
+}
+
+fn write(spec: &CertificateSpec, key: &PrivateKey) -> Result<Vec<u8>, String> {
+    let (name, empty) = subject::name(spec)?;
+    let mut extensions = Vec::new();
+    if let Some(names) = alternative_names(spec)? {
+        extensions.push(extension(ALTERNATIVE_NAMES, empty, &names)?);
+    }
+    if spec.encode_usages_in_request.unwrap_or(true) {
+        let usages = usages::read(spec.usages.as_deref().unwrap_or_default(), spec.is_ca)?;
+        extensions.push(extension(KEY_USAGE, true, &der::named_bits(usages.basic))?);
+        if !usages.extended.is_empty() {
+            let oids: Option<Vec<Vec<u8>>> =
+                usages.extended.iter().map(|o| der::dotted(o)).collect();
+            let oids = oids.ok_or("an extended usage has no number")?;
+            let list = der::constructed(der::SEQUENCE, &oids);
+            extensions.push(extension(EXTENDED_KEY_USAGE, false, &list)?);
+        }
+    }
+    let mut attributes = Vec::new();
+    if !extensions.is_empty() {
+        let list = der::constructed(der::SEQUENCE, &extensions);
+        let values = der::constructed(der::SET, &[list]);
+        attributes.push(der::constructed(der::SEQUENCE, &[oid(EXTENSION_REQUEST)?, values]));
+    }
+    let information = der::constructed(
+        der::SEQUENCE,
+        &[
+            der::element(der::INTEGER, &[0]),
+            name,
+            key.public_key().to_vec(),
+            der::constructed(der::context_constructed(0), &attributes),
+        ],
+    );
+    let scheme = Scheme::choose(key.algorithm(), &spec.signature_algorithm)?;
+    let signature = scheme
+        .sign(key, &information)
+        .ok_or_else(|| format!("the {} key does not sign", key.algorithm()))?;
+    let algorithm = scheme.identifier()?;
+    Ok(der::constructed(der::SEQUENCE, &[information, algorithm, der::bit_string(&signature)]))
+}
+
+fn oid(dotted: &str) -> Result<Vec<u8>, String> {
+    der::dotted(dotted).ok_or_else(|| format!("\"{dotted}\" is no object identifier"))
+}
+
+fn extension(kind: &str, critical: bool, value: &[u8]) -> Result<Vec<u8>, String> {
+    let mut parts = vec![oid(kind)?];
+    if critical {
+        parts.push(der::element(der::BOOLEAN, &[0xff]));
+    }
+    parts.push(der::element(der::OCTET_STRING, value));
+    Ok(der::constructed(der::SEQUENCE, &parts))
+}
+
+/// GeneralNames (RFC 5280 §4.2.1.6) in the order of their tags; `None` when there are none.
+fn alternative_names(spec: &CertificateSpec) -> Result<Option<Vec<u8>>, String> {
+    let mut names = Vec::new();
+    for other in &spec.other_names {
+        let value = der::element(der::UTF8_STRING, other.utf8_value.as_bytes());
+        let value = der::constructed(der::context_constructed(0), &[value]);
+        names.push(der::constructed(der::context_constructed(0), &[oid(&other.oid)?, value]));
+    }
+    for email in &spec.email_addresses {
+        names.push(der::element(der::context(1), ascii("e-mail address", email)?.as_bytes()));
+    }
+    for name in &spec.dns_names {
+        let parsed = DnsName::parse(name).map_err(|e| e.to_string())?;
+        let text = if name.is_ascii() { name.as_str() } else { parsed.as_str() };
+        names.push(der::element(der::context(2), text.as_bytes()));
+    }
+    for uri in &spec.uris {
+        names.push(der::element(der::context(6), ascii("URI", uri)?.as_bytes()));
+    }
+    for address in &spec.ip_addresses {
+        let bytes = match address.parse() {
+            Ok(IpAddr::V4(address)) => address.octets().to_vec(),
+            Ok(IpAddr::V6(address)) => address.octets().to_vec(),
+            Err(_) => return Err(format!("\"{address}\" is no IP address")),
+        };
+        names.push(der::element(der::context(7), &bytes));
+    }
+    Ok((!names.is_empty()).then(|| der::constructed(der::SEQUENCE, &names)))
+}
+
+fn ascii<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
+    if text.is_ascii() { Ok(text) } else { Err(format!("the {what} \"{text}\" is not ASCII")) }
+}
+
+/// How a request is signed.
+#[derive(Clone, Copy)]
+enum Scheme {
+    Rsa(&'static dyn RsaEncoding, &'static str),
+    Ecdsa(&'static EcdsaSigningAlgorithm, &'static str),
+    Ed25519,
+}
+
+impl Scheme {
+    /// cert-manager's choice for the key, or the one that the Certificate names.
+    fn choose(key: KeyAlgorithm, wanted: &str) -> Result<Self, String> {
+        let default = match key {
+            KeyAlgorithm::Rsa(..3072) => "SHA256WithRSA",
+            KeyAlgorithm::Rsa(..4096) => "SHA384WithRSA",
+            KeyAlgorithm::Rsa(_) => "SHA512WithRSA",
+            KeyAlgorithm::Ecdsa(256) => "ECDSAWithSHA256",
+            KeyAlgorithm::Ecdsa(384) => "ECDSAWithSHA384",
+            KeyAlgorithm::Ecdsa(_) => "ECDSAWithSHA512",
+            KeyAlgorithm::Ed25519 => "PureEd25519",
+        };
+        let name = if wanted.is_empty() { default } else { wanted };
+        Ok(match (key, name) {
+            (KeyAlgorithm::Rsa(_), "SHA256WithRSA") => {
+                Self::Rsa(&RSA_PKCS1_SHA256, "1.2.840.113549.1.1.11")
+            }
+            (KeyAlgorithm::Rsa(_), "SHA384WithRSA") => {
+                Self::Rsa(&RSA_PKCS1_SHA384, "1.2.840.113549.1.1.12")
+            }
+            (KeyAlgorithm::Rsa(_), "SHA512WithRSA") => {
+                Self::Rsa(&RSA_PKCS1_SHA512, "1.2.840.113549.1.1.13")
+            }
+            (KeyAlgorithm::Ecdsa(256), "ECDSAWithSHA256") => {
+                Self::Ecdsa(&ECDSA_P256_SHA256_ASN1_SIGNING, "1.2.840.10045.4.3.2")
+            }
+            (KeyAlgorithm::Ecdsa(384), "ECDSAWithSHA384") => {
+                Self::Ecdsa(&ECDSA_P384_SHA384_ASN1_SIGNING, "1.2.840.10045.4.3.3")
+            }
+            (KeyAlgorithm::Ecdsa(521), "ECDSAWithSHA256") => {
+                Self::Ecdsa(&ECDSA_P521_SHA256_ASN1_SIGNING, "1.2.840.10045.4.3.2")
+            }
+            (KeyAlgorithm::Ecdsa(521), "ECDSAWithSHA384") => {
+                Self::Ecdsa(&ECDSA_P521_SHA384_ASN1_SIGNING, "1.2.840.10045.4.3.3")
+            }
+            (KeyAlgorithm::Ecdsa(521), "ECDSAWithSHA512") => {
+                Self::Ecdsa(&ECDSA_P521_SHA512_ASN1_SIGNING, "1.2.840.10045.4.3.4")
+            }
+            (KeyAlgorithm::Ed25519, "PureEd25519") => Self::Ed25519,
+            _ => return Err(format!("a {key} key does not sign with {name}")),
+        })
+    }
+
+    fn identifier(self) -> Result<Vec<u8>, String> {
+        let parts = match self {
+            // RSA alone carries a NULL (RFC 4055 §5).
+            Self::Rsa(_, number) => vec![oid(number)?, der::element(der::NULL, &[])],
+            Self::Ecdsa(_, number) => vec![oid(number)?],
+            Self::Ed25519 => vec![oid("1.3.101.112")?],
+        };
+        Ok(der::constructed(der::SEQUENCE, &parts))
+    }
+
+    fn sign(self, key: &PrivateKey, message: &[u8]) -> Option<Vec<u8>> {
+        let random = SystemRandom::new();
+        match self {
+            Self::Rsa(encoding, _) => {
+                let pair = RsaKeyPair::from_pkcs8(key.pkcs8()).ok()?;
+                let mut signature = vec![0; pair.public_modulus_len()];
+                pair.sign(encoding, &random, message, &mut signature).ok()?;
+                Some(signature)
+            }
+            Self::Ecdsa(algorithm, _) => {
+                let pair = EcdsaKeyPair::from_pkcs8(algorithm, key.pkcs8()).ok()?;
+                Some(pair.sign(&random, message).ok()?.as_ref().to_vec())
+            }
+            Self::Ed25519 => {
+                let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(key.pkcs8()).ok()?;
+                Some(pair.sign(message).as_ref().to_vec())
+            }
+        }
+    }
+}
+
+fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
+    let (rest, request) =
+        X509CertificationRequest::from_der(bytes).map_err(|e| format!("it is damaged: {e}"))?;
+    if !rest.is_empty() {
+        return Err("there is something behind it".to_owned());
+    }
+    let information = &request.certification_request_info;
+    x509::verify(
+        &information.subject_pki,
+        &request.signature_algorithm,
+        &request.signature_value,
+        information.raw,
+    )
+    .map_err(|_| "its signature is not of the key in it".to_owned())?;
+    let mut names = AlternativeNames::default();
+    let mut is_ca = false;
+    for extension in request.requested_extensions().into_iter().flatten() {
+        match extension {
+            ParsedExtension::SubjectAlternativeName(found) => {
+                names = AlternativeNames::read(&found.general_names)?;
+            }
+            ParsedExtension::BasicConstraints(constraints) => is_ca = constraints.ca,
+            _ => {}
+        }
+    }
+    Ok(SigningRequest {
+        common_name: x509::common_name(&information.subject),
+        subject: x509::subject(&information.subject),
+        dns_names: names.dns_names,
+        ip_addresses: names.ip_addresses,
+        uris: names.uris,
+        email_addresses: names.email_addresses,
+        public_key: information.subject_pki.raw.to_vec(),
+        is_ca,
+        der: bytes.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acme::keys::KeyEncoding;
+    use crate::acme::openssl::{file, openssl};
+    use crate::model::certificate::{OtherName, Subject};
+
+    fn full() -> CertificateSpec {
+        CertificateSpec {
+            subject: Some(Subject { organizations: vec!["Acme".to_owned()], ..Subject::default() }),
+            common_name: "www.example.com".to_owned(),
+            dns_names: vec!["www.example.com".to_owned(), "*.example.com".to_owned()],
+            ip_addresses: vec!["192.0.2.1".to_owned(), "2001:db8::1".to_owned()],
+            uris: vec!["spiffe://example/a".to_owned()],
+            email_addresses: vec!["me@example.com".to_owned()],
+            ..CertificateSpec::default()
+        }
+    }
+
+    /// openssl takes the request, and the parts of its text in that order.
+    fn check(spec: &CertificateSpec, key: &PrivateKey, parts: &[&str]) {
+        let request = sign(spec, key).unwrap();
+        assert_eq!(request.public_key, key.public_key());
+        assert_eq!(read(request.to_pem().as_bytes()), Ok(request.clone()));
+        let text = openssl(
+            &["req", "-verify", "-noout", "-text", "-nameopt", "RFC2253"],
+            request.to_pem().as_bytes(),
+        );
+        let text = String::from_utf8(text).unwrap();
+        let mut rest = text.as_str();
+        for part in parts {
+            let (_, after) = rest.split_once(part).unwrap_or_else(|| panic!("{part} in {text}"));
+            rest = after;
+        }
+    }
+
+    fn key(algorithm: KeyAlgorithm) -> PrivateKey {
+        PrivateKey::generate(algorithm).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_what_cert_manager_would_send() {
+        check(
+            &full(),
+            &key(KeyAlgorithm::Ecdsa(256)),
+            &[
+                "Version: 1 (0x0)",
+                "Subject: CN=www.example.com,O=Acme\n",
+                "X509v3 Subject Alternative Name: \n",
+                "email:me@example.com, DNS:www.example.com, DNS:*.example.com, \
+                 URI:spiffe://example/a, IP Address:192.0.2.1, IP Address:2001:DB8:0:0:0:0:0:1\n",
+                "X509v3 Key Usage: critical\n",
+                "Digital Signature, Key Encipherment\n",
+                "Signature Algorithm: ecdsa-with-SHA256",
+            ],
+        );
+    }
+
+    #[test]
+    fn nothing_is_asked_that_was_not_listed() {
+        let request = sign(&full(), &key(KeyAlgorithm::Ecdsa(256))).unwrap();
+        let text = openssl(&["req", "-noout", "-text"], request.to_pem().as_bytes());
+        let text = String::from_utf8(text).unwrap();
+        for absent in ["Basic Constraints", "Extended Key Usage"] {
+            assert!(!text.contains(absent), "{absent}");
+        }
+    }
+
+    #[test]
+    fn alternative_names_are_critical_without_a_subject() {
+        let spec = CertificateSpec {
+            dns_names: vec!["a.example".to_owned()],
+            usages: Some(vec!["server auth".to_owned(), "digital signature".to_owned()]),
+            ..CertificateSpec::default()
+        };
+        check(
+            &spec,
+            &key(KeyAlgorithm::Ecdsa(384)),
+            &[
+                "Subject: \n",
+                "X509v3 Subject Alternative Name: critical\n",
+                "X509v3 Key Usage: critical\n                    Digital Signature\n",
+                "X509v3 Extended Key Usage: \n",
+                "TLS Web Server Authentication\n",
+                "ecdsa-with-SHA384",
+            ],
+        );
+    }
+
+    #[test]
+    fn usages_can_be_left_out_and_a_ca_signs_certificates() {
+        let bare = CertificateSpec {
+            common_name: "a.example".to_owned(),
+            encode_usages_in_request: Some(false),
+            ..CertificateSpec::default()
+        };
+        check(&bare, &key(KeyAlgorithm::Ecdsa(256)), &["Subject: CN=a.example", "(none)"]);
+        let ca = CertificateSpec { is_ca: true, ..full() };
+        check(
+            &ca,
+            &key(KeyAlgorithm::Ecdsa(256)),
+            &["Digital Signature, Key Encipherment, Certificate Sign\n"],
+        );
+    }
+
+    #[test]
+    fn every_key_signs_with_the_hash_that_fits_it() {
+        for (algorithm, wanted, name) in [
+            (KeyAlgorithm::Rsa(2048), "", "sha256WithRSAEncryption"),
+            (KeyAlgorithm::Rsa(2048), "SHA512WithRSA", "sha512WithRSAEncryption"),
+            (KeyAlgorithm::Rsa(3072), "", "sha384WithRSAEncryption"),
+            (KeyAlgorithm::Rsa(4096), "", "sha512WithRSAEncryption"),
+            (KeyAlgorithm::Ecdsa(521), "", "ecdsa-with-SHA512"),
+            (KeyAlgorithm::Ecdsa(521), "ECDSAWithSHA384", "ecdsa-with-SHA384"),
+            (KeyAlgorithm::Ed25519, "", "ED25519"),
+        ] {
+            let spec = CertificateSpec { signature_algorithm: wanted.to_owned(), ..full() };
+            check(&spec, &key(algorithm), &[&format!("Signature Algorithm: {name}")]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named() {
+        let with = |change: fn(&mut CertificateSpec)| {
+            let mut spec = full();
+            change(&mut spec);
+            sign(&spec, &key(KeyAlgorithm::Ecdsa(256))).unwrap_err().to_string()
+        };
+        for (error, part) in [
+            (with(|s| s.ip_addresses = vec!["300.0.0.1".to_owned()]), "300.0.0.1"),
+            (with(|s| s.dns_names = vec!["a b".to_owned()]), "a b"),
+            (with(|s| s.uris = vec!["https://ö".to_owned()]), "ö"),
+            (with(|s| s.usages = Some(vec!["world peace".to_owned()])), "world peace"),
+            (with(|s| s.signature_algorithm = "SHA256WithRSA".to_owned()), "ECDSA P-256"),
+            (with(|s| s.literal_subject = "nonsense".to_owned()), "nonsense"),
+            (
+                with(|s| {
+                    s.other_names =
+                        vec![OtherName { oid: "x".to_owned(), utf8_value: "y".to_owned() }];
+                }),
+                "object identifier",
+            ),
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_names_and_foreign_letters_are_written() {
+        let spec = CertificateSpec {
+            dns_names: vec!["bücher.example".to_owned()],
+            other_names: vec![OtherName {
+                oid: "1.3.6.1.4.1.311.20.2.3".to_owned(),
+                utf8_value: "me@example.com".to_owned(),
+            }],
+            ..CertificateSpec::default()
+        };
+        check(
+            &spec,
+            &key(KeyAlgorithm::Ecdsa(256)),
+            &["othername: UPN::me@example.com", "DNS:xn--bcher-kva.example"],
+        );
+    }
+
+    #[test]
+    fn a_request_made_by_openssl_is_read() {
+        let key = key(KeyAlgorithm::Rsa(2048));
+        let pem = file(key.to_pem(KeyEncoding::Pkcs8).unwrap().as_bytes());
+        let arguments = [
+            "req",
+            "-new",
+            "-key",
+            pem.path().to_str().unwrap(),
+            "-subj",
+            "/CN=a.example",
+            "-addext",
+            "subjectAltName=DNS:b.example,IP:192.0.2.7",
+        ];
+        let text = openssl(&arguments, b"");
+        let request = read(&text).unwrap();
+        assert_eq!(request.common_name, "a.example");
+        assert_eq!(request.dns_names, ["b.example"]);
+        assert_eq!(request.ip_addresses, ["192.0.2.7".parse::<IpAddr>().unwrap()]);
+        assert_eq!(request.public_key, key.public_key());
+        assert_eq!(read(&request.der), Ok(request));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let good = sign(&full(), &key(KeyAlgorithm::Ecdsa(256))).unwrap();
+        let mut forged = good.der.clone();
+        let at = forged.windows(4).position(|w| w == b"Acme").unwrap();
+        forged[at] = b'E';
+        let mut longer = good.der.clone();
+        longer.push(0);
+        let block = to_pem("CERTIFICATE", &good.der);
+        for (bytes, reason) in [
+            (&forged[..], "signature"),
+            (&longer, "behind"),
+            (&good.der[..40], "damaged"),
+            (b"", "damaged"),
+            (block.as_bytes(), "\"CERTIFICATE\""),
+        ] {
+            let error = read(bytes).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}

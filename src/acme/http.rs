@@ -1,0 +1,278 @@
+//! The connection to a CA: which certificates are trusted, how long and how much we read, what went wrong.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+use http::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, RequestBuilder};
+use rustls::CertificateError;
+use url::{Host, Url};
+
+use super::{AcmeError, Fault};
+
+/// RFC 8555 §6.1 asks clients to say who they are.
+const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
+const CONNECT: Duration = Duration::from_secs(10);
+const WHOLE: Duration = Duration::from_secs(90);
+
+/// Largest JSON answer read, in bytes.
+pub(super) const JSON_LIMIT: usize = 1 << 20;
+/// Largest chain read, in bytes.
+pub(super) const CHAIN_LIMIT: usize = 5 << 20;
+
+/// Whom to trust at the CA's end of the connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TlsOptions {
+    /// PEM certificates that replace the system's roots; none means the system's.
+    pub ca_bundle: Vec<u8>,
+    /// Takes any certificate (`skipTLSVerify`).
+    pub skip_verify: bool,
+}
+
+/// An answer, read to its end.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+    /// Where it came from.
+    pub(super) url: Url,
+}
+
+/// Builds the HTTP client for a server: HTTP/2 where offered, proxies from the environment, no redirects.
+/// Loopback is never asked through a proxy, as with cert-manager.
+pub fn client(server: &Url, tls: &TlsOptions) -> Result<Client, AcmeError> {
+    let refused = |why: String| AcmeError::Transport {
+        deed: "trust",
+        url: server.to_string(),
+        why,
+        fault: Fault::Untrusted,
+    };
+    // reqwest takes the process's provider; another one may be there already, which is as good.
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let mut builder = Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT)
+        .timeout(WHOLE)
+        .redirect(Policy::none())
+        .tls_danger_accept_invalid_certs(tls.skip_verify);
+    if is_loopback(server) {
+        builder = builder.no_proxy();
+    }
+    if !tls.ca_bundle.is_empty() {
+        let roots = Certificate::from_pem_bundle(&tls.ca_bundle)
+            .map_err(|e| refused(format!("caBundle is not PEM: {}", chain(&e))))?;
+        if roots.is_empty() {
+            return Err(refused("caBundle holds no certificate".to_owned()));
+        }
+        builder = builder.tls_certs_only(roots);
+    } else if server.scheme() == "http" {
+        // A plain server needs no roots, and there may be none on this machine.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|e| refused(chain(&e)))
+}
+
+/// Sends a request and reads the answer, up to `limit` bytes of it.
+pub(super) async fn exchange(
+    request: RequestBuilder,
+    deed: &'static str,
+    url: &str,
+    limit: usize,
+) -> Result<Reply, AcmeError> {
+    let failed = |error: reqwest::Error| fault(error, deed, url);
+    let mut response = request.send().await.map_err(failed)?;
+    let mut reply = Reply {
+        status: response.status().as_u16(),
+        headers: std::mem::take(response.headers_mut()),
+        body: Vec::new(),
+        url: response.url().clone(),
+    };
+    while let Some(part) = response.chunk().await.map_err(failed)? {
+        if reply.body.len() + part.len() > limit {
+            let why = format!("it is larger than {} MiB", limit >> 20);
+            return Err(AcmeError::Protocol { url: url.to_owned(), why });
+        }
+        reply.body.extend_from_slice(&part);
+    }
+    Ok(reply)
+}
+
+fn is_loopback(server: &Url) -> bool {
+    match server.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn fault(error: reqwest::Error, deed: &'static str, url: &str) -> AcmeError {
+    let error = error.without_url();
+    let why = match (error.is_timeout(), error.is_connect()) {
+        (true, true) => format!("no connection within {} s", CONNECT.as_secs()),
+        (true, false) => format!("no answer within {} s", WHOLE.as_secs()),
+        (false, _) => chain(&error),
+    };
+    AcmeError::Transport { deed, url: url.to_owned(), fault: sort(&error, &why), why }
+}
+
+fn sort(error: &(dyn StdError + 'static), why: &str) -> Fault {
+    let untrusted = causes(error).any(|cause| {
+        matches!(
+            cause.downcast_ref::<rustls::Error>(),
+            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)
+        )
+    });
+    if untrusted {
+        return Fault::Untrusted;
+    }
+    // The resolver's answers come as text only: glibc, musl, macOS, Windows.
+    let no_such_host = [
+        "Name or service not known",
+        "No address associated with hostname",
+        "Name does not resolve",
+        "Name has no usable address",
+        "nodename nor servname provided",
+        "No such host is known",
+    ];
+    if no_such_host.iter().any(|text| why.contains(text)) {
+        return Fault::NoSuchHost;
+    }
+    Fault::Passing
+}
+
+/// The error and everything below it.
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |cause| below(*cause))
+}
+
+/// An `io::Error` that wraps another hides it from `source`, hence the detour.
+fn below<'a>(cause: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    match cause.downcast_ref::<io::Error>() {
+        Some(outer) => outer.get_ref().map(|inner| inner as &(dyn StdError + 'static)),
+        None => cause.source(),
+    }
+}
+
+/// The chain of causes in one line that stays the same from try to try.
+fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut line = String::new();
+    for cause in causes(error) {
+        if cause.downcast_ref::<io::Error>().is_some_and(|outer| outer.get_ref().is_some()) {
+            continue;
+        }
+        let text = match cause.downcast_ref::<rustls::Error>() {
+            Some(rustls::Error::InvalidCertificate(why)) => distrust(why),
+            _ => cause.to_string(),
+        };
+        let text = text.split(" (os error").next().unwrap_or_default();
+        if STATIONS.iter().any(|start| text.starts_with(start)) || line.contains(text) {
+            continue;
+        }
+        let separator = if line.is_empty() { "" } else { ": " };
+        // Writing to a String cannot fail.
+        write!(line, "{separator}{text}").ok();
+    }
+    if line.is_empty() { error.to_string() } else { line }
+}
+
+/// What libraries say on the way, which the end of the chain says better.
+const STATIONS: [&str; 7] = [
+    "builder error",
+    "client error (",
+    "dns error",
+    "error decoding",
+    "error resolving DNS",
+    "error sending request",
+    "tcp connect error",
+];
+
+/// rustls names the moment of its look at the certificate, and puts names into Rust's words.
+fn distrust(error: &CertificateError) -> String {
+    let why = match error {
+        CertificateError::UnknownIssuer => "it is signed by nobody who is trusted here",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it is not valid yet"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for another name"
+        }
+        CertificateError::Revoked => "it is revoked",
+        CertificateError::BadSignature
+        | CertificateError::UnsupportedSignatureAlgorithmContext { .. }
+        | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            "its signature is not of the key that is trusted here"
+        }
+        CertificateError::Other(inner) if inner.to_string().contains("CaUsedAsEndEntity") => {
+            "it is a CA's own, used for a server"
+        }
+        _ => return format!("the server's certificate is not trusted: {error:?}"),
+    };
+    format!("the server's certificate is not trusted: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_host_is_told_from_one_that_may_come_back() {
+        for (text, fault) in [
+            (
+                "dns error: failed to lookup address information: Name or service not known",
+                Fault::NoSuchHost,
+            ),
+            (
+                "dns error: failed to lookup address information: Temporary failure in name resolution",
+                Fault::Passing,
+            ),
+            ("tcp connect error: Connection refused", Fault::Passing),
+        ] {
+            let error = io::Error::other(text);
+            assert_eq!(sort(&error, &chain(&error)), fault, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_fault_is_found_inside_an_io_error() {
+        let inner = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let error = io::Error::new(io::ErrorKind::InvalidData, io::Error::other(inner));
+        assert_eq!(sort(&error, ""), Fault::Untrusted);
+        let said = chain(&error);
+        assert!(
+            said.ends_with("not trusted: it is signed by nobody who is trusted here"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_bundle_without_certificates_is_refused() {
+        let server = Url::parse("https://ca.example/directory").unwrap();
+        for bundle in
+            ["no certificate", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"]
+        {
+            let tls = TlsOptions { ca_bundle: bundle.as_bytes().to_vec(), skip_verify: false };
+            let error = client(&server, &tls).unwrap_err().to_string();
+            assert!(error.contains("caBundle"), "{error}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_told_from_the_world() {
+        for (url, loopback) in [
+            ("https://localhost:14000/dir", true),
+            ("http://127.0.0.2/", true),
+            ("http://[::1]:80/", true),
+            ("https://ca.example/", false),
+            ("https://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), loopback, "{url}");
+        }
+    }
+}

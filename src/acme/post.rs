@@ -1,0 +1,147 @@
+//! One signed request: nonce, sign, send, and again while the nonce is refused.
+
+use std::time::{Duration, Instant};
+
+use http::header::{ACCEPT, CONTENT_TYPE};
+use serde::Serialize;
+
+use super::authority::{Asked, Authority, nonce_of, protocol, refused};
+use super::http::{Reply, exchange};
+use super::jws::{Identity, Signer};
+use super::nonces::Verdict;
+use super::{AcmeError, Fault, Retry};
+
+/// How often one request is sent when its nonce is refused: a CA that refuses every other one is outlasted with
+/// all but one request in a million.
+pub(super) const ATTEMPTS: u32 = 20;
+/// So many are sent at once, the others after growing pauses.
+const EAGER: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// Only what broke so soon is read again at once; a slow CA is the driver's to wait for.
+const SWIFT: Duration = Duration::from_secs(2);
+const ACCEPTED: &str = "application/pem-certificate-chain, application/json;q=0.9, */*;q=0.1";
+
+/// What is sent.
+#[derive(Clone, Copy)]
+pub(super) enum Payload<'a> {
+    /// Nothing: POST-as-GET (RFC 8555 §6.3).
+    Read,
+    /// JSON.
+    Send(&'a [u8]),
+}
+
+/// Sends a request until its nonce is taken (RFC 8555 §6.5); at most `limit` bytes of the answer are read.
+pub(super) async fn post(
+    authority: &Authority,
+    signer: &Signer,
+    identity: Identity<'_>,
+    url: &str,
+    payload: Payload<'_>,
+    limit: usize,
+) -> Result<Reply, AcmeError> {
+    admissible(authority, url)?;
+    let mut fresh = None;
+    let mut pause = FIRST_PAUSE;
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let (nonce, pooled) = match fresh.take() {
+            Some(nonce) => (nonce, false),
+            None => (authority.nonce().await?, true),
+        };
+        let started = Instant::now();
+        let sent = once(authority, signer, identity, url, payload, limit, &nonce).await;
+        let reply = match sent {
+            Ok(reply) => reply,
+            // Reading has no effect at the CA: a connection that broke under way is worth a second try.
+            Err(error) => match (payload, error.retry()) {
+                (Payload::Read, Retry::Backoff) if attempt == 1 && started.elapsed() < SWIFT => {
+                    continue;
+                }
+                _ => return Err(error),
+            },
+        };
+        let given = nonce_of(&reply.headers);
+        let error = (reply.status >= 400).then(|| refused(&reply));
+        let bad_nonce = error.as_ref().is_some_and(is_bad_nonce);
+        authority.count(if bad_nonce { Asked::RefusedNonce } else { Asked::Signed });
+        if pooled {
+            let verdict = if bad_nonce { Verdict::Refused } else { Verdict::Taken };
+            authority.nonces.judged(verdict);
+        }
+        tracing::debug!(url, status = reply.status, attempt, "the CA answered");
+        if bad_nonce && attempt < ATTEMPTS {
+            // The retry has to use the nonce of the refusal, if it brought one.
+            fresh = given;
+            if attempt >= EAGER {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            continue;
+        }
+        if let Some(nonce) = given {
+            authority.nonces.put(nonce);
+        }
+        return match error {
+            Some(error) => Err(error),
+            None if reply.status >= 300 => {
+                Err(protocol(&reply.url, format!("status {} to a signed request", reply.status)))
+            }
+            None => Ok(reply),
+        };
+    }
+}
+
+/// JSON of our own structures, none of which can fail to serialize.
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// The error when a key does not sign, which takes a broken crypto library.
+pub(super) fn unsigned(url: &str) -> AcmeError {
+    AcmeError::Transport {
+        deed: "sign a request to",
+        url: url.to_owned(),
+        why: "the crypto library failed".to_owned(),
+        fault: Fault::Passing,
+    }
+}
+
+/// A URL from the store is held to the same rules as one from an answer.
+fn admissible(authority: &Authority, url: &str) -> Result<(), AcmeError> {
+    let why = match authority.origin(&authority.server).absolute(url) {
+        Ok(absolute) if absolute == url => return Ok(()),
+        Ok(_) => "it is no absolute URL".to_owned(),
+        Err(why) => why,
+    };
+    Err(AcmeError::Transport { deed: "ask", url: url.to_owned(), why, fault: Fault::NoSuchHost })
+}
+
+async fn once(
+    authority: &Authority,
+    signer: &Signer,
+    identity: Identity<'_>,
+    url: &str,
+    payload: Payload<'_>,
+    limit: usize,
+    nonce: &str,
+) -> Result<Reply, AcmeError> {
+    let (deed, body) = match payload {
+        Payload::Read => ("read", None),
+        Payload::Send(body) => ("post to", Some(body)),
+    };
+    let jws = signer.request(identity, nonce, url, body).map_err(|_| unsigned(url))?;
+    let request = authority
+        .http
+        .post(url)
+        .header(CONTENT_TYPE, "application/jose+json")
+        .header(ACCEPT, ACCEPTED)
+        .body(json(&jws));
+    exchange(request, deed, url, limit).await
+}
+
+/// Told by the last part of its type: namespaces and statuses differ.
+fn is_bad_nonce(error: &AcmeError) -> bool {
+    error.problem().is_some_and(|problem| problem.short_kind() == "badNonce")
+}

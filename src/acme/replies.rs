@@ -1,0 +1,153 @@
+//! What the CA is sent and what it answers, in our words.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::model::{Identifier, Problem};
+
+/// The directory (RFC 8555 §7.1.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Directory {
+    /// Where nonces come from.
+    pub new_nonce: String,
+    /// Where accounts are made.
+    pub new_account: String,
+    /// Where orders are made.
+    pub new_order: String,
+    /// Where certificates are revoked.
+    pub revoke_cert: Option<String>,
+    /// Where account keys are changed.
+    pub key_change: Option<String>,
+    /// Renewal information (RFC 9773).
+    pub renewal_info: Option<String>,
+    /// Current terms of service.
+    pub terms_of_service: Option<String>,
+    /// The CA's web site.
+    pub website: Option<String>,
+    /// Names the CA looks for in CAA records.
+    pub caa_identities: Vec<String>,
+    /// Whether newAccount needs an external account binding.
+    pub external_account_required: bool,
+    /// Profiles and what they are.
+    pub profiles: BTreeMap<String, String>,
+}
+
+/// A newAccount request (RFC 8555 §7.3).
+#[derive(Clone, Debug, Default)]
+pub struct Registration {
+    /// Contact URLs, such as `mailto:me@example.com`.
+    pub contact: Vec<String>,
+    /// External account binding (§7.3.4).
+    pub external_account: Option<ExternalAccount>,
+    /// Only look the account up, never make one (§7.3.1).
+    pub only_return_existing: bool,
+}
+
+/// An external account binding; the MAC key does not print.
+#[derive(Clone)]
+pub struct ExternalAccount {
+    /// Key identifier from the CA.
+    pub key_id: String,
+    /// MAC key, decoded.
+    pub mac_key: zeroize::Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for ExternalAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ExternalAccount({}, ..)", self.key_id)
+    }
+}
+
+/// An account as the CA answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountReply {
+    /// Account URL.
+    pub url: String,
+    /// `valid`, `deactivated`, `revoked`.
+    pub status: String,
+    /// Contacts, absent when the CA keeps none (Boulder).
+    pub contact: Option<Vec<String>>,
+    /// Whether the account was made by this request (201) or was there (200).
+    pub created: bool,
+}
+
+/// A newOrder request (RFC 8555 §7.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewOrder {
+    /// What to certify.
+    pub identifiers: Vec<Identifier>,
+    /// Wanted end of the certificate.
+    pub not_after: Option<Timestamp>,
+    /// Profile (draft-ietf-acme-profiles).
+    pub profile: Option<String>,
+    /// ARI identifier of the certificate that this one replaces (RFC 9773 §5).
+    pub replaces: Option<String>,
+}
+
+/// An order as the CA answered (RFC 8555 §7.1.3).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OrderReply {
+    /// Order URL: `Location` at newOrder, the URL asked when read; empty when the answer to finalize names none.
+    pub url: String,
+    /// Status in the CA's word; unknown words count as not final.
+    pub status: String,
+    /// When the order ends.
+    pub expires: Option<Timestamp>,
+    /// Names in the CA's spelling: type and value.
+    pub identifiers: Vec<(String, String)>,
+    /// Authorization URLs.
+    pub authorizations: Vec<String>,
+    /// Finalize URL.
+    pub finalize: String,
+    /// Certificate URL, once valid.
+    pub certificate: Option<String>,
+    /// Why it is invalid; Boulder leaves it out.
+    pub error: Option<Problem>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// An authorization as the CA answered (RFC 8555 §7.1.4).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuthorizationReply {
+    /// Status in the CA's word.
+    pub status: String,
+    /// Identifier without `*.`.
+    pub identifier: String,
+    /// Whether the name ordered is a wildcard.
+    pub wildcard: bool,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// What is offered, unknown types included.
+    pub challenges: Vec<ChallengeReply>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// A challenge as the CA answered (RFC 8555 §8).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChallengeReply {
+    /// URL.
+    pub url: String,
+    /// Type in the RFC's spelling, such as `http-01`.
+    pub kind: String,
+    /// Status in the CA's word.
+    pub status: String,
+    /// Token; empty for types without. Never one outside base64url: such an answer is a protocol error.
+    pub token: String,
+    /// Why it is invalid.
+    pub error: Option<Problem>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// A downloaded chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateChain {
+    /// PEM, leaf first, one certificate after the other as the CA served them.
+    pub pem: String,
+    /// Other chains on offer (`Link: rel="alternate"`), resolved, without repeats.
+    pub alternates: Vec<String>,
+}

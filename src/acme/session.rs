@@ -1,0 +1,598 @@
+//! One account at one CA: every request signed, sent and judged on one path.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::LOCATION;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::json;
+
+use super::authority::{Authority, protocol};
+use super::http::{CHAIN_LIMIT, JSON_LIMIT, Reply};
+use super::jws::{self, Identity, Jws};
+use super::post::{Payload, json, post, unsigned};
+use super::shared::Shared;
+use super::{
+    AccountKey, AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain,
+    ChallengeReply, Directory, NewOrder, OrderReply, Registration, headers, wire,
+};
+use crate::model::Identifier;
+
+/// One account at one CA.
+pub struct Session {
+    authority: Arc<Authority>,
+    key: AccountKey,
+    account: Mutex<Option<String>>,
+    looked_up: Shared<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NewAccount<'a> {
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    contact: &'a [String],
+    terms_of_service_agreed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_account_binding: Option<Jws>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WireNewOrder<'a> {
+    identifiers: Vec<instant_acme::Identifier>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_after: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaces: Option<&'a str>,
+}
+
+impl Session {
+    pub(super) fn new(authority: Arc<Authority>, key: AccountKey, account: Option<String>) -> Self {
+        Self {
+            authority,
+            key,
+            account: Mutex::new(account.filter(|url| !url.is_empty())),
+            looked_up: Shared::new(),
+        }
+    }
+
+    fn known_account(&self) -> Option<String> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The account's URL; one that was never written down is found by its key (RFC 8555 §7.3.1).
+    async fn account(&self) -> Result<String, AcmeError> {
+        if let Some(account) = self.known_account() {
+            return Ok(account);
+        }
+        let existing = Registration { only_return_existing: true, ..Registration::default() };
+        let look_up = async { Ok(self.new_account(&existing).await?.url) };
+        self.looked_up.get(Duration::MAX, look_up).await
+    }
+
+    async fn new_account(&self, registration: &Registration) -> Result<AccountReply, AcmeError> {
+        let url = self.authority.directory().await?.new_account.clone();
+        let payload = if registration.only_return_existing {
+            json(&json!({"onlyReturnExisting": true}))
+        } else {
+            let external = registration.external_account.as_ref();
+            let jwk = self.key.signer().jwk();
+            let binding = external.map(|e| jws::binding(e, &jwk, &url)).transpose();
+            json(&NewAccount {
+                contact: &registration.contact,
+                terms_of_service_agreed: true,
+                external_account_binding: binding.map_err(|_| unsigned(&url))?,
+            })
+        };
+        let sent = self.post(Identity::Key, &url, Payload::Send(&payload), JSON_LIMIT).await;
+        let reply = self.listed(sent).await?;
+        let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
+        let url = self.location(&reply)?.ok_or_else(|| {
+            protocol(&reply.url, "it names no account: there is no Location header")
+        })?;
+        *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(url.clone());
+        Ok(AccountReply { url, created: reply.status == 201, ..account })
+    }
+
+    /// Sends a request as the account.
+    async fn send(&self, url: &str, payload: Payload<'_>) -> Result<Reply, AcmeError> {
+        let account = self.account().await?;
+        self.post(Identity::Account(&account), url, payload, JSON_LIMIT).await
+    }
+
+    async fn post(
+        &self,
+        identity: Identity<'_>,
+        url: &str,
+        payload: Payload<'_>,
+        limit: usize,
+    ) -> Result<Reply, AcmeError> {
+        post(&self.authority, self.key.signer(), identity, url, payload, limit).await
+    }
+
+    /// An endpoint of the directory that is gone means another directory.
+    async fn listed(&self, sent: Result<Reply, AcmeError>) -> Result<Reply, AcmeError> {
+        if let Err(AcmeError::Refused { problem, .. }) = &sent
+            && matches!(problem.status, 404 | 405 | 410)
+        {
+            self.authority.forget_directory().await;
+        }
+        sent
+    }
+
+    fn location(&self, reply: &Reply) -> Result<Option<String>, AcmeError> {
+        headers::text(&reply.headers, &LOCATION)
+            .filter(|url| !url.is_empty())
+            .map(|url| self.authority.origin(&reply.url).absolute(url))
+            .transpose()
+            .map_err(|why| protocol(&reply.url, why))
+    }
+
+    fn order_reply(&self, reply: &Reply, url: String) -> Result<OrderReply, AcmeError> {
+        let order = wire::order(self.authority.origin(&reply.url), &reply.body)
+            .map_err(|why| protocol(&reply.url, why))?;
+        Ok(OrderReply { url, retry_after: pause_of(reply), ..order })
+    }
+}
+
+#[async_trait]
+impl Acme for Session {
+    async fn directory(&self) -> Result<Arc<Directory>, AcmeError> {
+        self.authority.directory().await
+    }
+
+    async fn register(&self, registration: &Registration) -> Result<AccountReply, AcmeError> {
+        self.new_account(registration).await
+    }
+
+    async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError> {
+        let url = self.account().await?;
+        let payload = json(&json!({"contact": contact}));
+        let reply = self.send(&url, Payload::Send(&payload)).await?;
+        let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
+        Ok(AccountReply { url, ..account })
+    }
+
+    async fn create_order(&self, order: &NewOrder) -> Result<OrderReply, AcmeError> {
+        let url = self.authority.directory().await?.new_order.clone();
+        let payload = json(&WireNewOrder {
+            identifiers: order.identifiers.iter().map(identifier).collect(),
+            not_after: order.not_after,
+            profile: order.profile.as_deref(),
+            replaces: order.replaces.as_deref(),
+        });
+        let sent = self.send(&url, Payload::Send(&payload)).await;
+        let reply = self.listed(sent).await?;
+        let url = self.location(&reply)?.ok_or_else(|| {
+            protocol(&reply.url, "it names no order: there is no Location header")
+        })?;
+        self.order_reply(&reply, url)
+    }
+
+    async fn order(&self, url: &str) -> Result<OrderReply, AcmeError> {
+        let reply = self.send(url, Payload::Read).await?;
+        self.order_reply(&reply, url.to_owned())
+    }
+
+    async fn authorization(&self, url: &str) -> Result<AuthorizationReply, AcmeError> {
+        let reply = self.send(url, Payload::Read).await?;
+        let authorization = wire::authorization(self.authority.origin(&reply.url), &reply.body)
+            .map_err(|why| protocol(&reply.url, why))?;
+        Ok(AuthorizationReply { retry_after: pause_of(&reply), ..authorization })
+    }
+
+    async fn accept(&self, challenge_url: &str) -> Result<ChallengeReply, AcmeError> {
+        let reply = self.send(challenge_url, Payload::Send(b"{}")).await?;
+        let challenge = wire::challenge(self.authority.origin(&reply.url), &reply.body)
+            .map_err(|why| protocol(&reply.url, why))?;
+        Ok(ChallengeReply { retry_after: pause_of(&reply), ..challenge })
+    }
+
+    async fn finalize(&self, finalize_url: &str, csr_der: &[u8]) -> Result<OrderReply, AcmeError> {
+        let payload = json(&json!({"csr": URL_SAFE_NO_PAD.encode(csr_der)}));
+        let reply = self.send(finalize_url, Payload::Send(&payload)).await?;
+        let url = self.location(&reply)?.unwrap_or_default();
+        self.order_reply(&reply, url)
+    }
+
+    async fn certificate(&self, url: &str) -> Result<CertificateChain, AcmeError> {
+        let account = self.account().await?;
+        let reply = self.post(Identity::Account(&account), url, Payload::Read, CHAIN_LIMIT).await?;
+        let pem = String::from_utf8(reply.body)
+            .ok()
+            .filter(|text| text.contains("-----BEGIN CERTIFICATE-----"))
+            .ok_or_else(|| protocol(&reply.url, "there is no certificate in it"))?;
+        let mut alternates = Vec::new();
+        for link in headers::links(&reply.headers, "alternate") {
+            let link = self
+                .authority
+                .origin(&reply.url)
+                .absolute(&link)
+                .map_err(|why| protocol(&reply.url, why))?;
+            if link != url && !alternates.contains(&link) {
+                alternates.push(link);
+            }
+        }
+        Ok(CertificateChain { pem, alternates })
+    }
+
+    fn thumbprint(&self) -> &str {
+        self.key.thumbprint()
+    }
+
+    fn account_url(&self) -> Option<String> {
+        self.known_account()
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let account = self.known_account().unwrap_or_default();
+        write!(f, "Session({}, {account})", self.authority.server)
+    }
+}
+
+fn identifier(identifier: &Identifier) -> instant_acme::Identifier {
+    match identifier {
+        Identifier::Dns(name) => instant_acme::Identifier::Dns(name.to_string()),
+        Identifier::Ip(address) => instant_acme::Identifier::Ip(*address),
+    }
+}
+
+fn pause_of(reply: &Reply) -> Option<Timestamp> {
+    headers::retry_after(&reply.headers, Timestamp::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::acme::TlsOptions;
+    use crate::acme::fake::{FakeCa, Heard, Said};
+    use crate::acme::post::ATTEMPTS;
+    use crate::acme::{Clients, ExternalAccount, Fault, KeyAlgorithm, Requests, Retry, Sort};
+
+    fn key() -> AccountKey {
+        AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap()
+    }
+
+    fn session(clients: &Clients, ca: &FakeCa) -> Session {
+        clients.session(&ca.url, &TlsOptions::default(), key(), None).unwrap()
+    }
+
+    fn order() -> NewOrder {
+        NewOrder {
+            identifiers: vec![Identifier::parse("*.a.example").unwrap()],
+            ..NewOrder::default()
+        }
+    }
+
+    async fn registered(clients: &Clients, ca: &FakeCa) -> Session {
+        let session = session(clients, ca);
+        session.register(&Registration::default()).await.unwrap();
+        session
+    }
+
+    /// A registered session makes an order at a CA that answers newOrder by the script.
+    async fn new_order(
+        script: impl Fn(&Heard) -> Option<Said> + Send + Sync + 'static,
+    ) -> (Result<OrderReply, AcmeError>, FakeCa) {
+        let ca =
+            FakeCa::start(move |heard| (heard.what == "POST /order").then(|| script(heard))?).await;
+        let session = registered(&Clients::new(), &ca).await;
+        (session.create_order(&order()).await, ca)
+    }
+
+    #[tokio::test]
+    async fn one_certificate_costs_as_few_requests_as_the_protocol_allows() {
+        let ca = FakeCa::start(|_| None).await;
+        let clients = Clients::new();
+        let session = session(&clients, &ca);
+        let external =
+            ExternalAccount { key_id: "kid".to_owned(), mac_key: Zeroizing::new(vec![1; 32]) };
+        let account = session
+            .register(&Registration {
+                contact: vec!["mailto:a@b.example".to_owned()],
+                external_account: Some(external),
+                only_return_existing: false,
+            })
+            .await
+            .unwrap();
+        assert!(account.created);
+        assert_eq!(session.account_url(), Some(ca.at("/acct/1")));
+
+        let made = session.create_order(&order()).await.unwrap();
+        assert_eq!((made.status.as_str(), made.url), ("pending", ca.at("/order/1")));
+        let authorization = session.authorization(&made.authorizations[0]).await.unwrap();
+        let challenge = session.accept(&authorization.challenges[0].url).await.unwrap();
+        assert_eq!(challenge.token, "token_1");
+        assert_eq!(session.order(&ca.at("/order/1")).await.unwrap().status, "ready");
+        let done = session.finalize(&made.finalize, b"request").await.unwrap();
+        assert_eq!((done.status.as_str(), done.url), ("valid", ca.at("/order/1")));
+        let chain = session.certificate(&done.certificate.unwrap()).await.unwrap();
+        assert_eq!(chain.alternates, [ca.at("/cert/2")]);
+
+        let requests = Requests { directory: 1, nonces: 1, signed: 7, refused_nonces: 0 };
+        assert_eq!(clients.requests(), requests);
+        let log = ca.log();
+        let sent =
+            |what: &str| log.iter().find(|heard| heard.what == what).unwrap().payload.clone();
+        let account = sent("POST /account");
+        assert_eq!(account["termsOfServiceAgreed"], true);
+        assert_eq!(account["contact"], json!(["mailto:a@b.example"]));
+        assert!(account["externalAccountBinding"]["signature"].is_string());
+        assert_eq!(
+            sent("POST /order"),
+            json!({"identifiers": [{"type": "dns", "value": "*.a.example"}]})
+        );
+        assert_eq!(sent("POST /chall/1"), json!({}));
+        assert_eq!(sent("POST /order/1/finalize"), json!({"csr": "cmVxdWVzdA"}));
+    }
+
+    #[tokio::test]
+    async fn an_order_carries_what_was_asked_for() {
+        let (sent, ca) = new_order(|_| None).await;
+        sent.unwrap();
+        let session = session(&Clients::new(), &ca);
+        session.register(&Registration::default()).await.unwrap();
+        let full = NewOrder {
+            identifiers: vec![Identifier::parse("2001:db8::1").unwrap()],
+            not_after: Some("2026-12-01T00:00:00Z".parse().unwrap()),
+            profile: Some("shortlived".to_owned()),
+            replaces: Some("a.b".to_owned()),
+        };
+        session.create_order(&full).await.unwrap();
+        assert_eq!(
+            ca.log().last().unwrap().payload,
+            json!({"identifiers": [{"type": "ip", "value": "2001:db8::1"}], "profile": "shortlived",
+                   "notAfter": "2026-12-01T00:00:00Z", "replaces": "a.b"})
+        );
+    }
+
+    #[tokio::test]
+    async fn a_refused_nonce_is_retried_with_the_fresh_one() {
+        let bad = |status: u16, kind: &str| {
+            Said::new(status, json!({"type": kind}).to_string()).with("replay-nonce", "fresh")
+        };
+        for refusal in [
+            bad(400, "urn:ietf:params:acme:error:badNonce"),
+            bad(403, "urn:acme:error:badNonce"),
+            bad(503, "badNonce"),
+        ] {
+            let (sent, ca) = new_order(move |heard| match heard.before {
+                0 => Some(refusal.clone()),
+                _ => Some(Said::new(201, r#"{"status":"pending"}"#).with("location", "/order/1")),
+            })
+            .await;
+            sent.unwrap();
+            assert_eq!(ca.log().last().unwrap().protected["nonce"], "fresh");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_without_a_nonce_costs_a_fetch() {
+        let (sent, ca) = new_order(|heard| {
+            (heard.before == 0).then(|| Said::problem(400, "badNonce").without_nonce())
+        })
+        .await;
+        sent.unwrap();
+        assert_eq!(ca.count("HEAD /nonce"), 2);
+    }
+
+    #[tokio::test]
+    async fn a_storm_of_refused_nonces_ends() {
+        let (sent, ca) = new_order(|_| Some(Said::problem(400, "badNonce"))).await;
+        let error = sent.unwrap_err();
+        assert_eq!((error.retry(), error.sort()), (Retry::Backoff, Sort::Unavailable));
+        assert_eq!(ca.count("POST /order"), ATTEMPTS as usize);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn hundreds_of_parallel_requests_survive_refused_nonces() {
+        for period in [2, 5] {
+            let ca = FakeCa::start(move |heard| {
+                let refuse = heard.what == "POST /authz/1" && heard.before % period == 0;
+                refuse.then(|| Said::problem(400, "badNonce"))
+            })
+            .await;
+            let clients = Clients::new();
+            let session = registered(&clients, &ca).await;
+            let url = ca.at("/authz/1");
+            for reply in join_all((0..300).map(|_| session.authorization(&url))).await {
+                reply.unwrap();
+            }
+            let requests = clients.requests();
+            assert_eq!(requests.signed, 301);
+            assert!(requests.refused_nonces >= 300 / period as u64, "{requests:?}");
+            assert!(requests.nonces <= 60, "new-nonce is the scarcest endpoint: {requests:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn accounts_of_one_server_share_nonces_and_directory() {
+        let ca = FakeCa::start(|_| None).await;
+        let clients = Clients::new();
+        for _ in 0..3 {
+            registered(&clients, &ca).await;
+        }
+        let requests = Requests { directory: 1, nonces: 1, signed: 3, refused_nonces: 0 };
+        assert_eq!(clients.requests(), requests);
+        assert_eq!(format!("{clients:?}"), format!("Clients({requests:?})"));
+    }
+
+    #[tokio::test]
+    async fn an_account_without_its_url_is_found_by_its_key_once() {
+        let ca = FakeCa::start(|_| None).await;
+        let session = session(&Clients::new(), &ca);
+        let url = ca.at("/order/1");
+        for reply in join_all((0..5).map(|_| session.order(&url))).await {
+            reply.unwrap();
+        }
+        assert_eq!(ca.count("POST /account"), 1);
+        let asked = ca.log().into_iter().find(|heard| heard.what == "POST /account").unwrap();
+        assert_eq!(asked.payload, json!({"onlyReturnExisting": true}));
+        let updated = session.update_contact(&["mailto:c@d.example".to_owned()]).await.unwrap();
+        assert_eq!(updated.contact, Some(vec!["mailto:c@d.example".to_owned()]));
+        assert_eq!(updated.url, ca.at("/acct/1"));
+    }
+
+    #[tokio::test]
+    async fn an_account_may_answer_with_headers_only_but_needs_a_location() {
+        for (said, url) in [
+            (Said::new(200, "").with("location", "/acct/9"), Some("/acct/9")),
+            (Said::new(201, r#"{"status":"valid"}"#), None),
+        ] {
+            let ca =
+                FakeCa::start(move |heard| (heard.what == "POST /account").then(|| said.clone()))
+                    .await;
+            let sent = session(&Clients::new(), &ca).register(&Registration::default()).await;
+            match url {
+                Some(path) => {
+                    let account = sent.unwrap();
+                    assert_eq!((account.url, account.created), (ca.at(path), false));
+                }
+                None => assert!(sent.unwrap_err().to_string().contains("Location")),
+            }
+        }
+    }
+
+    /// A refusal of newOrder shows as that text, sort and pause (in seconds from now; none means for ever).
+    async fn check_refusal(said: Said, shown: &str, sort: Sort, pause: Option<i64>) {
+        let (sent, _ca) = new_order(move |_| Some(said.clone())).await;
+        let error = sent.unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.sort()), (shown, sort));
+        match (error.retry(), pause) {
+            (Retry::At(at), Some(seconds)) => {
+                let left = at.duration_since(Timestamp::now()).as_secs();
+                assert!((seconds - 2..=seconds).contains(&left), "{shown}: {left}");
+            }
+            (Retry::Backoff, Some(0)) | (Retry::Never, None) => {}
+            (retry, _) => panic!("{shown}: {retry:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn refusals_keep_status_words_and_pause() {
+        let limited = || Said::problem(429, "rateLimited");
+        let shown = "429 urn:ietf:params:acme:error:rateLimited: no";
+        check_refusal(limited().with("retry-after", "3600"), shown, Sort::RateLimited, Some(3600))
+            .await;
+        let past = "Sun, 06 Nov 1994 08:49:37 GMT";
+        check_refusal(limited().with("retry-after", past), shown, Sort::RateLimited, Some(1)).await;
+        check_refusal(limited(), shown, Sort::Paused, None).await;
+        let html = Said::new(429, "<html><h1>429 Too Many\r\n  Requests</h1>");
+        let shown = "429 : <html><h1>429 Too Many Requests</h1>";
+        check_refusal(html, shown, Sort::RateLimited, Some(0)).await;
+        check_refusal(Said::new(503, "busy"), "503 : busy", Sort::Unavailable, Some(0)).await;
+        check_refusal(
+            Said::problem(500, "serverInternal").with("retry-after", "60"),
+            "500 urn:ietf:params:acme:error:serverInternal: no",
+            Sort::Unavailable,
+            Some(60),
+        )
+        .await;
+        check_refusal(Said::new(404, ""), "404 : ", Sort::Gone, None).await;
+    }
+
+    #[tokio::test]
+    async fn changed_terms_come_with_their_page() {
+        let terms = r#"<https://ca.example/terms/2>; rel="terms-of-service""#;
+        let (sent, _ca) = new_order(move |_| {
+            Some(
+                Said::problem(403, "userActionRequired").with("link", terms).with("location", "/x"),
+            )
+        })
+        .await;
+        let Err(AcmeError::Refused { problem, location, .. }) = sent else { panic!("{sent:?}") };
+        assert_eq!(problem.instance.as_deref(), Some("https://ca.example/terms/2"));
+        assert_eq!(location.as_deref(), Some("/x"));
+    }
+
+    #[tokio::test]
+    async fn answers_that_no_ca_should_give_are_named() {
+        for (said, reason) in [
+            (Said::new(201, r#"{"status":"pending"}"#), "no Location header"),
+            (Said::new(201, "<html>").with("location", "/order/1"), "it is HTML"),
+            (Said::new(201, "").with("location", "/order/1"), "it is empty"),
+            (Said::new(201, "{}").with("location", "ftp://x/"), "scheme ftp"),
+            (Said::new(302, "").with("location", "/elsewhere"), "status 302"),
+            (Said::endless(), "larger than 1 MiB"),
+        ] {
+            let (sent, ca) = new_order(move |_| Some(said.clone())).await;
+            let error = sent.unwrap_err();
+            let text = error.to_string();
+            let start = format!("the answer of {} is no ACME", ca.at("/order"));
+            assert!(text.starts_with(&start) && text.contains(reason), "{text}");
+            assert_eq!(error.retry(), Retry::Backoff);
+            assert_eq!(ca.count("POST /elsewhere") + ca.count("GET /elsewhere"), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_is_no_certificate() {
+        let ca = FakeCa::start(|heard| {
+            (heard.what == "POST /cert/1").then(|| Said::new(200, "<html>come back later"))
+        })
+        .await;
+        let session = registered(&Clients::new(), &ca).await;
+        let error = session.certificate(&ca.at("/cert/1")).await.unwrap_err().to_string();
+        assert!(error.contains("no certificate in it"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_cut_connection_is_tried_again_where_nothing_can_happen_twice() {
+        let ca = FakeCa::start(|heard| {
+            let cut = heard.before == 0 && heard.what.starts_with("POST /order");
+            cut.then(Said::cut)
+        })
+        .await;
+        let session = registered(&Clients::new(), &ca).await;
+        assert_eq!(session.order(&ca.at("/order/1")).await.unwrap().status, "ready");
+        let error = session.create_order(&order()).await.unwrap_err();
+        assert!(matches!(error, AcmeError::Transport { fault: Fault::Passing, .. }), "{error}");
+        assert_eq!(ca.count("POST /order"), 1);
+    }
+
+    #[tokio::test]
+    async fn only_absolute_urls_are_asked() {
+        let ca = FakeCa::start(|_| None).await;
+        let session = registered(&Clients::new(), &ca).await;
+        for url in ["", "/order/1", "ftp://ca.example/", "nonsense"] {
+            let error = session.order(url).await.unwrap_err();
+            assert!(error.to_string().starts_with(&format!("cannot ask {url}: it")), "{error}");
+            assert_eq!(error.retry(), Retry::Never);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_read_from_good_answers_too() {
+        let ca = FakeCa::start(|heard| {
+            let body = r#"{"status":"processing","identifier":{"type":"dns","value":"a"}}"#;
+            let slow = heard.what == "POST /authz/1" || heard.what == "POST /order/1";
+            slow.then(|| Said::new(200, body).with("retry-after", "30"))
+        })
+        .await;
+        let session = registered(&Clients::new(), &ca).await;
+        let order = session.order(&ca.at("/order/1")).await.unwrap().retry_after;
+        let authorization = session.authorization(&ca.at("/authz/1")).await.unwrap().retry_after;
+        for at in [order, authorization] {
+            assert!(at.unwrap() > Timestamp::now());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_does_not_print_its_key() {
+        let ca = FakeCa::start(|_| None).await;
+        let session = registered(&Clients::new(), &ca).await;
+        assert_eq!(format!("{session:?}"), format!("Session({}, {})", ca.url, ca.at("/acct/1")));
+    }
+}

@@ -1,0 +1,81 @@
+//! One question for all who wait for its answer.
+
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::AcmeError;
+
+/// The last outcome of a question. A good one is kept; a bad one is shared by those who waited for it, so that a
+/// hundred requests to a dead CA do not each wait their own time-out in line.
+pub(super) struct Shared<T>(Mutex<Option<(Instant, Result<T, AcmeError>)>>);
+
+impl<T: Clone> Shared<T> {
+    /// Nothing asked yet.
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// The answer, if it is younger than that; else asks.
+    pub(super) async fn get(
+        &self,
+        good_for: Duration,
+        ask: impl Future<Output = Result<T, AcmeError>>,
+    ) -> Result<T, AcmeError> {
+        let waiting_since = Instant::now();
+        let mut last = self.0.lock().await;
+        match last.as_ref() {
+            Some((at, Ok(answer))) if at.elapsed() < good_for => return Ok(answer.clone()),
+            Some((at, Err(error))) if *at > waiting_since => return Err(error.clone()),
+            Some(_) | None => {}
+        }
+        let outcome = ask.await;
+        *last = Some((Instant::now(), outcome.clone()));
+        outcome
+    }
+
+    /// Has the next one ask again.
+    pub(super) async fn forget(&self) {
+        *self.0.lock().await = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::acme::Fault;
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    /// Asks five times at once, then once more after a while; counts how often the question was put.
+    async fn check(outcome: Result<u8, AcmeError>, later: Duration, asked: u32) {
+        let shared = Shared::new();
+        let count = Cell::new(0);
+        let ask = || async {
+            count.set(count.get() + 1);
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            outcome.clone()
+        };
+        let answers = futures_util::future::join_all((0..5).map(|_| shared.get(DAY, ask()))).await;
+        assert!(answers.iter().all(|answer| answer.is_ok() == outcome.is_ok()));
+        tokio::time::sleep(later).await;
+        assert_eq!(shared.get(DAY, ask()).await.is_ok(), outcome.is_ok());
+        assert_eq!(count.get(), asked);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_good_answer_is_kept_and_a_bad_one_only_shared() {
+        let error = AcmeError::Transport {
+            deed: "read",
+            url: String::new(),
+            why: String::new(),
+            fault: Fault::Passing,
+        };
+        check(Ok(1), Duration::from_secs(1), 1).await;
+        check(Ok(1), DAY, 2).await;
+        check(Err(error), Duration::from_secs(1), 2).await;
+    }
+}

@@ -1,0 +1,96 @@
+//! Key usages: cert-manager's words and what they are in a request (RFC 5280 §4.2.1.3, §4.2.1.12).
+
+/// What a key may be used for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usages {
+    /// Bits of KeyUsage, bit 0 first.
+    pub(super) basic: u16,
+    /// Numbers of ExtKeyUsage, in the order listed.
+    pub(super) extended: Vec<&'static str>,
+}
+
+const DIGITAL_SIGNATURE: u16 = 1;
+const KEY_ENCIPHERMENT: u16 = 1 << 2;
+const CERT_SIGN: u16 = 1 << 5;
+
+/// Reads a list of usages; none means digital signature and key encipherment, and a CA signs certificates besides.
+pub(super) fn read(words: &[String], is_ca: bool) -> Result<Usages, String> {
+    let mut usages = Usages::default();
+    if is_ca {
+        usages.basic |= CERT_SIGN;
+    }
+    if words.is_empty() {
+        usages.basic |= DIGITAL_SIGNATURE | KEY_ENCIPHERMENT;
+    }
+    for word in words {
+        match (basic(word), extended(word)) {
+            (Some(bit), _) => usages.basic |= bit,
+            (None, Some(number)) if usages.extended.contains(&number) => {}
+            (None, Some(number)) => usages.extended.push(number),
+            (None, None) => return Err(format!("\"{word}\" is no key usage")),
+        }
+    }
+    Ok(usages)
+}
+
+fn basic(word: &str) -> Option<u16> {
+    Some(match word {
+        "signing" | "digital signature" => DIGITAL_SIGNATURE,
+        "content commitment" => 1 << 1,
+        "key encipherment" => KEY_ENCIPHERMENT,
+        "data encipherment" => 1 << 3,
+        "key agreement" => 1 << 4,
+        "cert sign" => CERT_SIGN,
+        "crl sign" => 1 << 6,
+        "encipher only" => 1 << 7,
+        "decipher only" => 1 << 8,
+        _ => return None,
+    })
+}
+
+fn extended(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "any" => "2.5.29.37.0",
+        "server auth" => "1.3.6.1.5.5.7.3.1",
+        "client auth" => "1.3.6.1.5.5.7.3.2",
+        "code signing" => "1.3.6.1.5.5.7.3.3",
+        "email protection" | "s/mime" => "1.3.6.1.5.5.7.3.4",
+        "ipsec end system" => "1.3.6.1.5.5.7.3.5",
+        "ipsec tunnel" => "1.3.6.1.5.5.7.3.6",
+        "ipsec user" => "1.3.6.1.5.5.7.3.7",
+        "timestamping" => "1.3.6.1.5.5.7.3.8",
+        "ocsp signing" => "1.3.6.1.5.5.7.3.9",
+        "microsoft sgc" => "1.3.6.1.4.1.311.10.3.3",
+        "netscape sgc" => "2.16.840.1.113730.4.1",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|w| (*w).to_owned()).collect()
+    }
+
+    #[test]
+    fn usages_are_read_as_cert_manager_reads_them() {
+        for (list, is_ca, basic, extended) in [
+            (&[][..], false, 0b101, &[][..]),
+            (&[], true, 0b10_0101, &[]),
+            (&["server auth"], false, 0, &["1.3.6.1.5.5.7.3.1"]),
+            (&["signing", "digital signature", "decipher only"], false, 0b1_0000_0001, &[]),
+            (
+                &["s/mime", "email protection", "any"],
+                false,
+                0,
+                &["1.3.6.1.5.5.7.3.4", "2.5.29.37.0"],
+            ),
+        ] {
+            let usages = read(&words(list), is_ca).unwrap();
+            assert_eq!((usages.basic, &usages.extended[..]), (basic, extended), "{list:?}");
+        }
+        assert!(read(&words(&["Server Auth"]), false).is_err());
+    }
+}

@@ -1,0 +1,438 @@
+//! JSON answers, read into our words: lenient where CAs differ, strict where a mistake would do harm.
+//!
+//! instant-acme's types refuse whole answers over one unknown status, challenge or identifier type, so they are not
+//! used here. Every function fails with the reason only; the session knows whose answer it is.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory, OrderReply};
+use crate::model::Problem;
+use crate::model::problem::Subproblem;
+
+/// How much of an answer that is no problem document is kept, in characters.
+const EXCERPT: usize = 200;
+
+/// Where an answer came from; its URLs are read against that.
+#[derive(Clone, Copy)]
+pub(super) struct Origin<'a> {
+    pub(super) url: &'a Url,
+    /// Whether plain http is acceptable: only when the directory itself is read so.
+    pub(super) plain: bool,
+}
+
+impl Origin<'_> {
+    /// An absolute URL is kept letter for letter, since names are hashed from it; a relative one is resolved.
+    /// Another host is the CA's choice; a step down to plain http is not.
+    pub(super) fn absolute(&self, text: &str) -> Result<String, String> {
+        let (url, kept) = match Url::parse(text) {
+            Ok(url) => (url, text.to_owned()),
+            Err(url::ParseError::RelativeUrlWithoutBase) => {
+                let url = self.url.join(text).map_err(|e| format!("its URL \"{text}\": {e}"))?;
+                let kept = url.to_string();
+                (url, kept)
+            }
+            Err(e) => return Err(format!("its URL \"{text}\": {e}")),
+        };
+        match url.scheme() {
+            "https" => Ok(kept),
+            "http" if self.plain => Ok(kept),
+            "http" => Err(format!("its URL {text} is not https")),
+            scheme => Err(format!("its URL {text} has the scheme {scheme}")),
+        }
+    }
+
+    fn optional(&self, text: Option<String>) -> Result<Option<String>, String> {
+        text.map(|text| self.absolute(&text)).transpose()
+    }
+}
+
+/// Reads a JSON object; members that are null count as absent.
+fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    let mut value: Value = serde_json::from_slice(body).map_err(|e| not_json(body, &e))?;
+    drop_nulls(&mut value);
+    serde_json::from_value(value).map_err(|e| e.to_string())
+}
+
+fn not_json(body: &[u8], error: &serde_json::Error) -> String {
+    match body.iter().find(|b| !b.is_ascii_whitespace()) {
+        None => "it is empty".to_owned(),
+        Some(b'<') => format!("it is HTML: {}", excerpt(body)),
+        Some(_) => format!("it is not JSON: {error}"),
+    }
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(EXCERPT).collect()
+}
+
+fn moment(text: Option<&str>) -> Option<Timestamp> {
+    text?.parse().ok()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireDirectory {
+    new_nonce: String,
+    new_account: String,
+    new_order: String,
+    revoke_cert: Option<String>,
+    key_change: Option<String>,
+    renewal_info: Option<String>,
+    #[serde(default)]
+    meta: WireMeta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct WireMeta {
+    terms_of_service: Option<String>,
+    website: Option<String>,
+    caa_identities: Vec<String>,
+    external_account_required: bool,
+    profiles: BTreeMap<String, Value>,
+}
+
+/// Reads a directory (RFC 8555 §7.1.1).
+pub(super) fn directory(origin: Origin<'_>, body: &[u8]) -> Result<Directory, String> {
+    let wire: WireDirectory = object(body)?;
+    let text = |value: Value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(Directory {
+        new_nonce: origin.absolute(&wire.new_nonce)?,
+        new_account: origin.absolute(&wire.new_account)?,
+        new_order: origin.absolute(&wire.new_order)?,
+        revoke_cert: origin.optional(wire.revoke_cert)?,
+        key_change: origin.optional(wire.key_change)?,
+        renewal_info: origin.optional(wire.renewal_info)?,
+        terms_of_service: wire.meta.terms_of_service,
+        website: wire.meta.website,
+        caa_identities: wire.meta.caa_identities,
+        external_account_required: wire.meta.external_account_required,
+        profiles: wire.meta.profiles.into_iter().map(|(name, v)| (name, text(v))).collect(),
+    })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireAccount {
+    status: String,
+    contact: Option<Vec<String>>,
+}
+
+/// Reads an account (RFC 8555 §7.1.2); some CAs answer with nothing but headers.
+pub(super) fn account(body: &[u8]) -> Result<AccountReply, String> {
+    let wire: WireAccount =
+        if body.trim_ascii().is_empty() { WireAccount::default() } else { object(body)? };
+    Ok(AccountReply {
+        status: if wire.status.is_empty() { "valid".to_owned() } else { wire.status },
+        contact: wire.contact,
+        ..AccountReply::default()
+    })
+}
+
+#[derive(Deserialize)]
+struct WireIdentifier {
+    #[serde(rename = "type")]
+    kind: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+struct WireOrder {
+    status: String,
+    expires: Option<String>,
+    #[serde(default)]
+    identifiers: Vec<WireIdentifier>,
+    #[serde(default)]
+    authorizations: Vec<String>,
+    #[serde(default)]
+    finalize: String,
+    certificate: Option<String>,
+    error: Option<Value>,
+}
+
+/// Reads an order (RFC 8555 §7.1.3).
+pub(super) fn order(origin: Origin<'_>, body: &[u8]) -> Result<OrderReply, String> {
+    let wire: WireOrder = object(body)?;
+    let finalize = Some(wire.finalize).filter(|url| !url.is_empty());
+    Ok(OrderReply {
+        url: String::new(),
+        status: wire.status,
+        expires: moment(wire.expires.as_deref()),
+        identifiers: wire.identifiers.into_iter().map(|i| (i.kind, i.value)).collect(),
+        authorizations: wire
+            .authorizations
+            .iter()
+            .map(|url| origin.absolute(url))
+            .collect::<Result<_, _>>()?,
+        finalize: origin.optional(finalize)?.unwrap_or_default(),
+        certificate: origin.optional(wire.certificate)?,
+        error: wire.error.map(|value| problem_of_value(value, None)),
+        retry_after: None,
+    })
+}
+
+#[derive(Deserialize)]
+struct WireAuthorization {
+    status: String,
+    identifier: WireIdentifier,
+    #[serde(default)]
+    wildcard: bool,
+    expires: Option<String>,
+    #[serde(default)]
+    challenges: Vec<WireChallenge>,
+}
+
+#[derive(Deserialize)]
+struct WireChallenge {
+    #[serde(default)]
+    url: String,
+    #[serde(default, rename = "type")]
+    kind: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    token: String,
+    error: Option<Value>,
+}
+
+/// Reads an authorization (RFC 8555 §7.1.4).
+pub(super) fn authorization(origin: Origin<'_>, body: &[u8]) -> Result<AuthorizationReply, String> {
+    let wire: WireAuthorization = object(body)?;
+    let base = wire.identifier.value.strip_prefix("*.");
+    Ok(AuthorizationReply {
+        status: wire.status,
+        wildcard: wire.wildcard || base.is_some(),
+        identifier: base.unwrap_or(&wire.identifier.value).to_owned(),
+        expires: moment(wire.expires.as_deref()),
+        challenges: wire
+            .challenges
+            .into_iter()
+            .map(|challenge| challenge_of(origin, challenge))
+            .collect::<Result<_, _>>()?,
+        retry_after: None,
+    })
+}
+
+/// Reads a challenge (RFC 8555 §7.1.5).
+pub(super) fn challenge(origin: Origin<'_>, body: &[u8]) -> Result<ChallengeReply, String> {
+    challenge_of(origin, object(body)?)
+}
+
+fn challenge_of(origin: Origin<'_>, wire: WireChallenge) -> Result<ChallengeReply, String> {
+    // A token becomes part of a path and of a DNS record (RFC 8555 §8.3, §8.4).
+    let base64url = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    if !wire.token.bytes().all(base64url) {
+        return Err(format!("the token of its {} challenge is not base64url", wire.kind));
+    }
+    // Types that we do not know may have another shape.
+    let url = if wire.url.is_empty() { String::new() } else { origin.absolute(&wire.url)? };
+    Ok(ChallengeReply {
+        url,
+        kind: wire.kind,
+        status: wire.status,
+        token: wire.token,
+        error: wire.error.map(|value| problem_of_value(value, None)),
+        retry_after: None,
+    })
+}
+
+/// Reads the problem in an answer of that status (RFC 8555 §6.7), whatever the body is.
+pub(super) fn problem(status: u16, body: &[u8]) -> Problem {
+    match serde_json::from_slice(body) {
+        Ok(value @ Value::Object(_)) => problem_of_value(value, Some(status)),
+        Ok(_) | Err(_) => Problem { status, detail: excerpt(body), ..Problem::default() },
+    }
+}
+
+fn problem_of_value(mut value: Value, status: Option<u16>) -> Problem {
+    drop_nulls(&mut value);
+    let mut problem = match Problem::deserialize(&value) {
+        Ok(problem) => problem,
+        Err(_) => piecemeal(&value),
+    };
+    if let Some(status) = status {
+        problem.status = status;
+    }
+    problem
+}
+
+/// Saves what can be saved from a problem document with members of odd types.
+fn piecemeal(value: &Value) -> Problem {
+    let empty = Map::new();
+    let members = value.as_object().unwrap_or(&empty);
+    let text =
+        |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let number = members.get("status").and_then(Value::as_u64);
+    let list = |name: &str| members.get(name).and_then(Value::as_array).into_iter().flatten();
+    Problem {
+        kind: text("type"),
+        detail: match members.get("detail") {
+            Some(Value::String(detail)) => detail.clone(),
+            Some(other) => other.to_string(),
+            None => value.as_str().unwrap_or_default().to_owned(),
+        },
+        status: number.and_then(|n| u16::try_from(n).ok()).unwrap_or_default(),
+        instance: Some(text("instance")).filter(|url| !url.is_empty()),
+        subproblems: list("subproblems")
+            .filter_map(|sub| Subproblem::deserialize(sub).ok())
+            .collect(),
+        algorithms: list("algorithms").filter_map(Value::as_str).map(str::to_owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn https() -> Url {
+        Url::parse("https://ca.example/acme/answer/1").unwrap()
+    }
+
+    fn read_order(json: &str) -> Result<OrderReply, String> {
+        order(Origin { url: &https(), plain: false }, json.as_bytes())
+    }
+
+    fn read_authorization(json: &str) -> Result<AuthorizationReply, String> {
+        authorization(Origin { url: &https(), plain: false }, json.as_bytes())
+    }
+
+    #[test]
+    fn urls_are_kept_resolved_or_refused() {
+        let url = https();
+        for (text, plain, expected) in [
+            ("https://ca.example:443/x", false, Some("https://ca.example:443/x")),
+            ("https://other.example/x", false, Some("https://other.example/x")),
+            ("/acme/x", false, Some("https://ca.example/acme/x")),
+            ("2", false, Some("https://ca.example/acme/answer/2")),
+            ("//cdn.example/x", false, Some("https://cdn.example/x")),
+            ("http://ca.example/x", false, None),
+            ("http://ca.example/x", true, Some("http://ca.example/x")),
+            ("ftp://ca.example/x", true, None),
+            ("javascript:alert(1)", true, None),
+            ("https://", false, None),
+        ] {
+            let read = Origin { url: &url, plain }.absolute(text);
+            assert_eq!(read.ok().as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_words_survive_as_text() {
+        let order = read_order(
+            r#"{"status":"deactivated","expires":"2026-11-27T00:00:00.5+01:00","finalize":"/f",
+            "identifiers":[{"type":"new-type","value":"x"}],"authorizations":["/a"],"replaces":"a\u002eb",
+            "error":null,"certificate":null}"#,
+        )
+        .unwrap();
+        assert_eq!(order.status, "deactivated");
+        assert_eq!(order.identifiers, [("new-type".to_owned(), "x".to_owned())]);
+        assert_eq!(order.expires, Some("2026-11-26T23:00:00.5Z".parse().unwrap()));
+        assert_eq!(order.authorizations, ["https://ca.example/a"]);
+
+        let authorization = read_authorization(
+            r#"{"status":"odd","identifier":{"type":"dns","value":"*.a.example"},
+            "challenges":[{"type":"dns-persist-01","url":"/c","status":"new","issuerDomainNames":["ca"]},
+            {"type":"http-01","url":"/d","status":"invalid","token":"a_-9",
+             "error":{"type":"urn:x:dns","detail":7,"subproblems":[{"detail":"sub"},3]}}]}"#,
+        )
+        .unwrap();
+        assert_eq!(authorization.identifier, "a.example");
+        assert!(authorization.wildcard);
+        assert_eq!(authorization.expires, None);
+        let [persist, http] = &authorization.challenges[..] else { panic!("two challenges") };
+        assert_eq!((persist.kind.as_str(), persist.token.as_str()), ("dns-persist-01", ""));
+        let error = http.error.as_ref().unwrap();
+        assert_eq!((error.short_kind(), error.detail.as_str()), ("dns", "7"));
+        assert_eq!(error.subproblems.len(), 1);
+    }
+
+    #[test]
+    fn what_would_do_harm_is_refused_with_the_reason() {
+        for token in ["../x", "a/b", "a=", "a b", "é"] {
+            let json = format!(
+                r#"{{"status":"pending","identifier":{{"type":"dns","value":"a"}},
+                "challenges":[{{"type":"http-01","url":"/c","status":"pending","token":"{token}"}}]}}"#
+            );
+            let error = read_authorization(&json).unwrap_err();
+            assert!(error.contains("token of its http-01 challenge"), "{error}");
+        }
+        for (json, reason) in [
+            ("", "empty"),
+            ("  \n", "empty"),
+            ("<html><b>busy</b>", "HTML: <html><b>busy</b>"),
+            ("nonsense", "not JSON"),
+            ("[]", "invalid"),
+            (r#"{"finalize":"/f"}"#, "missing field `status`"),
+            (r#"{"status":"pending","finalize":"http://ca.example/f"}"#, "not https"),
+        ] {
+            let error = read_order(json).unwrap_err();
+            assert!(error.contains(reason), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_problem_is_found_in_any_body() {
+        for (status, body, shown) in [
+            (
+                429,
+                r#"{"type":"urn:x:rateLimited","detail":"slow","status":200}"#,
+                "429 urn:x:rateLimited: slow",
+            ),
+            (503, "upstream  is\n away", "503 : upstream is away"),
+            (404, "", "404 : "),
+            (500, "[1]", "500 : [1]"),
+            (
+                400,
+                r#"{"type":"urn:x:a","detail":null,"subproblems":"no","status":"400"}"#,
+                "400 urn:x:a: ",
+            ),
+        ] {
+            assert_eq!(problem(status, body.as_bytes()).to_string(), shown);
+        }
+        let long = "x".repeat(1000);
+        assert_eq!(problem(502, long.as_bytes()).detail.len(), 200);
+    }
+
+    #[test]
+    fn a_directory_is_read_whatever_else_it_holds() {
+        let json =
+            br#"{"newNonce":"/n","newAccount":"/a","newOrder":"/o","keyChange":null,"random":"x",
+            "meta":{"profiles":{"classic":"text","odd":{"a":1}},"caaIdentities":["ca.example"]}}"#;
+        let read = directory(Origin { url: &https(), plain: false }, json).unwrap();
+        assert_eq!(read.new_nonce, "https://ca.example/n");
+        assert_eq!(read.key_change, None);
+        assert_eq!(read.profiles.keys().collect::<Vec<_>>(), ["classic", "odd"]);
+        assert!(directory(Origin { url: &https(), plain: false }, b"{}").is_err());
+    }
+
+    #[test]
+    fn an_account_may_be_all_headers() {
+        assert_eq!(account(b"").unwrap().status, "valid");
+        let read =
+            account(br#"{"status":"deactivated","contact":["mailto:a@b.example"]}"#).unwrap();
+        assert_eq!(read.status, "deactivated");
+        assert_eq!(read.contact.unwrap().len(), 1);
+    }
+}

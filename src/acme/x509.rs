@@ -1,0 +1,115 @@
+//! What certificates and signing requests have in common: names and signatures.
+
+use std::net::IpAddr;
+
+use aws_lc_rs::signature::{
+    ECDSA_P521_SHA256_ASN1, ECDSA_P521_SHA384_ASN1, ECDSA_P521_SHA512_ASN1, UnparsedPublicKey,
+    VerificationAlgorithm,
+};
+use x509_parser::asn1_rs::BitString;
+use x509_parser::error::X509Error;
+use x509_parser::extensions::GeneralName;
+use x509_parser::oid_registry::asn1_rs::{Oid, oid};
+use x509_parser::verify::verify_signature;
+use x509_parser::x509::{
+    AlgorithmIdentifier, AttributeTypeAndValue, SubjectPublicKeyInfo, X509Name,
+};
+
+use crate::model::certificate::Subject;
+
+/// The curve P-521, and what it signs with.
+const P521: Oid<'static> = oid!(1.3.132.0.35);
+const ECDSA_SHA256: Oid<'static> = oid!(1.2.840.10045.4.3.2);
+const ECDSA_SHA384: Oid<'static> = oid!(1.2.840.10045.4.3.3);
+const ECDSA_SHA512: Oid<'static> = oid!(1.2.840.10045.4.3.4);
+
+/// Subject alternative names, by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct AlternativeNames {
+    pub(super) dns_names: Vec<String>,
+    pub(super) ip_addresses: Vec<IpAddr>,
+    pub(super) uris: Vec<String>,
+    pub(super) email_addresses: Vec<String>,
+}
+
+impl AlternativeNames {
+    /// Reads the names of the kinds we know; a malformed one spoils them all.
+    pub(super) fn read(names: &[GeneralName<'_>]) -> Result<Self, String> {
+        let mut all = Self::default();
+        for name in names {
+            match name {
+                GeneralName::DNSName(name) => all.dns_names.push((*name).to_owned()),
+                GeneralName::URI(uri) => all.uris.push((*uri).to_owned()),
+                GeneralName::RFC822Name(email) => all.email_addresses.push((*email).to_owned()),
+                GeneralName::IPAddress(bytes) => {
+                    let address = address(bytes)
+                        .ok_or_else(|| format!("an IP address of {} bytes", bytes.len()))?;
+                    all.ip_addresses.push(address);
+                }
+                GeneralName::Invalid(..) => {
+                    return Err("a malformed alternative name".to_owned());
+                }
+                _ => {}
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+        return Some(IpAddr::from(four));
+    }
+    <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)
+}
+
+/// The first common name.
+pub(super) fn common_name(name: &X509Name<'_>) -> String {
+    texts(name.iter_common_name()).into_iter().next().unwrap_or_default()
+}
+
+/// Attribute values that are text.
+pub(super) fn texts<'a>(
+    attributes: impl Iterator<Item = &'a AttributeTypeAndValue<'a>>,
+) -> Vec<String> {
+    attributes.filter_map(|a| a.as_str().ok()).map(str::to_owned).collect()
+}
+
+/// Checks a signature. x509-parser knows no P-521.
+pub(super) fn verify(
+    key: &SubjectPublicKeyInfo<'_>,
+    algorithm: &AlgorithmIdentifier<'_>,
+    signature: &BitString<'_>,
+    message: &[u8],
+) -> Result<(), X509Error> {
+    let curve = key.algorithm.parameters.as_ref().and_then(|p| p.as_oid().ok());
+    if curve.as_ref() != Some(&P521) {
+        return verify_signature(key, algorithm, signature, message);
+    }
+    let verification: &dyn VerificationAlgorithm = match &algorithm.algorithm {
+        oid if *oid == ECDSA_SHA256 => &ECDSA_P521_SHA256_ASN1,
+        oid if *oid == ECDSA_SHA384 => &ECDSA_P521_SHA384_ASN1,
+        oid if *oid == ECDSA_SHA512 => &ECDSA_P521_SHA512_ASN1,
+        _ => return Err(X509Error::SignatureUnsupportedAlgorithm),
+    };
+    UnparsedPublicKey::new(verification, &key.subject_public_key.data)
+        .verify(message, &signature.data)
+        .map_err(|_| X509Error::SignatureVerificationError)
+}
+
+/// The parts of a subject besides the common name.
+pub(super) fn subject(name: &X509Name<'_>) -> Subject {
+    let by = |oid: &Oid<'static>| {
+        texts(name.iter_attributes().filter(|attribute| attribute.attr_type() == oid))
+    };
+    Subject {
+        organizations: by(&oid!(2.5.4.10)),
+        countries: by(&oid!(2.5.4.6)),
+        organizational_units: by(&oid!(2.5.4.11)),
+        localities: by(&oid!(2.5.4.7)),
+        provinces: by(&oid!(2.5.4.8)),
+        street_addresses: by(&oid!(2.5.4.9)),
+        postal_codes: by(&oid!(2.5.4.17)),
+        serial_number: by(&oid!(2.5.4.5)).into_iter().next().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,172 @@
+//! Accounts (RFC 8555 §7.3): made, found again, changed, deactivated, and the list of their orders.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::header::{LINK, LOCATION};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::Response;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::protocol::answer;
+use super::refusal::{Kind, Refusal};
+use super::request::Signed;
+use super::state::{Account, Id, Status, rfc3339};
+use super::{Ca, binding, contact};
+
+/// What newAccount asks (§7.3).
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wish {
+    contact: Vec<String>,
+    terms_of_service_agreed: bool,
+    only_return_existing: bool,
+    external_account_binding: Option<Value>,
+}
+
+/// What an account is to become (§7.3.2, §7.3.6); what is absent stays.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Change {
+    contact: Option<Vec<String>>,
+    status: Option<String>,
+}
+
+/// Makes an account, or finds the one this key already has.
+pub(super) async fn new_account(
+    State(ca): State<Arc<Ca>>,
+    signed: Signed,
+) -> Result<Response, Refusal> {
+    let key = signed.key()?;
+    let wish: Wish = signed.payload()?;
+    if let Some((id, account)) = ca.state().account_of(key) {
+        if account.deactivated {
+            let detail = "An account with the provided public key exists but is deactivated";
+            return Err(Refusal::new(Kind::Unauthorized, detail));
+        }
+        let body = (StatusCode::OK, Json(view(&ca, id, account)));
+        return Ok(answer(body, [(LOCATION, account_url(&ca, id))]));
+    }
+    if wish.only_return_existing {
+        let detail = "No account exists with the provided key";
+        return Err(Refusal::new(Kind::AccountDoesNotExist, detail));
+    }
+    if !wish.terms_of_service_agreed {
+        return Err(Refusal::malformed("must agree to terms of service"));
+    }
+    contact::check(&wish.contact)?;
+    let binding = bind(&ca, &signed, wish.external_account_binding)?;
+    let account = Account {
+        key: key.clone(),
+        contact: wish.contact,
+        created: Timestamp::now(),
+        deactivated: false,
+        binding,
+    };
+    let mut state = ca.state();
+    let id = state.next_id();
+    let account = state.accounts.entry(id).or_insert(account);
+    let body = (StatusCode::CREATED, Json(view(&ca, id, account)));
+    Ok(answer(body, [(LOCATION, account_url(&ca, id)), terms_link(&ca)]))
+}
+
+/// Reads, changes or deactivates an account.
+pub(super) async fn account(
+    State(ca): State<Arc<Ca>>,
+    Path(id): Path<Id>,
+    signed: Signed,
+) -> Result<Response, Refusal> {
+    check_owner(&signed, id)?;
+    let change: Change = if signed.is_read() { Change::default() } else { signed.payload()? };
+    if let Some(contact) = &change.contact {
+        contact::check(contact)?;
+    }
+    let deactivate = match change.status.as_deref() {
+        None | Some("valid") => false,
+        Some("deactivated") => true,
+        Some(_) => return Err(Refusal::malformed("Unable to update account :: invalid status")),
+    };
+    let mut state = ca.state();
+    let Some(account) = state.accounts.get_mut(&id) else {
+        return Err(Refusal::not_found("No such account"));
+    };
+    if let Some(contact) = change.contact {
+        account.contact = contact;
+    }
+    account.deactivated |= deactivate;
+    Ok(answer(Json(view(&ca, id, account)), [terms_link(&ca)]))
+}
+
+/// Lists the orders that are still good for something (§7.1.2.1).
+pub(super) async fn orders(
+    State(ca): State<Arc<Ca>>,
+    Path(id): Path<Id>,
+    signed: Signed,
+) -> Result<Json<Value>, Refusal> {
+    check_owner(&signed, id)?;
+    signed.must_be_read()?;
+    let now = Timestamp::now();
+    let state = ca.state();
+    let urls: Vec<_> = state
+        .orders
+        .iter()
+        .filter(|(_, order)| order.account == id && order.expires > now)
+        .filter(|(_, order)| state.order_status(order) != Status::Invalid)
+        .map(|(order, _)| ca.url(&format!("/acme/order/{order}")))
+        .collect();
+    Ok(Json(json!({ "orders": urls })))
+}
+
+/// The URL of an account, which is also its `kid`.
+pub(super) fn account_url(ca: &Ca, id: Id) -> String {
+    ca.url(&format!("/acme/account/{id}"))
+}
+
+/// The account object (§7.1.2).
+pub(super) fn view(ca: &Ca, id: Id, account: &Account) -> Value {
+    let status = if account.deactivated { Status::Deactivated } else { Status::Valid };
+    let mut view = json!({
+        "status": status,
+        "key": account.key.json(),
+        "createdAt": rfc3339(account.created),
+        "termsOfServiceAgreed": true,
+        "orders": ca.url(&format!("/acme/orders/{id}")),
+    });
+    if !account.contact.is_empty() {
+        view["contact"] = json!(account.contact);
+    }
+    if let Some(binding) = &account.binding {
+        view["externalAccountBinding"] = binding.clone();
+    }
+    view
+}
+
+/// Checks the external account binding, where one is asked for or would be understood.
+fn bind(ca: &Ca, signed: &Signed, binding: Option<Value>) -> Result<Option<Value>, Refusal> {
+    let Some(binding) = binding else {
+        if ca.config.external_account_required {
+            let detail = "This CA requires an external account binding";
+            return Err(Refusal::new(Kind::ExternalAccountRequired, detail));
+        }
+        return Ok(None);
+    };
+    if ca.config.external_accounts.is_empty() {
+        return Ok(None);
+    }
+    binding::check(&binding, signed.key()?, &signed.url, &ca.config.external_accounts)?;
+    Ok(Some(binding))
+}
+
+fn check_owner(signed: &Signed, id: Id) -> Result<(), Refusal> {
+    if signed.account()? == id {
+        return Ok(());
+    }
+    Err(Refusal::new(Kind::Unauthorized, "Request signing key did not match account key"))
+}
+
+fn terms_link(ca: &Ca) -> (HeaderName, String) {
+    (LINK, format!("<{}>;rel=\"terms-of-service\"", ca.url("/terms")))
+}

@@ -1,0 +1,216 @@
+//! Certificates: two roots, one intermediate that either vouches for, leaves. All keys ECDSA P-256, all in memory.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use aws_lc_rs::rand;
+use jiff::Timestamp;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, Error,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
+    SignatureAlgorithm,
+};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::state::after;
+use crate::model::Identifier;
+
+const ROOT: &str = "kubectl-acme rehearsal root, trusted by nobody";
+const ALTERNATE_ROOT: &str = "kubectl-acme rehearsal root two, trusted by nobody";
+const INTERMEDIATE: &str = "kubectl-acme rehearsal intermediate, trusted by nobody";
+
+/// How long roots, the intermediate and our own server certificate are good.
+const AUTHORITY_VALIDITY: Duration = Duration::from_hours(10 * 365 * 24);
+
+/// Certificates start this long ago, as at Let's Encrypt, for clients whose clock is slow.
+const BACKDATED: Duration = Duration::from_hours(1);
+
+/// Who signs; its keys do not print.
+pub(super) struct Authority {
+    root: String,
+    alternate_root: String,
+    intermediate: CertifiedIssuer<'static, KeyPair>,
+    /// The intermediate's name and key once more, signed by the alternate root.
+    alternate_intermediate: String,
+}
+
+/// What a leaf says.
+#[derive(Debug)]
+pub(super) struct Leaf<'a> {
+    pub(super) identifiers: &'a [Identifier],
+    pub(super) key: &'a SubjectKey,
+    pub(super) lifetime: Lifetime,
+}
+
+/// How long a leaf is good.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lifetime {
+    /// This long, from its (backdated) start.
+    For(Duration),
+    /// Until this moment.
+    Until(Timestamp),
+}
+
+/// A public key out of a signing request.
+#[derive(Clone, Debug)]
+pub(super) struct SubjectKey {
+    /// Content of the bit string in its SubjectPublicKeyInfo.
+    pub(super) octets: Vec<u8>,
+    /// Says which sort of key it is; nothing is signed with it.
+    pub(super) algorithm: &'static SignatureAlgorithm,
+}
+
+impl PublicKeyData for SubjectKey {
+    fn der_bytes(&self) -> &[u8] {
+        &self.octets
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        self.algorithm
+    }
+}
+
+/// A certificate just made.
+#[derive(Debug)]
+pub(super) struct Signed {
+    /// Serial number in hexadecimal.
+    pub(super) serial: String,
+    pub(super) der: Vec<u8>,
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Authority(..)")
+    }
+}
+
+impl Authority {
+    /// Makes all keys and the certificates above the leaves.
+    pub(super) fn new(now: Timestamp) -> Result<Self, Error> {
+        let root = CertifiedIssuer::self_signed(authority(ROOT, now)?, KeyPair::generate()?)?;
+        let alternate_root =
+            CertifiedIssuer::self_signed(authority(ALTERNATE_ROOT, now)?, KeyPair::generate()?)?;
+        let mut parameters = authority(INTERMEDIATE, now)?;
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        parameters.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        let alternate_intermediate = parameters.signed_by(&key, &alternate_root)?.pem();
+        Ok(Self {
+            intermediate: CertifiedIssuer::signed_by(parameters, key, &root)?,
+            alternate_intermediate,
+            root: root.pem(),
+            alternate_root: alternate_root.pem(),
+        })
+    }
+
+    /// The root of the usual chain, in PEM.
+    pub(super) fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// The root of the alternate chain, in PEM.
+    pub(super) fn alternate_root(&self) -> &str {
+        &self.alternate_root
+    }
+
+    /// Signs a leaf: names in its SAN only, for servers only.
+    pub(super) fn issue(&self, leaf: &Leaf<'_>, now: Timestamp) -> Result<Signed, Error> {
+        let mut parameters = parameters(leaf.identifiers, now, leaf.lifetime)?;
+        parameters.key_usages = key_usages(leaf.key.algorithm);
+        let serial = random_serial()?;
+        parameters.serial_number = Some(SerialNumber::from_slice(&serial.to_be_bytes()));
+        let certificate = parameters.signed_by(leaf.key, &self.intermediate)?;
+        Ok(Signed { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
+    }
+
+    /// The chain of a leaf in PEM, without its root, an empty line between certificates as at Boulder.
+    pub(super) fn chain(&self, leaf: &[u8], chain: Chain) -> String {
+        let leaf = pem::encode(&pem::Pem::new("CERTIFICATE", leaf));
+        let intermediate = match chain {
+            Chain::Usual => self.intermediate.pem(),
+            Chain::Alternate => self.alternate_intermediate.clone(),
+        };
+        format!("{leaf}\n{intermediate}").replace("\r\n", "\n")
+    }
+
+    /// Makes the certificate and key that our own server shows.
+    pub(super) fn server(
+        &self,
+        names: &[Identifier],
+        now: Timestamp,
+    ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+        let key = KeyPair::generate()?;
+        let mut parameters = parameters(names, now, Lifetime::For(AUTHORITY_VALIDITY))?;
+        parameters.key_usages = key_usages(key.algorithm());
+        let certificate = parameters.signed_by(&key, &self.intermediate)?;
+        let chain = vec![certificate.der().clone(), self.intermediate.der().clone()];
+        Ok((chain, PrivatePkcs8KeyDer::from(key.serialize_der()).into()))
+    }
+}
+
+/// Which of the two chains of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Chain {
+    Usual,
+    Alternate,
+}
+
+fn authority(name: &str, now: Timestamp) -> Result<CertificateParams, Error> {
+    let mut parameters = parameters(&[], now, Lifetime::For(AUTHORITY_VALIDITY))?;
+    parameters.distinguished_name.push(DnType::CommonName, name);
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    parameters.use_authority_key_identifier_extension = false;
+    parameters.extended_key_usages.clear();
+    parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(parameters)
+}
+
+fn parameters(
+    names: &[Identifier],
+    now: Timestamp,
+    lifetime: Lifetime,
+) -> Result<CertificateParams, Error> {
+    let start = SystemTime::from(now) - BACKDATED;
+    let end = match lifetime {
+        // The last second counts (RFC 5280 §4.1.2.5).
+        Lifetime::For(duration) => start + duration.saturating_sub(Duration::from_secs(1)),
+        Lifetime::Until(moment) => SystemTime::from(moment),
+    };
+    let mut parameters = CertificateParams::default();
+    parameters.not_before = start.into();
+    parameters.not_after = end.into();
+    parameters.distinguished_name = DistinguishedName::new();
+    parameters.subject_alt_names = names.iter().map(alternative_name).collect::<Result<_, _>>()?;
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    parameters.use_authority_key_identifier_extension = true;
+    Ok(parameters)
+}
+
+fn alternative_name(identifier: &Identifier) -> Result<SanType, Error> {
+    match identifier {
+        Identifier::Dns(name) => Ok(SanType::DnsName(name.as_str().try_into()?)),
+        Identifier::Ip(address) => Ok(SanType::IpAddress(*address)),
+    }
+}
+
+/// Only RSA keys can encipher one (RFC 5480 §3).
+fn key_usages(algorithm: &SignatureAlgorithm) -> Vec<KeyUsagePurpose> {
+    let mut usages = vec![KeyUsagePurpose::DigitalSignature];
+    if *algorithm == rcgen::PKCS_RSA_SHA256 {
+        usages.push(KeyUsagePurpose::KeyEncipherment);
+    }
+    usages
+}
+
+/// Sixteen octets, the first one such that the number is positive and keeps its length (RFC 5280 §4.1.2.2).
+fn random_serial() -> Result<u128, Error> {
+    let mut octets = [0; 16];
+    rand::fill(&mut octets).map_err(|_| Error::RingUnspecified)?;
+    octets[0] = 0x7f;
+    Ok(u128::from_be_bytes(octets))
+}
+
+/// The latest moment a leaf of this validity may name.
+pub(super) fn latest_end(validity: Duration, now: Timestamp) -> Timestamp {
+    after(now, validity.saturating_sub(BACKDATED))
+}

@@ -1,0 +1,86 @@
+//! Nonces (RFC 8555 §6.5): each good once; some are refused on purpose, when a test wishes.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use aws_lc_rs::error::Unspecified;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+
+/// Beyond this many the oldest nonce is forgotten, so that a client cannot fill our memory.
+const MOST: usize = 100_000;
+
+/// Every nonce given out and not yet spent.
+#[derive(Debug)]
+pub(super) struct Nonces {
+    given: Mutex<Given>,
+    refuse_percent: u8,
+}
+
+#[derive(Debug, Default)]
+struct Given {
+    good: HashSet<String>,
+    /// In the order they were given; those already spent are still among them.
+    ages: VecDeque<String>,
+}
+
+impl Nonces {
+    /// Starts without any; that many of a hundred good ones will be refused.
+    pub(super) fn new(refuse_percent: u8) -> Self {
+        Self { given: Mutex::default(), refuse_percent }
+    }
+
+    /// Gives a new one.
+    pub(super) fn give(&self) -> Result<String, Unspecified> {
+        let nonce = random_text::<16>()?;
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.good.insert(nonce.clone());
+        given.ages.push_back(nonce.clone());
+        if given.ages.len() > MOST
+            && let Some(oldest) = given.ages.pop_front()
+        {
+            given.good.remove(&oldest);
+        }
+        Ok(nonce)
+    }
+
+    /// Spends one; tells whether it was good.
+    pub(super) fn spend(&self, nonce: &str) -> bool {
+        let known = self.given.lock().unwrap_or_else(PoisonError::into_inner).good.remove(nonce);
+        known && !self.refuses_anyway()
+    }
+
+    fn refuses_anyway(&self) -> bool {
+        let mut dice = [0; 4];
+        self.refuse_percent > 0
+            && aws_lc_rs::rand::fill(&mut dice).is_ok()
+            && u32::from_le_bytes(dice) % 100 < u32::from(self.refuse_percent)
+    }
+}
+
+/// Random octets as base64url text: nonces and tokens (RFC 8555 §8.1 asks for 128 bits).
+pub(super) fn random_text<const OCTETS: usize>() -> Result<String, Unspecified> {
+    let mut octets = [0; OCTETS];
+    aws_lc_rs::rand::fill(&mut octets)?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(octets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nonce_is_good_once() {
+        let nonces = Nonces::new(0);
+        let nonce = nonces.give().unwrap();
+        assert!(!nonces.spend("made up"));
+        assert!(nonces.spend(&nonce));
+        assert!(!nonces.spend(&nonce));
+    }
+
+    #[test]
+    fn all_are_refused_when_a_hundred_percent_are() {
+        let nonces = Nonces::new(100);
+        assert!(!nonces.spend(&nonces.give().unwrap()));
+    }
+}

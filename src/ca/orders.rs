@@ -1,0 +1,172 @@
+//! Orders (RFC 8555 §7.4): made and read. [`super::certificates`] has what comes after.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::Response;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Ca;
+use super::authorizations::retry_after;
+use super::identifiers::{self, Wanted};
+use super::issuance::latest_end;
+use super::nonces::random_text;
+use super::protocol::answer;
+use super::refusal::{Kind, Refusal, identifier_json};
+use super::request::Signed;
+use super::state::{self, Authorization, Id, Issuance, Order, Status, after, rfc3339};
+
+/// What newOrder asks.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wish {
+    #[serde(default)]
+    identifiers: Vec<Wanted>,
+    profile: Option<String>,
+    not_before: Option<String>,
+    not_after: Option<String>,
+}
+
+/// Makes an order, or gives back the one the account already has for the same wish.
+pub(super) async fn new_order(
+    State(ca): State<Arc<Ca>>,
+    signed: Signed,
+) -> Result<Response, Refusal> {
+    let account = signed.account()?;
+    let now = Timestamp::now();
+    let order = wished_order(&ca, account, &signed.payload()?, now)?;
+    let mut state = ca.state();
+    let same = state.same_order(&order, now).filter(|_| ca.config.reuse_orders);
+    let id = match same {
+        Some(id) => id,
+        None => add(&ca, &mut state, order, now)?,
+    };
+    let view = view(&ca, &state, id, state.order(id, account, now)?);
+    Ok(answer((StatusCode::CREATED, Json(view)), [(LOCATION, order_url(&ca, id))]))
+}
+
+/// Reads an order.
+pub(super) async fn order(
+    State(ca): State<Arc<Ca>>,
+    Path(id): Path<Id>,
+    signed: Signed,
+) -> Result<Response, Refusal> {
+    let account = signed.account()?;
+    signed.must_be_read()?;
+    let state = ca.state();
+    let order = state.order(id, account, Timestamp::now())?;
+    let wait = retry_after(&ca, state.is_moving(order));
+    let location = (LOCATION, order_url(&ca, id));
+    Ok(answer(Json(view(&ca, &state, id, order)), wait.into_iter().chain([location])))
+}
+
+/// The URL of an order.
+pub(super) fn order_url(ca: &Ca, id: Id) -> String {
+    ca.url(&format!("/acme/order/{id}"))
+}
+
+/// The order object (§7.1.3). An invalid one has no error of its own, as at Boulder: the challenge has it.
+pub(super) fn view(ca: &Ca, state: &state::State, id: Id, order: &Order) -> Value {
+    let authorization_url = |id: &Id| ca.url(&format!("/acme/authorization/{id}"));
+    let mut view = json!({
+        "status": state.order_status(order),
+        "expires": rfc3339(order.expires),
+        "identifiers": order.identifiers.iter().map(identifier_json).collect::<Vec<_>>(),
+        "authorizations": order.authorizations.iter().map(authorization_url).collect::<Vec<_>>(),
+        "finalize": ca.url(&format!("/acme/finalize/{id}")),
+    });
+    if let Some(profile) = &order.profile {
+        view["profile"] = profile.as_str().into();
+    }
+    if let Some(not_after) = order.not_after {
+        view["notAfter"] = rfc3339(not_after).into();
+    }
+    if let Issuance::Done(serial) = &order.issuance {
+        view["certificate"] = ca.url(&format!("/acme/certificate/{serial}")).into();
+    }
+    view
+}
+
+/// The order as it was asked for, with everything checked and no authorizations yet.
+fn wished_order(ca: &Ca, account: Id, wish: &Wish, now: Timestamp) -> Result<Order, Refusal> {
+    let identifiers = identifiers::check(&wish.identifiers, &ca.config.blocked)?;
+    let Some(profile) = ca.profile(wish.profile.as_deref()) else {
+        let name = wish.profile.as_deref().unwrap_or_default();
+        let detail = format!("profile name \"{name}\" not recognized");
+        return Err(Refusal::new(Kind::InvalidProfile, detail));
+    };
+    if wish.not_before.is_some() {
+        return Err(Refusal::malformed("NotBefore is not supported"));
+    }
+    let latest = latest_end(profile.validity, now);
+    let not_after = wish.not_after.as_deref().map(|text| not_after(text, now, latest));
+    Ok(Order {
+        account,
+        identifiers,
+        profile: wish.profile.clone(),
+        not_after: not_after.transpose()?,
+        expires: after(now, ca.config.order_lifetime),
+        authorizations: Vec::new(),
+        issuance: Issuance::NotAsked,
+    })
+}
+
+/// Reads a wished end; it must lie in the future and within what the profile allows.
+fn not_after(text: &str, now: Timestamp, latest: Timestamp) -> Result<Timestamp, Refusal> {
+    let wished: Timestamp = text
+        .parse()
+        .map_err(|_| Refusal::malformed(format!("NotAfter \"{text}\" is no RFC 3339 time")))?;
+    if wished <= now || wished > latest {
+        let detail = format!(
+            "NotAfter must lie between now and {}, which is as long as the profile allows",
+            rfc3339(latest)
+        );
+        return Err(Refusal::malformed(detail));
+    }
+    Ok(wished)
+}
+
+/// Keeps a new order, with an authorization for each identifier.
+fn add(ca: &Ca, state: &mut state::State, order: Order, now: Timestamp) -> Result<Id, Refusal> {
+    let mut order = order;
+    for identifier in order.identifiers.clone() {
+        let profile = order.profile.as_deref();
+        let reusable = state
+            .reusable_authorization(order.account, &identifier, profile, order.expires)
+            .filter(|_| ca.config.reuse_authorizations);
+        let id = match reusable {
+            Some(id) => id,
+            None => add_authorization(state, &order, identifier)?,
+        };
+        order.authorizations.push(id);
+    }
+    let id = state.next_id();
+    tracing::debug!(order = id, names = order.identifiers.len(), at = %now, "order made");
+    state.orders.insert(id, order);
+    Ok(id)
+}
+
+fn add_authorization(
+    state: &mut state::State,
+    order: &Order,
+    identifier: crate::model::Identifier,
+) -> Result<Id, Refusal> {
+    let authorization = Authorization {
+        account: order.account,
+        identifier,
+        profile: order.profile.clone(),
+        token: random_text::<32>().map_err(|error| Refusal::internal(&error))?,
+        expires: order.expires,
+        status: Status::Pending,
+        being_validated: false,
+        validation: None,
+    };
+    let id = state.next_id();
+    state.authorizations.insert(id, authorization);
+    Ok(id)
+}

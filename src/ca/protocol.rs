@@ -1,0 +1,129 @@
+//! The paths of the CA (RFC 8555 §7.1), what every answer carries, and the answers that anybody gets unsigned.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, LINK};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+
+use super::refusal::Refusal;
+use super::{Ca, accounts, authorizations, certificates, orders, revocation, rollover};
+
+const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
+
+/// What this CA would look for in CAA records; no such domain can exist (RFC 6761 §6.4).
+const CAA_IDENTITY: &str = "kubectl-acme.invalid";
+
+const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
+
+/// All paths, with what is done on the way in and out.
+pub(super) fn router(ca: Arc<Ca>) -> Router {
+    Router::new()
+        .route("/", get(terms))
+        .route("/terms", get(terms))
+        .route("/directory", get(directory))
+        .route("/acme/new-nonce", get(new_nonce))
+        .route("/acme/new-account", post(accounts::new_account))
+        .route("/acme/account/{id}", post(accounts::account))
+        .route("/acme/orders/{id}", post(accounts::orders))
+        .route("/acme/key-change", post(rollover::key_change))
+        .route("/acme/new-order", post(orders::new_order))
+        .route("/acme/order/{id}", post(orders::order))
+        .route("/acme/finalize/{id}", post(certificates::finalize))
+        .route("/acme/certificate/{serial}", post(certificates::certificate))
+        .route("/acme/certificate/{serial}/{chain}", post(certificates::certificate_chain))
+        .route("/acme/authorization/{id}", post(authorizations::authorization))
+        .route("/acme/challenge/{id}/http-01", post(authorizations::challenge))
+        .route("/acme/revoke-cert", post(revocation::revoke))
+        .fallback(no_such_page)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(&ca), accompany))
+        .with_state(ca)
+}
+
+/// Counts the request, and gives its answer what all have: a fresh nonce for a POST, where the directory is, no caching.
+async fn accompany(State(ca): State<Arc<Ca>>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    ca.counters.count_request(path);
+    let is_directory = path == "/directory";
+    let wants_nonce = request.method() == Method::POST || path == "/acme/new-nonce";
+    let mut response = next.run(request).await;
+    tracing::debug!(status = response.status().as_u16(), "answered");
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=0, no-cache"));
+    if !is_directory {
+        add(headers, LINK, &format!("<{}>;rel=\"index\"", ca.url("/directory")));
+    }
+    if wants_nonce && let Ok(nonce) = ca.nonces.give() {
+        add(headers, REPLAY_NONCE, &nonce);
+    }
+    response
+}
+
+async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
+    let profiles: BTreeMap<_, _> = ca
+        .config
+        .profiles
+        .iter()
+        .map(|profile| (profile.name.as_str(), profile.description.as_str()))
+        .collect();
+    Json(json!({
+        "keyChange": ca.url("/acme/key-change"),
+        "newAccount": ca.url("/acme/new-account"),
+        "newNonce": ca.url("/acme/new-nonce"),
+        "newOrder": ca.url("/acme/new-order"),
+        "revokeCert": ca.url("/acme/revoke-cert"),
+        "meta": {
+            "caaIdentities": [CAA_IDENTITY],
+            "externalAccountRequired": ca.config.external_account_required,
+            "profiles": profiles,
+            "termsOfService": ca.url("/terms"),
+            "website": ca.url("/"),
+        },
+    }))
+}
+
+/// Gives a nonce, which [`accompany`] adds: 200 for HEAD, 204 for GET (§7.2).
+async fn new_nonce(method: Method) -> StatusCode {
+    if method == Method::HEAD { StatusCode::OK } else { StatusCode::NO_CONTENT }
+}
+
+async fn terms() -> &'static str {
+    TERMS
+}
+
+async fn no_such_page() -> Refusal {
+    Refusal::not_found("Page not found")
+}
+
+async fn method_not_allowed(request: Request) -> Refusal {
+    let readable =
+        matches!(request.uri().path(), "/" | "/terms" | "/directory" | "/acme/new-nonce");
+    Refusal::method_not_allowed(if readable { "GET, HEAD" } else { "POST" })
+}
+
+/// Adds a header to an answer; values of ours are always such as a header may have.
+fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.append(name, value);
+    }
+}
+
+/// An answer with headers of its own.
+pub(super) fn answer(
+    body: impl IntoResponse,
+    headers: impl IntoIterator<Item = (HeaderName, String)>,
+) -> Response {
+    let mut response = body.into_response();
+    for (name, value) in headers {
+        add(response.headers_mut(), name, &value);
+    }
+    response
+}

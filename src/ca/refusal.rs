@@ -1,0 +1,207 @@
+//! Refusals: the problem documents of RFC 8555 §6.7, in Boulder's words where Boulder has some.
+
+use std::fmt::Display;
+
+use axum::Json;
+use axum::http::header::{ALLOW, CONTENT_TYPE, LOCATION};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::model::Identifier;
+
+/// Error types (RFC 8555 §6.7); `conflict` is Boulder's, `invalidProfile` the profiles draft's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    AccountDoesNotExist,
+    AlreadyRevoked,
+    BadCsr,
+    BadNonce,
+    BadPublicKey,
+    BadRevocationReason,
+    BadSignatureAlgorithm,
+    Conflict,
+    Connection,
+    Dns,
+    ExternalAccountRequired,
+    InvalidContact,
+    InvalidProfile,
+    Malformed,
+    OrderNotReady,
+    RejectedIdentifier,
+    ServerInternal,
+    Unauthorized,
+    UnsupportedContact,
+    UnsupportedIdentifier,
+}
+
+impl Kind {
+    /// The last part of the error type.
+    fn name(self) -> &'static str {
+        match self {
+            Self::AccountDoesNotExist => "accountDoesNotExist",
+            Self::AlreadyRevoked => "alreadyRevoked",
+            Self::BadCsr => "badCSR",
+            Self::BadNonce => "badNonce",
+            Self::BadPublicKey => "badPublicKey",
+            Self::BadRevocationReason => "badRevocationReason",
+            Self::BadSignatureAlgorithm => "badSignatureAlgorithm",
+            Self::Conflict => "conflict",
+            Self::Connection => "connection",
+            Self::Dns => "dns",
+            Self::ExternalAccountRequired => "externalAccountRequired",
+            Self::InvalidContact => "invalidContact",
+            Self::InvalidProfile => "invalidProfile",
+            Self::Malformed => "malformed",
+            Self::OrderNotReady => "orderNotReady",
+            Self::RejectedIdentifier => "rejectedIdentifier",
+            Self::ServerInternal => "serverInternal",
+            Self::Unauthorized => "unauthorized",
+            Self::UnsupportedContact => "unsupportedContact",
+            Self::UnsupportedIdentifier => "unsupportedIdentifier",
+        }
+    }
+
+    /// The HTTP status that Boulder sends with it.
+    fn status(self) -> StatusCode {
+        match self {
+            Self::ExternalAccountRequired | Self::OrderNotReady | Self::Unauthorized => {
+                StatusCode::FORBIDDEN
+            }
+            Self::Conflict => StatusCode::CONFLICT,
+            Self::ServerInternal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::AccountDoesNotExist
+            | Self::AlreadyRevoked
+            | Self::BadCsr
+            | Self::BadNonce
+            | Self::BadPublicKey
+            | Self::BadRevocationReason
+            | Self::BadSignatureAlgorithm
+            | Self::Connection
+            | Self::Dns
+            | Self::InvalidContact
+            | Self::InvalidProfile
+            | Self::Malformed
+            | Self::RejectedIdentifier
+            | Self::UnsupportedContact
+            | Self::UnsupportedIdentifier => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    fn urn(self) -> String {
+        format!("urn:ietf:params:acme:error:{}", self.name())
+    }
+}
+
+/// A refusal: what is sent in place of an answer, or kept as the error of a challenge.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    pub(super) kind: Kind,
+    status: StatusCode,
+    detail: String,
+    subproblems: Vec<Value>,
+    algorithms: &'static [&'static str],
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl Refusal {
+    /// Refuses with a type and a sentence for people.
+    pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self {
+            kind,
+            status: kind.status(),
+            detail: detail.into(),
+            subproblems: Vec::new(),
+            algorithms: &[],
+            headers: Vec::new(),
+        }
+    }
+
+    /// The commonest refusal: the request is not what the protocol asks for.
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Malformed, detail)
+    }
+
+    /// There is no such object.
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self { status: StatusCode::NOT_FOUND, ..Self::malformed(detail) }
+    }
+
+    /// The object does not take this method.
+    pub(super) fn method_not_allowed(allowed: &str) -> Self {
+        Self { status: StatusCode::METHOD_NOT_ALLOWED, ..Self::malformed("Method not allowed") }
+            .with_header(ALLOW, allowed)
+    }
+
+    /// Something on our side went wrong; the cause is logged, not sent.
+    pub(super) fn internal(error: &dyn Display) -> Self {
+        tracing::error!(%error, "the rehearsal CA failed");
+        Self::new(Kind::ServerInternal, "The rehearsal CA failed; its log says why")
+    }
+
+    /// Names the signature algorithms that would have been taken (§6.2).
+    pub(super) fn with_algorithms(self, algorithms: &'static [&'static str]) -> Self {
+        Self { algorithms, ..self }
+    }
+
+    /// Leads to another object.
+    pub(super) fn with_location(self, url: &str) -> Self {
+        self.with_header(LOCATION, url)
+    }
+
+    /// Adds the part of the refusal that one identifier causes (§6.7.1).
+    pub(super) fn with_subproblem(
+        mut self,
+        kind: Kind,
+        detail: &str,
+        (identifier_type, value): (&str, &str),
+    ) -> Self {
+        self.subproblems.push(json!({
+            "type": kind.urn(),
+            "detail": detail,
+            "status": kind.status().as_u16(),
+            "identifier": { "type": identifier_type, "value": value },
+        }));
+        self
+    }
+
+    /// The problem document.
+    pub(super) fn document(&self) -> Value {
+        let mut document = json!({
+            "type": self.kind.urn(),
+            "detail": self.detail,
+            "status": self.status.as_u16(),
+        });
+        if !self.subproblems.is_empty() {
+            document["subproblems"] = self.subproblems.clone().into();
+        }
+        if !self.algorithms.is_empty() {
+            document["algorithms"] = json!(self.algorithms);
+        }
+        document
+    }
+
+    fn with_header(mut self, name: HeaderName, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(self.document())).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.append(name, value);
+            }
+        }
+        response
+    }
+}
+
+/// An identifier as RFC 8555 §7.1.3 writes it.
+pub(super) fn identifier_json(identifier: &Identifier) -> Value {
+    json!({ "type": identifier.type_name(), "value": identifier.to_string() })
+}

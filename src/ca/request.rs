@@ -1,0 +1,153 @@
+//! What every signed request goes through before its own handler sees it (RFC 8555 §6.2 to §6.5).
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use serde::de::DeserializeOwned;
+
+use super::Ca;
+use super::jwk::Jwk;
+use super::jws::{Jws, invalid};
+use super::refusal::{Kind, Refusal};
+use super::state::Id;
+
+/// A request whose signature, nonce and URL are right.
+#[derive(Debug)]
+pub(super) struct Signed {
+    /// The URL it was sent to.
+    pub(super) url: String,
+    signer: Signer,
+    payload: Vec<u8>,
+}
+
+/// Who signed.
+#[derive(Debug)]
+enum Signer {
+    /// `kid`: an account in good standing.
+    Account(Id),
+    /// `jwk`: whoever holds this key.
+    Key(Jwk),
+}
+
+impl Signed {
+    /// The account that asks; a key alone is refused.
+    pub(super) fn account(&self) -> Result<Id, Refusal> {
+        match self.signer {
+            Signer::Account(id) => Ok(id),
+            Signer::Key(_) => Err(invalid("No Key ID in JWS header")),
+        }
+    }
+
+    /// The key that asks; an account is refused.
+    pub(super) fn key(&self) -> Result<&Jwk, Refusal> {
+        match &self.signer {
+            Signer::Key(key) => Ok(key),
+            Signer::Account(_) => Err(invalid("No embedded JWK in JWS header")),
+        }
+    }
+
+    /// Tells whether nothing is to be changed: a POST-as-GET (§6.3).
+    pub(super) fn is_read(&self) -> bool {
+        self.payload.is_empty()
+    }
+
+    /// Refuses to change what can only be read.
+    pub(super) fn must_be_read(&self) -> Result<(), Refusal> {
+        if self.is_read() {
+            return Ok(());
+        }
+        Err(invalid("POST-as-GET requests must have an empty payload"))
+    }
+
+    /// What is asked.
+    pub(super) fn payload<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
+        serde_json::from_slice(&self.payload)
+            .map_err(|_| invalid("Request payload did not parse as JSON"))
+    }
+
+    /// What is asked, undecoded: a signed request within the signed request.
+    pub(super) fn raw_payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl FromRequest<Arc<Ca>> for Signed {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, ca: &Arc<Ca>) -> Result<Self, Refusal> {
+        check_content_type(request.headers())?;
+        let url = ca.url(request.uri().path_and_query().map_or("/", |path| path.as_str()));
+        let body = Bytes::from_request(request, ca)
+            .await
+            .map_err(|error| Refusal::malformed(format!("Unable to read request body: {error}")))?;
+        let jws = Jws::parse(&body)?;
+        let (signer, key) = signer(ca, &jws)?;
+        jws.check_signature(&key)?;
+        spend_nonce(ca, &jws)?;
+        check_url(&jws, &url)?;
+        Ok(Self { url, signer, payload: jws.payload })
+    }
+}
+
+fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if content_type == Some("application/jose+json") {
+        return Ok(());
+    }
+    Err(invalid(
+        "Invalid Content-Type header on POST. Content-Type must be \"application/jose+json\"",
+    ))
+}
+
+/// Finds the key a request must be signed with: named by an account's URL or embedded, never both.
+fn signer(ca: &Ca, jws: &Jws) -> Result<(Signer, Jwk), Refusal> {
+    match (&jws.header.kid, &jws.header.jwk) {
+        (Some(_), Some(_)) => Err(invalid("jwk and kid header fields are mutually exclusive")),
+        (None, _) => {
+            let key = jws.embedded_key()?;
+            Ok((Signer::Key(key.clone()), key))
+        }
+        (Some(kid), None) => {
+            let id = account_id(ca, kid).ok_or_else(|| {
+                invalid(&format!("KeyID header contained an invalid account URL: \"{kid}\""))
+            })?;
+            let state = ca.state();
+            let Some(account) = state.accounts.get(&id) else {
+                let detail = format!("Unable to validate JWS :: Account \"{kid}\" not found");
+                return Err(Refusal::new(Kind::AccountDoesNotExist, detail));
+            };
+            if account.deactivated {
+                let detail =
+                    "Unable to validate JWS :: Account is not valid, has status \"deactivated\"";
+                return Err(Refusal::new(Kind::Unauthorized, detail));
+            }
+            Ok((Signer::Account(id), account.key.clone()))
+        }
+    }
+}
+
+fn account_id(ca: &Ca, url: &str) -> Option<Id> {
+    url.strip_prefix(&ca.url("/acme/account/"))?.parse().ok()
+}
+
+fn spend_nonce(ca: &Ca, jws: &Jws) -> Result<(), Refusal> {
+    if jws.header.nonce.as_deref().is_some_and(|nonce| ca.nonces.spend(nonce)) {
+        return Ok(());
+    }
+    ca.counters.count_refused_nonce();
+    Err(Refusal::new(Kind::BadNonce, "JWS has an invalid anti-replay nonce"))
+}
+
+/// Checks that the request was meant for this URL (§6.4).
+fn check_url(jws: &Jws, url: &str) -> Result<(), Refusal> {
+    match jws.header.url.as_deref() {
+        None => Err(invalid("JWS header parameter 'url' required")),
+        Some(signed) if signed != url => Err(invalid(&format!(
+            "JWS header parameter 'url' incorrect. Expected \"{url}\" got \"{signed}\""
+        ))),
+        Some(_) => Ok(()),
+    }
+}

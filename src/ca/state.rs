@@ -1,0 +1,304 @@
+//! What the CA remembers: accounts, orders, authorizations, certificates (RFC 8555 §7.1). Gone when it stops.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::jwk::Jwk;
+use super::refusal::{Kind, Refusal};
+use crate::fetch::Hop;
+use crate::model::Identifier;
+
+/// Number of an account, an order or an authorization; part of its URL.
+pub(super) type Id = u64;
+
+/// States of accounts, orders, authorizations and challenges (RFC 8555 §7.1.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Status {
+    Deactivated,
+    Invalid,
+    Pending,
+    Processing,
+    Ready,
+    Valid,
+}
+
+impl Status {
+    /// The word on the wire.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Deactivated => "deactivated",
+            Self::Invalid => "invalid",
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Ready => "ready",
+            Self::Valid => "valid",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) key: Jwk,
+    pub(super) contact: Vec<String>,
+    pub(super) created: Timestamp,
+    pub(super) deactivated: bool,
+    /// As it came with newAccount (§7.3.4).
+    pub(super) binding: Option<Value>,
+}
+
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) account: Id,
+    /// Sorted, each once.
+    pub(super) identifiers: Vec<Identifier>,
+    /// As asked for; `None` stands for the first of the configuration.
+    pub(super) profile: Option<String>,
+    pub(super) not_after: Option<Timestamp>,
+    pub(super) expires: Timestamp,
+    /// In the order of the identifiers.
+    pub(super) authorizations: Vec<Id>,
+    pub(super) issuance: Issuance,
+}
+
+/// How far an order is after it was finalized.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Issuance {
+    NotAsked,
+    UnderWay,
+    /// Under this serial number.
+    Done(String),
+    Failed,
+}
+
+#[derive(Debug)]
+pub(super) struct Authorization {
+    pub(super) account: Id,
+    pub(super) identifier: Identifier,
+    /// Part of what makes it reusable: another profile asks again.
+    pub(super) profile: Option<String>,
+    /// One for all challenges, as Boulder has it.
+    pub(super) token: String,
+    pub(super) expires: Timestamp,
+    pub(super) status: Status,
+    /// Whether somebody is looking right now; the status is pending meanwhile, never processing, as at Boulder.
+    pub(super) being_validated: bool,
+    pub(super) validation: Option<Validation>,
+}
+
+/// The one validation of an authorization.
+#[derive(Debug)]
+pub(super) struct Validation {
+    pub(super) at: Timestamp,
+    pub(super) hops: Vec<Hop>,
+    pub(super) refusal: Option<Refusal>,
+}
+
+#[derive(Debug)]
+pub(super) struct Issued {
+    pub(super) account: Id,
+    pub(super) identifiers: Vec<Identifier>,
+    pub(super) der: Vec<u8>,
+    /// Why it was revoked (RFC 5280 §5.3.1).
+    pub(super) revoked: Option<u8>,
+}
+
+/// Everything the CA remembers.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) accounts: BTreeMap<Id, Account>,
+    pub(super) orders: BTreeMap<Id, Order>,
+    pub(super) authorizations: BTreeMap<Id, Authorization>,
+    /// By serial number in hexadecimal.
+    pub(super) certificates: BTreeMap<String, Issued>,
+    last_id: Id,
+}
+
+impl State {
+    /// A number that no object has yet.
+    pub(super) fn next_id(&mut self) -> Id {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// The account of a key, deactivated ones included.
+    pub(super) fn account_of(&self, key: &Jwk) -> Option<(Id, &Account)> {
+        let (id, account) = self.accounts.iter().find(|(_, account)| account.key == *key)?;
+        Some((*id, account))
+    }
+
+    /// An order of this account, unless it has expired.
+    pub(super) fn order(&self, id: Id, account: Id, now: Timestamp) -> Result<&Order, Refusal> {
+        match self.orders.get(&id) {
+            Some(order) if order.account != account => {
+                Err(Refusal::not_found(format!("No order found for account ID {account}")))
+            }
+            Some(order) if order.expires > now => Ok(order),
+            Some(_) | None => Err(Refusal::not_found(format!("No order for ID {id}"))),
+        }
+    }
+
+    /// An authorization of this account, unless it has expired.
+    pub(super) fn authorization(
+        &mut self,
+        id: Id,
+        account: Id,
+        now: Timestamp,
+    ) -> Result<&mut Authorization, Refusal> {
+        match self.authorizations.get_mut(&id) {
+            None => Err(Refusal::not_found("No such authorization")),
+            Some(authorization) if authorization.account != account => Err(Refusal::new(
+                Kind::Unauthorized,
+                "Account ID doesn't match ID for authorization",
+            )),
+            Some(authorization) if authorization.expires <= now => {
+                Err(Refusal::not_found("Expired authorization"))
+            }
+            Some(authorization) => Ok(authorization),
+        }
+    }
+
+    /// What an order's own progress and its authorizations make of it (§7.1.6).
+    pub(super) fn order_status(&self, order: &Order) -> Status {
+        match order.issuance {
+            Issuance::Done(_) => return Status::Valid,
+            Issuance::UnderWay => return Status::Processing,
+            Issuance::Failed => return Status::Invalid,
+            Issuance::NotAsked => {}
+        }
+        let mut statuses = self.authorizations_of(order).map(|authorization| authorization.status);
+        if statuses.clone().all(|status| status == Status::Valid) {
+            return Status::Ready;
+        }
+        if statuses.all(|status| matches!(status, Status::Pending | Status::Valid)) {
+            return Status::Pending;
+        }
+        Status::Invalid
+    }
+
+    /// Tells whether asking again soon may bring something new.
+    pub(super) fn is_moving(&self, order: &Order) -> bool {
+        order.issuance == Issuance::UnderWay
+            || self.authorizations_of(order).any(|authorization| authorization.being_validated)
+    }
+
+    /// An order that newOrder gives back in place of a new one: same account, same wish, still to be had.
+    pub(super) fn same_order(&self, wish: &Order, now: Timestamp) -> Option<Id> {
+        let (id, _) = self.orders.iter().rev().find(|(_, order)| {
+            order.account == wish.account
+                && order.identifiers == wish.identifiers
+                && order.profile == wish.profile
+                && order.not_after == wish.not_after
+                && order.expires > now
+                && matches!(self.order_status(order), Status::Pending | Status::Ready)
+        })?;
+        Some(*id)
+    }
+
+    /// A valid authorization that lasts at least until `until` and may be taken over into another order.
+    pub(super) fn reusable_authorization(
+        &self,
+        account: Id,
+        identifier: &Identifier,
+        profile: Option<&str>,
+        until: Timestamp,
+    ) -> Option<Id> {
+        let (id, _) = self.authorizations.iter().rev().find(|(_, authorization)| {
+            authorization.account == account
+                && authorization.identifier == *identifier
+                && authorization.profile.as_deref() == profile
+                && authorization.status == Status::Valid
+                && authorization.expires > until
+        })?;
+        Some(*id)
+    }
+
+    fn authorizations_of(&self, order: &Order) -> impl Iterator<Item = &Authorization> + Clone {
+        order.authorizations.iter().filter_map(|id| self.authorizations.get(id))
+    }
+}
+
+/// The moment that long after another.
+pub(super) fn after(now: Timestamp, duration: Duration) -> Timestamp {
+    now.saturating_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+/// A moment as RFC 8555 writes it, to the second.
+pub(super) fn rfc3339(moment: Timestamp) -> String {
+    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPIRES: i64 = 1_000;
+
+    /// Account 1 has order 3 with authorization 2; both expire at [`EXPIRES`].
+    fn state(status: Status, issuance: Issuance) -> State {
+        let identifier = Identifier::parse("www.bed.test").unwrap();
+        let expires = Timestamp::from_second(EXPIRES).unwrap();
+        let authorization = Authorization {
+            account: 1,
+            identifier: identifier.clone(),
+            profile: None,
+            token: "token".to_owned(),
+            expires,
+            status,
+            being_validated: false,
+            validation: None,
+        };
+        let order = Order {
+            account: 1,
+            identifiers: vec![identifier],
+            profile: None,
+            not_after: None,
+            expires,
+            authorizations: vec![2],
+            issuance,
+        };
+        let mut state = State::default();
+        state.authorizations.insert(2, authorization);
+        state.orders.insert(3, order);
+        state
+    }
+
+    fn check((status, issuance): (Status, Issuance), expected: Status) {
+        let state = state(status, issuance);
+        assert_eq!(state.order_status(&state.orders[&3]), expected, "{status:?}");
+    }
+
+    #[test]
+    fn an_order_is_what_its_authorizations_make_of_it() {
+        check((Status::Pending, Issuance::NotAsked), Status::Pending);
+        check((Status::Valid, Issuance::NotAsked), Status::Ready);
+        check((Status::Invalid, Issuance::NotAsked), Status::Invalid);
+        check((Status::Deactivated, Issuance::NotAsked), Status::Invalid);
+    }
+
+    #[test]
+    fn a_finalized_order_is_what_came_of_it() {
+        check((Status::Valid, Issuance::UnderWay), Status::Processing);
+        check((Status::Valid, Issuance::Failed), Status::Invalid);
+        check((Status::Deactivated, Issuance::Done("7f".to_owned())), Status::Valid);
+    }
+
+    #[test]
+    fn what_has_expired_is_not_there_and_not_taken_over() {
+        let mut state = state(Status::Valid, Issuance::NotAsked);
+        for (second, is_there) in [(EXPIRES - 1, true), (EXPIRES, false)] {
+            let now = Timestamp::from_second(second).unwrap();
+            assert_eq!(state.order(3, 1, now).is_ok(), is_there);
+            assert_eq!(state.same_order(&state.orders[&3], now).is_some(), is_there);
+            assert_eq!(state.authorization(2, 1, now).is_ok(), is_there);
+            let name = Identifier::parse("www.bed.test").unwrap();
+            assert_eq!(state.reusable_authorization(1, &name, None, now).is_some(), is_there);
+            assert_eq!(state.reusable_authorization(1, &name, Some("other"), now), None);
+            assert_eq!(state.reusable_authorization(9, &name, None, now), None);
+        }
+    }
+}

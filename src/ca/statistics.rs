@@ -1,0 +1,69 @@
+//! How often the CA was asked for what.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What the CA was asked, refused requests included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Requests by the RFC's word for what they ask: `directory`, `newNonce`, `newAccount`, `account`, `orders`, `newOrder`,
+    /// `order`, `authorization`, `challenge`, `finalize`, `certificate`, `keyChange`, `revokeCert`; `other` for the rest.
+    pub requests: BTreeMap<&'static str, u64>,
+    /// Requests refused with `badNonce`; they are among `requests` too.
+    pub refused_nonces: u64,
+}
+
+impl Statistics {
+    /// All requests.
+    pub fn total(&self) -> u64 {
+        self.requests.values().sum()
+    }
+
+    /// Requests of one sort.
+    pub fn of(&self, what: &str) -> u64 {
+        self.requests.get(what).copied().unwrap_or_default()
+    }
+}
+
+/// Statistics in the making.
+#[derive(Debug, Default)]
+pub(super) struct Counters(Mutex<Statistics>);
+
+impl Counters {
+    pub(super) fn count_request(&self, path: &str) {
+        self.change(|statistics| *statistics.requests.entry(what(path)).or_default() += 1);
+    }
+
+    pub(super) fn count_refused_nonce(&self) {
+        self.change(|statistics| statistics.refused_nonces += 1);
+    }
+
+    pub(super) fn read(&self) -> Statistics {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Statistics)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn what(path: &str) -> &'static str {
+    let Some(rest) = path.strip_prefix("/acme/") else {
+        return if path == "/directory" { "directory" } else { "other" };
+    };
+    match rest.split('/').next().unwrap_or_default() {
+        "account" => "account",
+        "authorization" => "authorization",
+        "certificate" => "certificate",
+        "challenge" => "challenge",
+        "finalize" => "finalize",
+        "key-change" => "keyChange",
+        "new-account" => "newAccount",
+        "new-nonce" => "newNonce",
+        "new-order" => "newOrder",
+        "order" => "order",
+        "orders" => "orders",
+        "revoke-cert" => "revokeCert",
+        _ => "other",
+    }
+}

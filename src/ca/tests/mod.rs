@@ -1,0 +1,106 @@
+//! The CA over real loopback sockets: an independent client, then requests of every wrong shape.
+
+mod client;
+mod issue;
+mod life;
+mod refusals;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use url::Url;
+
+use super::validation::Look;
+use super::{Config, Server, base_url, serve};
+use crate::dns::{LookupError, Resolve};
+use crate::fetch::{Fetched, Fetcher, Overrides};
+
+/// Key authorizations by token, as a web server on a free port gives them.
+type Answers = Arc<Mutex<BTreeMap<String, String>>>;
+
+/// A CA, a web server that answers for every name, and a client that trusts the CA's root.
+struct Bed {
+    server: Server,
+    answers: Answers,
+    http: reqwest::Client,
+}
+
+impl Bed {
+    async fn start(config: Config) -> Self {
+        let answers = Answers::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let look = fetcher("*", listener.local_addr().unwrap());
+        let router = Router::new()
+            .route("/.well-known/acme-challenge/{token}", get(answer))
+            .with_state(Arc::clone(&answers));
+        tokio::spawn(axum::serve(listener, router).into_future());
+        Self::looking(config, look, answers).await
+    }
+
+    async fn looking(config: Config, look: Arc<dyn Look>, answers: Answers) -> Self {
+        // Several tests do this; the first one wins.
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let server = serve(config, look).await.unwrap();
+        let root = reqwest::Certificate::from_pem(server.tls_root_pem().as_bytes()).unwrap();
+        let http = reqwest::Client::builder().tls_certs_only([root]).no_proxy().build().unwrap();
+        Self { server, answers, http }
+    }
+
+    fn present(&self, token: &str, key_authorization: &str) {
+        self.answers.lock().unwrap().insert(token.to_owned(), key_authorization.to_owned());
+    }
+}
+
+async fn answer(
+    State(answers): State<Answers>,
+    Path(token): Path<String>,
+) -> Result<String, StatusCode> {
+    answers.lock().unwrap().get(&token).cloned().ok_or(StatusCode::NOT_FOUND)
+}
+
+/// Knows no name at all; not asked where connections are taken elsewhere.
+#[derive(Debug)]
+struct NoNames;
+
+#[async_trait]
+impl Resolve for NoNames {
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        Err(LookupError::NoSuchName { name: host.to_owned() })
+    }
+}
+
+/// Looks as the product does; what is for port 80 of a host goes to that address.
+fn fetcher(host: &str, address: SocketAddr) -> Arc<Fetcher> {
+    let hosts = [(host.to_owned(), (address.ip(), Some(address.port())))].into();
+    Arc::new(Fetcher { resolver: Arc::new(NoNames), overrides: Overrides { hosts } })
+}
+
+/// Looks for ever.
+#[derive(Debug)]
+struct Spellbound;
+
+#[async_trait]
+impl Look for Spellbound {
+    async fn get(&self, _: &Url) -> Fetched {
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn urls_name_the_listening_address_if_the_certificate_does_else_its_first_name() {
+    let names = Config::default().names;
+    for (address, expected) in [
+        ("127.0.0.1:14000", "https://127.0.0.1:14000"),
+        ("[::1]:14000", "https://[::1]:14000"),
+        ("0.0.0.0:14000", "https://127.0.0.1:14000"),
+    ] {
+        assert_eq!(base_url(&names, address.parse().unwrap()), expected);
+    }
+}

@@ -1,0 +1,211 @@
+//! Validation of HTTP-01 (RFC 8555 §8.3): one look, as a public CA looks, and what follows from it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use url::Url;
+
+use super::Ca;
+use super::refusal::{Kind, Refusal};
+use super::state::{Authorization, Id, Status, Validation, after};
+use crate::dns::LookupError;
+use crate::fetch::{FetchError, Fetched, Fetcher, Reply};
+use crate::model::Identifier;
+
+/// Looks at web servers in the CA's stead.
+#[async_trait]
+pub trait Look: fmt::Debug + Send + Sync {
+    /// Asks one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
+    async fn get(&self, url: &Url) -> Fetched;
+}
+
+#[async_trait]
+impl Look for Fetcher {
+    async fn get(&self, url: &Url) -> Fetched {
+        Self::get(self, url).await
+    }
+}
+
+/// Looks once for the answer to a challenge, and settles the authorization for good.
+pub(super) async fn validate(ca: Arc<Ca>, id: Id, thumbprint: String) {
+    let Some((url, key_authorization)) = question(&ca, id, &thumbprint) else {
+        return;
+    };
+    let fetched = ca.look.get(&url).await;
+    let refusal = judge(&fetched, &url, &key_authorization).err();
+    tracing::debug!(%url, accepted = refusal.is_none(), "validated");
+    let now = Timestamp::now();
+    let valid_until = after(now, ca.config.authorization_lifetime);
+    if let Some(authorization) = ca.state().authorizations.get_mut(&id) {
+        let validation = Validation { at: now, hops: fetched.hops, refusal };
+        settle(authorization, validation, valid_until);
+    }
+}
+
+/// What is asked, and the answer that is wanted.
+fn question(ca: &Ca, id: Id, thumbprint: &str) -> Option<(Url, String)> {
+    let state = ca.state();
+    let authorization = state.authorizations.get(&id)?;
+    let token = &authorization.token;
+    let host = match &authorization.identifier {
+        Identifier::Dns(name) => name.to_string(),
+        Identifier::Ip(address) if address.is_ipv6() => format!("[{address}]"),
+        Identifier::Ip(address) => address.to_string(),
+    };
+    let url = Url::parse(&format!("http://{host}/.well-known/acme-challenge/{token}")).ok()?;
+    Some((url, format!("{token}.{thumbprint}")))
+}
+
+/// Folds a validation into its authorization, unless the client has deactivated it meanwhile.
+fn settle(authorization: &mut Authorization, validation: Validation, valid_until: Timestamp) {
+    authorization.being_validated = false;
+    if authorization.status != Status::Pending {
+        return;
+    }
+    if validation.refusal.is_none() {
+        authorization.status = Status::Valid;
+        authorization.expires = valid_until;
+    } else {
+        authorization.status = Status::Invalid;
+    }
+    authorization.validation = Some(validation);
+}
+
+/// Tells whether what was fetched proves control, in Boulder's words where not.
+fn judge(fetched: &Fetched, url: &Url, key_authorization: &str) -> Result<(), Refusal> {
+    let last = fetched.hops.last();
+    let url = last.map_or(url.as_str(), |hop| hop.url.as_str());
+    let address = last
+        .and_then(|hop| hop.address)
+        .map(|address| format!("{}: ", address.ip()))
+        .unwrap_or_default();
+    let reply = match &fetched.result {
+        Ok(reply) => reply,
+        Err(FetchError::Lookup(error)) => return Err(Refusal::new(Kind::Dns, dns_detail(error))),
+        Err(FetchError::Redirect { to, why }) => {
+            let detail = format!("{address}Fetching {to}: {why}");
+            return Err(Refusal::new(Kind::Connection, detail));
+        }
+        Err(FetchError::Connect { why } | FetchError::Malformed { why }) => {
+            let detail = format!("{address}Fetching {url}: {why}");
+            return Err(Refusal::new(Kind::Connection, detail));
+        }
+    };
+    let body = String::from_utf8_lossy(&reply.body);
+    if let Some(what) = unfit(reply, &body) {
+        let detail = format!("{address}Invalid response from {url}: {what}");
+        return Err(Refusal::new(Kind::Unauthorized, detail));
+    }
+    let body = body.trim_end();
+    if body != key_authorization {
+        let detail = format!(
+            "The key authorization file from the server did not match this challenge. \
+             Expected {key_authorization:?} (got {body:?})"
+        );
+        return Err(Refusal::new(Kind::Unauthorized, detail));
+    }
+    Ok(())
+}
+
+/// What makes a reply no key authorization at all: its status, or its length.
+fn unfit(reply: &Reply, body: &str) -> Option<String> {
+    if reply.status != 200 {
+        return Some(reply.status.to_string());
+    }
+    reply.truncated.then(|| format!("{body:?}"))
+}
+
+fn dns_detail(error: &LookupError) -> String {
+    match error {
+        LookupError::NoSuchName { name } => format!(
+            "DNS problem: NXDOMAIN looking up A for {name} - check that a DNS record exists for this domain; \
+             DNS problem: NXDOMAIN looking up AAAA for {name} - check that a DNS record exists for this domain"
+        ),
+        LookupError::NoAddress { name } => {
+            format!("no valid A records found for {name}; no valid AAAA records found for {name}")
+        }
+        LookupError::Failed { name, why } => {
+            format!("DNS problem: {why} looking up A or AAAA for {name}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::Hop;
+
+    const URL: &str = "http://www.bed.test/.well-known/acme-challenge/token";
+
+    fn reply(status: u16, body: &str) -> Reply {
+        Reply { status, body: body.as_bytes().to_vec(), truncated: false }
+    }
+
+    fn check(result: Result<Reply, FetchError>, expected: Option<(&str, &str)>) {
+        let address = "192.0.2.1:80".parse().ok();
+        let hops = vec![Hop { url: URL.to_owned(), address, status: None }];
+        let fetched = Fetched { hops, result };
+        let refusal = judge(&fetched, &Url::parse(URL).unwrap(), "token.thumb")
+            .err()
+            .map(|refusal| refusal.document());
+        let seen = refusal.as_ref().map(|document| {
+            (document["type"].as_str().unwrap(), document["detail"].as_str().unwrap())
+        });
+        let expected =
+            expected.map(|(kind, detail)| (format!("urn:ietf:params:acme:error:{kind}"), detail));
+        assert_eq!(seen, expected.as_ref().map(|(kind, detail)| (kind.as_str(), *detail)));
+    }
+
+    #[test]
+    fn the_key_authorization_is_good_with_and_without_white_space_behind_it() {
+        check(Ok(reply(200, "token.thumb")), None);
+        check(Ok(reply(200, "token.thumb\r\n \t")), None);
+    }
+
+    #[test]
+    fn another_body_is_shown_beside_what_was_expected() {
+        check(
+            Ok(reply(200, " token.thumb")),
+            Some((
+                "unauthorized",
+                "The key authorization file from the server did not match this challenge. \
+                 Expected \"token.thumb\" (got \" token.thumb\")",
+            )),
+        );
+    }
+
+    #[test]
+    fn a_page_too_long_and_a_wrong_status_are_invalid_responses() {
+        let page = Reply { status: 200, body: b"<p class=\"a\">".to_vec(), truncated: true };
+        let detail = format!("192.0.2.1: Invalid response from {URL}: \"<p class=\\\"a\\\">\"");
+        check(Ok(page), Some(("unauthorized", &detail)));
+        let detail = format!("192.0.2.1: Invalid response from {URL}: 404");
+        check(Ok(reply(404, "token.thumb")), Some(("unauthorized", &detail)));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_a_connection_or_a_dns_error() {
+        let why = "connection refused by 192.0.2.1:80".to_owned();
+        let detail = format!("192.0.2.1: Fetching {URL}: {why}");
+        check(Err(FetchError::Connect { why }), Some(("connection", &detail)));
+        let to = "http://www.bed.test:8080/x".to_owned();
+        let why = "only ports 80 and 443 are followed".to_owned();
+        check(
+            Err(FetchError::Redirect { to, why }),
+            Some((
+                "connection",
+                "192.0.2.1: Fetching http://www.bed.test:8080/x: only ports 80 and 443 are followed",
+            )),
+        );
+        let name = "www.bed.test".to_owned();
+        check(
+            Err(FetchError::Lookup(LookupError::NoAddress { name })),
+            Some((
+                "dns",
+                "no valid A records found for www.bed.test; no valid AAAA records found for www.bed.test",
+            )),
+        );
+    }
+}

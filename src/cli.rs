@@ -1,0 +1,157 @@
+//! Global flags and the command tree; each command's own flags stand beside its behaviour.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::commands::{
+    ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
+    timeline, version, watch,
+};
+
+/// ACME certificates from manifest to Secret, with nothing hidden
+///
+/// Reads cert-manager manifests (Issuer, ClusterIssuer, Certificate), drives Orders and Challenges on this machine, shows
+/// what every challenge waits for, and says why one is stuck.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-acme",
+    version,
+    disable_help_subcommand = true,
+    infer_long_args = false,
+    max_term_width = 110
+)]
+pub struct Cli {
+    /// Flags of every command
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// Command
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Global flags")]
+pub struct GlobalArgs {
+    /// Keep resources on this machine, in DIR or in $XDG_STATE_HOME/kubectl-acme
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1",
+        env = "KUBECTL_ACME_LOCAL"
+    )]
+    pub local: Option<String>,
+    /// Namespace of the objects
+    #[arg(long, short, global = true, env = "KUBECTL_ACME_NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Namespace of the Secrets that ClusterIssuers refer to
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAMESPACE",
+        default_value = "cert-manager",
+        env = "KUBECTL_ACME_CLUSTER_RESOURCE_NAMESPACE"
+    )]
+    pub cluster_resource_namespace: String,
+    /// When to use colour: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        env = "KUBECTL_ACME_COLOR"
+    )]
+    pub color: crate::print::colour::ColourChoice,
+    /// What to log on stderr, such as debug or kubectl_acme=trace
+    #[arg(long, global = true, value_name = "FILTER", env = "KUBECTL_ACME_LOG")]
+    pub log: Option<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Issue certificates from manifests, and look after their orders
+    Order(Box<order::OrderArgs>),
+    /// Show and check challenges
+    Challenge(challenge::ChallengeArgs),
+    /// Look after issued certificates
+    Certificate(certificate::CertificateArgs),
+    /// Show one object in full, with its events
+    Describe(describe::DescribeArgs),
+    /// Show every event of a Certificate, its Orders and Challenges, in order
+    Timeline(timeline::TimelineArgs),
+    /// Show which challenges run, which wait, and for what
+    Schedule(schedule::ScheduleArgs),
+    /// Show changes as they happen
+    Watch(watch::WatchArgs),
+    /// List objects
+    Get(get::GetArgs),
+    /// Delete objects
+    Delete(delete::DeleteArgs),
+    /// Run the controllers until interrupted
+    Run(Box<run::RunArgs>),
+    /// Run a small ACME server that nobody trusts, for rehearsals and tests
+    Ca(ca::CaArgs),
+    /// Print lean definitions of the six kinds, for a cluster that has none
+    Crds(crds::CrdsArgs),
+    /// Print the completion script of a shell
+    Completion(completion::CompletionArgs),
+    /// Print the version
+    Version(version::VersionArgs),
+}
+
+/// The plugin's file name.
+pub const PROGRAM: &str = "kubectl-acme";
+
+/// The command tree; usage says `kubectl acme` when kubectl started us.
+pub fn command() -> clap::Command {
+    let program = env::args_os().next().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let command = Cli::command();
+    if is_plugin(Path::new(&program), &path) { command.bin_name("kubectl acme") } else { command }
+}
+
+/// Reads this process's command line; ends the process with usage or help where that is due.
+pub fn parse() -> Cli {
+    let matches = command().get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// kubectl replaces itself by the plugin and leaves no mark, but it names the plugin by the full path at which it found it
+/// in PATH, and shells name a program as it was typed.
+fn is_plugin(program: &Path, path: &OsStr) -> bool {
+    let mut folders = env::split_paths(path).map(|folder| folder.join(PROGRAM));
+    program.is_absolute()
+        && program.file_name() == Some(OsStr::new(PROGRAM))
+        && folders.any(|candidate| candidate == program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn kubectl_starts_plugins_by_the_path_at_which_it_found_them() {
+        let path = OsStr::new("/usr/bin:/opt/krew/bin");
+        for (program, expected) in [
+            ("/opt/krew/bin/kubectl-acme", true),
+            ("kubectl-acme", false),
+            ("./kubectl-acme", false),
+            ("/home/me/target/debug/kubectl-acme", false),
+            ("/usr/bin/acme", false),
+        ] {
+            assert_eq!(is_plugin(Path::new(program), path), expected, "{program}");
+        }
+    }
+}

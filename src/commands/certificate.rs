@@ -1,0 +1,37 @@
+//! `certificate`: the life of certificates that are issued.
+
+use clap::Subcommand;
+
+use super::context::Context;
+use super::failure::Failure;
+use super::order::again::{self, AgainArgs, Wanted};
+use crate::model::ObjectName;
+
+/// Flags of `certificate`.
+#[derive(Debug, clap::Args)]
+pub struct CertificateArgs {
+    /// What to do with certificates
+    #[command(subcommand)]
+    command: CertificateCommand,
+}
+
+/// What to do with certificates.
+#[derive(Debug, Subcommand)]
+enum CertificateCommand {
+    /// Issue certificates anew, due or not, and wait
+    Renew(Box<AgainArgs>),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Fails with what `main` shows.
+pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Failure> {
+    match args.command {
+        CertificateCommand::Renew(renew) => {
+            let namespace = context.namespace();
+            let names = renew.names.iter().map(|name| ObjectName::new(namespace, name)).collect();
+            again::run(*renew, names, Wanted::Fresh, context).await
+        }
+    }
+}

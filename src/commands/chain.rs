@@ -1,0 +1,95 @@
+//! A Certificate with everything that hangs below it, as the store holds it right now.
+
+use std::sync::Arc;
+
+use crate::model::{
+    Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order,
+};
+use crate::store::resources::Resources;
+use crate::store::{Scope, Store, StoreError};
+
+/// A Certificate and its relatives.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The Certificate.
+    pub certificate: Certificate,
+    /// Its requests, oldest revision first.
+    pub requests: Vec<CertificateRequest>,
+    /// The Orders of those requests.
+    pub orders: Vec<Order>,
+    /// The Challenges of those Orders.
+    pub challenges: Vec<Challenge>,
+    /// The Issuer it refers to.
+    pub issuer: Option<Issuer>,
+}
+
+impl Chain {
+    /// Reads a Certificate and its relatives; nothing when there is no such Certificate.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn read(
+        store: &Arc<dyn Store>,
+        name: &ObjectName,
+    ) -> Result<Option<Self>, StoreError> {
+        let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+        let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
+        let below = |uid: &str| Scope::owned_by(&name.namespace, uid);
+        let kind = Kind::CertificateRequest;
+        let mut requests = Resources::<CertificateRequest>::new(Arc::clone(store), kind)
+            .list(&below(&certificate.metadata.uid))
+            .await?;
+        requests.sort_by_key(revision);
+        let (mut orders, mut challenges) = (Vec::new(), Vec::new());
+        for request in &requests {
+            let all = Resources::<Order>::new(Arc::clone(store), Kind::Order);
+            orders.extend(all.list(&below(&request.metadata.uid)).await?);
+        }
+        for order in &orders {
+            let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
+            challenges.extend(all.list(&below(&order.metadata.uid)).await?);
+        }
+        let issuer = Resources::<Issuer>::new(Arc::clone(store), issuer_key(&certificate).kind)
+            .get(&issuer_key(&certificate).name)
+            .await?;
+        Ok(Some(Self { certificate, requests, orders, challenges, issuer }))
+    }
+
+    /// The request of the running issuance, or of the last one.
+    pub fn request(&self) -> Option<&CertificateRequest> {
+        self.requests.last()
+    }
+
+    /// The Order of that request.
+    pub fn order(&self) -> Option<&Order> {
+        let uid = &self.request()?.metadata.uid;
+        self.orders.iter().rev().find(|order| order.metadata.is_controlled_by(uid))
+    }
+
+    /// Keys of every object in the chain, from the Certificate down, the Issuer last.
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys = vec![Key::new(Kind::Certificate, self.certificate.name())];
+        let namespace = &self.certificate.metadata.namespace;
+        let key = |kind, name: &str| Key::new(kind, ObjectName::new(namespace, name));
+        keys.extend(self.requests.iter().map(|r| key(Kind::CertificateRequest, &r.metadata.name)));
+        keys.extend(self.orders.iter().map(|o| key(Kind::Order, &o.metadata.name)));
+        keys.extend(self.challenges.iter().map(|c| key(Kind::Challenge, &c.metadata.name)));
+        keys.push(issuer_key(&self.certificate));
+        keys
+    }
+}
+
+/// The key of the issuer that a Certificate refers to.
+pub fn issuer_key(certificate: &Certificate) -> Key {
+    let reference = &certificate.spec.issuer_ref;
+    if reference.is_cluster() {
+        return Key::new(Kind::ClusterIssuer, ObjectName::new("", &reference.name));
+    }
+    let namespace = &certificate.metadata.namespace;
+    Key::new(Kind::Issuer, ObjectName::new(namespace, &reference.name))
+}
+
+fn revision(request: &CertificateRequest) -> i64 {
+    let annotation = request.metadata.annotations.get("cert-manager.io/certificate-revision");
+    annotation.and_then(|text| text.parse().ok()).unwrap_or(0)
+}

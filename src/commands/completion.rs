@@ -1,0 +1,323 @@
+//! `completion`: what shells and kubectl ask for at TAB, names of objects included.
+//!
+//! Names come from the local state only: read, never written, within [`PATIENCE`], and silent about whatever goes wrong.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
+use clap_complete::env::{CompleteEnv, Shells};
+
+use super::context::{self, Context, OutputArgs};
+use super::failure::{Failure, Kind as FailureKind};
+use super::target;
+use crate::cli;
+use crate::model::{Kind, Record};
+use crate::store::local::{Access, LocalStore};
+
+/// The variable by which the shells' scripts ask.
+pub const VARIABLE: &str = "KUBECTL_ACME_COMPLETE";
+/// The hidden word by which `kubectl_complete-acme` asks.
+const ASK: &str = "__complete";
+/// The name under which kubectl looks for the completion of this plugin.
+const KUBECTL_COMPLETE: &str = "kubectl_complete-acme";
+/// kubectl's directive "offer no file names" (cobra's `ShellCompDirectiveNoFileComp`).
+const NO_FILES: &str = ":4";
+/// How long names may take.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// The environment form of `--local`.
+const LOCAL: &str = "KUBECTL_ACME_LOCAL";
+/// The environment form of `--namespace`.
+const NAMESPACE: &str = "KUBECTL_ACME_NAMESPACE";
+
+/// Flags of `completion`.
+#[derive(Debug, clap::Args)]
+pub struct CompletionArgs {
+    /// Shell
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Shells with a completion script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shell {
+    /// source <(kubectl-acme completion bash)
+    Bash,
+    /// source <(kubectl-acme completion zsh)
+    Zsh,
+    /// kubectl-acme completion fish | source
+    Fish,
+    /// kubectl-acme completion powershell | Out-String | Invoke-Expression
+    Powershell,
+}
+
+impl Shell {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+            Self::Powershell => "powershell",
+        }
+    }
+}
+
+/// Runs `completion`.
+///
+/// # Errors
+/// Fails when the output cannot be written.
+pub fn run(args: &CompletionArgs, context: &Context) -> Result<(), Failure> {
+    context.printer(&OutputArgs::default()).data(&script(args.shell)?)?;
+    Ok(())
+}
+
+/// The script that has a shell ask this program at TAB.
+///
+/// # Errors
+/// Fails when the shell is not known.
+pub fn script(shell: Shell) -> Result<String, Failure> {
+    let name = shell.name();
+    let mut script = Vec::new();
+    let shells = Shells::builtins();
+    let Some(completer) = shells.completer(name) else {
+        return Err(Failure::new(FailureKind::Unexpected, format!("no completion for {name}")));
+    };
+    completer.write_registration(
+        VARIABLE,
+        cli::PROGRAM,
+        cli::PROGRAM,
+        cli::PROGRAM,
+        &mut script,
+    )?;
+    let text = String::from_utf8_lossy(&script);
+    Ok(format!("{}\n", text.trim()))
+}
+
+/// Answers a shell or kubectl that asks for completions; returns whether one did. Prints nothing otherwise.
+pub fn complete_words() -> bool {
+    let mut words = env::args_os();
+    let program = words.next().unwrap_or_default();
+    let is_kubectl = Path::new(&program).file_name() == Some(OsStr::new(KUBECTL_COMPLETE));
+    if is_kubectl || env::args_os().nth(1).is_some_and(|word| word == ASK) {
+        let words = words.skip(usize::from(!is_kubectl)).collect();
+        // Whoever asked has gone away, or gets no candidates.
+        let _answered = std::io::stdout().write_all(for_kubectl(words).as_bytes());
+        return true;
+    }
+    let asked = CompleteEnv::with_factory(cli::command).var(VARIABLE);
+    asked.try_complete(env::args_os(), env::current_dir().ok().as_deref()).unwrap_or(true)
+}
+
+/// Candidates as kubectl reads them: `value<TAB>help`, and the directive at the end.
+fn for_kubectl(mut words: Vec<OsString>) -> String {
+    words.insert(0, cli::PROGRAM.into());
+    if words.len() == 1 {
+        words.push(OsString::new());
+    }
+    let last = words.len() - 1;
+    let is_flag = words[last].to_string_lossy().starts_with('-');
+    let found = complete(&mut cli::command(), words, last, env::current_dir().ok().as_deref());
+    let mut text = String::new();
+    for candidate in found.unwrap_or_default() {
+        let value = candidate.get_value().to_string_lossy();
+        // kubectl offers flags once a dash is typed.
+        if value.starts_with('-') && !is_flag {
+            continue;
+        }
+        text.push_str(&value);
+        if let Some(help) = candidate.get_help() {
+            text.push('\t');
+            text.push_str(help.to_string().lines().next().unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    text + NO_FILES + "\n"
+}
+
+/// Completes `KIND`, `NAME` and `KIND/NAME`, whichever is due.
+pub fn objects() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let (line, current) = (Line::typed(), current.to_string_lossy());
+        if let Some((word, _)) = current.split_once('/') {
+            let names = Kind::parse(word).map(|kind| names_of(kind, &line)).unwrap_or_default();
+            let paired = names.into_iter().map(|c| c.add_prefix(format!("{word}/")));
+            return starting(paired, &current);
+        }
+        match line.kind {
+            Some(kind) => starting(names_of(kind, &line), &current),
+            None => starting(Kind::SIX.into_iter().map(kind_candidate), &current),
+        }
+    })
+}
+
+/// Completes names of one kind.
+pub fn names(kind: Kind) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        starting(names_of(kind, &Line::typed()), &current.to_string_lossy())
+    })
+}
+
+fn kind_candidate(kind: Kind) -> CompletionCandidate {
+    let help = match kind.short_names() {
+        [] => kind.to_string(),
+        short => format!("{kind} ({})", short.join(", ")),
+    };
+    CompletionCandidate::new(kind.singular()).help(Some(help.into()))
+}
+
+fn starting(
+    candidates: impl IntoIterator<Item = CompletionCandidate>,
+    current: &str,
+) -> Vec<CompletionCandidate> {
+    let starts = |c: &CompletionCandidate| c.get_value().to_string_lossy().starts_with(current);
+    candidates.into_iter().filter(starts).collect()
+}
+
+/// What a command line says so far about which objects are meant.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Line {
+    kind: Option<Kind>,
+    /// Words without dash: commands, kinds, names.
+    words: Vec<String>,
+    namespace: Option<String>,
+    local: Option<String>,
+}
+
+impl Line {
+    /// The command line that is being completed, as the shell or kubectl handed it to this process.
+    fn typed() -> Self {
+        let mut words: Vec<String> =
+            env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        if let Some(start) = words.iter().position(|word| word == "--" || word == ASK) {
+            words.drain(..=start);
+        }
+        // The last word is the one to complete.
+        words.pop();
+        let mut line = Self::read(words);
+        line.local = line.local.or_else(|| env::var(LOCAL).ok());
+        line.namespace = line.namespace.or_else(|| env::var(NAMESPACE).ok());
+        line
+    }
+
+    fn read(words: Vec<String>) -> Self {
+        let mut line = Self::default();
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            match word.split_once('=') {
+                Some(("--local", folder)) => line.local = Some(folder.to_owned()),
+                Some(("--namespace" | "-n", name)) => line.namespace = Some(name.to_owned()),
+                _ if word == "--local" => line.local = Some("1".to_owned()),
+                _ if word == "-n" || word == "--namespace" => line.namespace = words.next(),
+                _ if word.starts_with('-') => {}
+                _ => {
+                    let kind = Kind::parse(&word).filter(|kind| Kind::SIX.contains(kind));
+                    line.kind = line.kind.or(kind);
+                    line.words.push(word);
+                }
+            }
+        }
+        line
+    }
+}
+
+/// The names of a kind that are not on the command line yet.
+fn names_of(kind: Kind, line: &Line) -> Vec<CompletionCandidate> {
+    let is_new = |record: &Record| {
+        let name = &record.key.name.name;
+        !line.words.iter().any(|word| word == name)
+    };
+    let found = read(kind, line).unwrap_or_default();
+    let candidates = found.iter().filter(|record| is_new(record)).map(|record| {
+        CompletionCandidate::new(&record.key.name.name).help(help(record).map(Into::into))
+    });
+    candidates.collect()
+}
+
+fn read(kind: Kind, line: &Line) -> Option<Vec<Record>> {
+    let folder = context::state_folder(line.local.as_deref()).ok()?;
+    if !LocalStore::exists(&folder) {
+        return None;
+    }
+    let namespace = line.namespace.as_deref().unwrap_or("default");
+    let scope = target::scope(kind, Some(namespace));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
+    let found = runtime.block_on(tokio::time::timeout(PATIENCE, async {
+        let store = context::open(folder, Access::ReadOnly).await.ok()?;
+        store.list(kind, &scope).await.ok()
+    }));
+    // A thread that still reads does not hold the shell.
+    runtime.shutdown_background();
+    found.ok().flatten()
+}
+
+/// What helps to tell one name from another.
+fn help(record: &Record) -> Option<String> {
+    let words = match record.key.kind {
+        Kind::Certificate => ["/spec/dnsNames/0", "/spec/secretName"],
+        Kind::Challenge => ["/spec/dnsName", "/status/state"],
+        Kind::Order => ["/spec/dnsNames/0", "/status/state"],
+        Kind::CertificateRequest => ["/spec/issuerRef/name", ""],
+        Kind::ClusterIssuer | Kind::Issuer => ["/spec/acme/server", ""],
+        Kind::Event | Kind::Secret => return None,
+    };
+    let words = words.map(|pointer| if pointer.is_empty() { "" } else { record.text(pointer) });
+    let text = words.join(" ").trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, kind: Option<Kind>, namespace: Option<&str>, local: Option<&str>) {
+        let words = line.split_whitespace().map(str::to_owned).collect();
+        let line_read = Line::read(words);
+        assert_eq!(line_read.kind, kind, "{line}");
+        assert_eq!(line_read.namespace.as_deref(), namespace, "{line}");
+        assert_eq!(line_read.local.as_deref(), local, "{line}");
+    }
+
+    #[test]
+    fn the_kind_is_the_first_one_named_even_as_a_command() {
+        check("kubectl-acme describe cert", Some(Kind::Certificate), None, None);
+        check("kubectl-acme challenge get", Some(Kind::Challenge), None, None);
+        check("kubectl-acme get secret", None, None, None);
+        check("kubectl-acme get", None, None, None);
+    }
+
+    #[test]
+    fn flags_that_choose_the_objects_are_read() {
+        check("kubectl-acme --local get order", Some(Kind::Order), None, Some("1"));
+        check(
+            "x get -n shop --local=/srv cert",
+            Some(Kind::Certificate),
+            Some("shop"),
+            Some("/srv"),
+        );
+        check("x get --namespace=shop cert", Some(Kind::Certificate), Some("shop"), None);
+    }
+
+    #[test]
+    fn kubectl_is_offered_commands_and_told_to_offer_no_files() {
+        let text = for_kubectl(vec!["sched".into()]);
+        assert!(text.starts_with("schedule\tShow which challenges"), "{text}");
+        assert!(text.ends_with("\n:4\n"), "{text}");
+    }
+
+    #[test]
+    fn flags_are_offered_once_a_dash_is_typed() {
+        assert!(!for_kubectl(vec!["get".into(), "".into()]).contains("--"));
+        assert!(for_kubectl(vec!["get".into(), "--sort".into()]).contains("--sort-by"));
+    }
+
+    #[test]
+    fn every_shell_has_a_script_that_asks_this_program() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Powershell] {
+            let script = script(shell).unwrap();
+            assert!(script.contains(VARIABLE) && script.contains("kubectl-acme"), "{script}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Context: the only place that builds real stores, clients and clocks.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::failure::{Failure, Kind};
+use crate::cli::{Command, GlobalArgs};
+use crate::print::Printer;
+use crate::print::colour::Colours;
+use crate::print::format::Format;
+use crate::print::table::{Colour, Headers};
+use crate::print::talk::Talk;
+use crate::store::Store;
+use crate::store::local::{Access, LocalStore};
+
+/// What is logged without `--log`: only what somebody should look at.
+const DEFAULT_FILTER: &str = "warn";
+
+/// How results are written.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct OutputArgs {
+    /// Format: wide, name, json, yaml, jsonl, jsonpath=TEMPLATE or custom-columns=SPEC
+    #[arg(long, short, value_name = "FORMAT", env = "KUBECTL_ACME_OUTPUT")]
+    pub output: Option<Format>,
+    /// Leave the headings of tables out
+    #[arg(long)]
+    pub no_headers: bool,
+}
+
+/// What every command works with.
+#[derive(Debug)]
+pub struct Context {
+    /// Flags of every command.
+    pub global: GlobalArgs,
+    talk: Talk,
+    colours: Colours,
+    interrupted: Interrupted,
+}
+
+/// Which signal, if any, asked us to end.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupted {
+    /// Ctrl-C.
+    pub by_person: CancellationToken,
+    /// SIGTERM.
+    pub by_system: CancellationToken,
+}
+
+impl Interrupted {
+    /// Returns the sort of failure once a signal has come.
+    pub async fn wait(&self) -> Kind {
+        tokio::select! {
+            () = self.by_person.cancelled() => Kind::Interrupted,
+            () = self.by_system.cancelled() => Kind::Terminated,
+        }
+    }
+}
+
+/// Runs a command and turns how it ended into an exit code.
+pub async fn run(global: GlobalArgs, command: Command) -> ExitCode {
+    let colours = Colours::settle(global.color);
+    let talk = Talk::new(Box::new(io::stderr()));
+    if let Err(failure) = install_logging(&global, &talk, colours) {
+        return report(&talk, colours, &failure);
+    }
+    let interrupted = Interrupted::default();
+    let mut context = Context { global, talk, colours, interrupted: interrupted.clone() };
+    let ended = tokio::select! {
+        ended = super::run(command, &mut context) => ended,
+        kind = second_signal(&interrupted) => Err(Failure::silent(kind)),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&context.talk, context.colours, &failure),
+    }
+}
+
+fn report(talk: &Talk, colours: Colours, failure: &Failure) -> ExitCode {
+    if !failure.message.is_empty() {
+        let printer = Printer::new(
+            Box::new(io::sink()),
+            talk.clone(),
+            Format::default(),
+            Headers::Shown,
+            colours,
+        );
+        printer.error(&failure.message, &failure.hints);
+    }
+    ExitCode::from(failure.kind.exit_code())
+}
+
+/// The first signal asks the command to end in good order; the second one ends it.
+async fn second_signal(interrupted: &Interrupted) -> Kind {
+    let (Ok(mut person), Ok(mut system)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    let mut first = true;
+    loop {
+        let kind = tokio::select! {
+            _ = person.recv() => Kind::Interrupted,
+            _ = system.recv() => Kind::Terminated,
+        };
+        if !first {
+            return kind;
+        }
+        first = false;
+        if kind == Kind::Interrupted {
+            interrupted.by_person.cancel();
+        } else {
+            interrupted.by_system.cancel();
+        }
+    }
+}
+
+impl Context {
+    /// A printer in the format that was asked for.
+    pub fn printer(&self, output: &OutputArgs) -> Printer {
+        let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
+        let format = output.output.clone().unwrap_or_default();
+        Printer::new(Box::new(io::stdout()), self.talk.clone(), format, headers, self.colours)
+    }
+
+    /// Standard error.
+    pub fn talk(&self) -> Talk {
+        self.talk.clone()
+    }
+
+    /// Signals that ask us to end.
+    pub fn interrupted(&self) -> &Interrupted {
+        &self.interrupted
+    }
+
+    /// The moment by which ages are computed; `KUBECTL_ACME_NOW` fixes it for tests of outputs.
+    pub fn now(&self) -> Timestamp {
+        let fixed = std::env::var("KUBECTL_ACME_NOW").ok();
+        fixed.and_then(|text| text.parse().ok()).unwrap_or_else(Timestamp::now)
+    }
+
+    /// The namespace of objects that name none.
+    pub fn namespace(&self) -> &str {
+        self.global.namespace.as_deref().unwrap_or("default")
+    }
+
+    /// The folder of the local state.
+    ///
+    /// # Errors
+    /// Fails without `--local`: nothing is ever chosen silently.
+    pub fn state_folder(&self) -> Result<PathBuf, Failure> {
+        state_folder(self.global.local.as_deref())
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// Fails when none is chosen, or it cannot be used.
+    pub async fn store(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
+        let folder = self.state_folder()?;
+        open(folder, access).await
+    }
+}
+
+/// The folder that `--local` means.
+///
+/// # Errors
+/// Fails without `--local`: nothing is ever chosen silently.
+pub fn state_folder(local: Option<&str>) -> Result<PathBuf, Failure> {
+    match local {
+        Some("1" | "true" | "") => default_folder(),
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => Err(Failure::usage("no store chosen: --local is missing")
+            .hint("--local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)")
+            .hint("clusters (kubeconfig, --context) come with a later version")),
+    }
+}
+
+/// Opens the local store of a folder; a folder that is only read and not there yet is an empty store.
+///
+/// # Errors
+/// Fails when it cannot be used.
+pub async fn open(folder: PathBuf, access: Access) -> Result<Arc<dyn Store>, Failure> {
+    if access == Access::ReadOnly && !LocalStore::exists(&folder) {
+        return Ok(Arc::new(crate::store::memory::MemoryStore::new()));
+    }
+    let opened = tokio::task::spawn_blocking(move || LocalStore::open(&folder, access)).await;
+    match opened {
+        Ok(store) => Ok(Arc::new(store?)),
+        Err(_) => Err(Failure::new(Kind::Unexpected, "opening the store panicked")),
+    }
+}
+
+/// `$XDG_STATE_HOME/kubectl-acme`, else `~/.local/state/kubectl-acme`.
+fn default_folder() -> Result<PathBuf, Failure> {
+    let variable = |name| std::env::var_os(name).filter(|v| Path::new(v).is_absolute());
+    let base = variable("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/state")));
+    base.map(|base| base.join("kubectl-acme")).ok_or_else(|| {
+        Failure::usage("no folder for the local state: neither XDG_STATE_HOME nor HOME is set")
+            .hint("name one: --local=DIR")
+    })
+}
+
+fn install_logging(global: &GlobalArgs, talk: &Talk, colours: Colours) -> Result<(), Failure> {
+    let filter = global.log.as_deref().unwrap_or(DEFAULT_FILTER);
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|why| Failure::usage(format!("cannot use --log {filter}: {why}")))?;
+    // A second installation (in tests) keeps the first.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colours.talk == Colour::On)
+        .with_writer(LogWriter(talk.clone()))
+        .try_init()
+        .ok();
+    Ok(())
+}
+
+/// Logs go where the conversation goes, so that they do not break spinners.
+#[derive(Clone)]
+struct LogWriter(Talk);
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = LogLine;
+    fn make_writer(&'a self) -> LogLine {
+        LogLine { talk: self.0.clone(), text: Vec::new() }
+    }
+}
+
+/// One log line in the making; it is written when dropped.
+struct LogLine {
+    talk: Talk,
+    text: Vec<u8>,
+}
+
+impl io::Write for LogLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for LogLine {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.text);
+        if !text.is_empty() {
+            self.talk.line(text.trim_end());
+        }
+    }
+}
+
+impl fmt::Debug for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LogLine")
+    }
+}

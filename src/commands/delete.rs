@@ -1,0 +1,162 @@
+//! `delete`: takes objects out of the local store; what holds an answer goes after its clean-up.
+
+use std::sync::Arc;
+
+use super::completion;
+use super::context::{Context, OutputArgs};
+use super::failure::{Failure, Kind as FailureKind};
+use super::selector::LabelSelector;
+use super::target::{self, Wanted};
+use crate::model::{Key, Kind, Record};
+use crate::print::Printer;
+use crate::print::columns::qualified_name;
+use crate::store::local::{Access, LocalStore};
+use crate::store::{Scope, Store};
+
+/// Flags of `delete`.
+#[derive(Debug, clap::Args)]
+pub struct DeleteArgs {
+    /// KIND NAME…, KIND/NAME…, or KIND with --all or -l
+    #[arg(required = true, value_name = "KIND NAME|KIND/NAME", add = completion::objects())]
+    pub objects: Vec<String>,
+    /// Delete every object of the kind in the namespace
+    #[arg(long)]
+    pub all: bool,
+    /// Delete in all namespaces, together with --all or -l
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
+    /// Delete the objects with these labels: app=web, tier!=front, 'app in (web,mail)', app, !app
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    pub selector: Option<LabelSelector>,
+    /// Say nothing when there is no such object
+    #[arg(long)]
+    pub ignore_not_found: bool,
+    /// Print KIND/NAME of what was deleted: name
+    #[arg(long, short, value_name = "FORMAT", value_parser = ["name"])]
+    pub output: Option<String>,
+}
+
+/// Runs `delete`.
+///
+/// # Errors
+/// Fails when it is not clear what to delete, an object is not there, or the store cannot be written.
+pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure> {
+    let wanted = Wanted::parse(&args.objects)?;
+    args.check(&wanted)?;
+    // Where nothing is, nothing is made either.
+    let exists = LocalStore::exists(&context.state_folder()?);
+    let access = if exists { Access::ReadWrite } else { Access::ReadOnly };
+    let store = context.store(access).await?;
+    let mut printer = context.printer(&OutputArgs::default());
+    let (found, missing) = find(&store, &wanted, &args, context).await?;
+    for record in &found {
+        store.delete(&record.key).await?;
+        let line = match args.output {
+            Some(_) => format!("{}\n", qualified_name(&record.object)),
+            None => format!("{} deleted\n", quoted(record)),
+        };
+        printer.data(&line)?;
+    }
+    say_what_waits(&store, &printer, &found).await?;
+    if found.is_empty() && missing.is_empty() {
+        say_nothing_found(&printer, &wanted, &args, context);
+    }
+    for failure in &missing {
+        printer.error(&failure.message, &failure.hints);
+    }
+    if missing.is_empty() { Ok(()) } else { Err(Failure::silent(FailureKind::Unexpected)) }
+}
+
+impl DeleteArgs {
+    fn check(&self, wanted: &Wanted) -> Result<(), Failure> {
+        let is_selected = self.all || self.selector.is_some();
+        if self.all && self.selector.is_some() {
+            return Err(Failure::usage("--all cannot be combined with a selector"));
+        }
+        match wanted {
+            Wanted::Kinds(_) if !is_selected => Err(Failure::usage("no name is given")
+                .hint("delete KIND NAME; every object of a kind goes with --all")),
+            Wanted::Named(_) if is_selected => {
+                Err(Failure::usage("names cannot be combined with --all or a selector"))
+            }
+            Wanted::Named(_) if self.all_namespaces => {
+                let what = "a name belongs to one namespace, so it cannot be combined with -A";
+                Err(Failure::usage(what))
+            }
+            Wanted::Named(_) | Wanted::Kinds(_) => Ok(()),
+        }
+    }
+}
+
+/// Everything is found before anything is deleted: owners take their dependents along.
+async fn find(
+    store: &Arc<dyn Store>,
+    wanted: &Wanted,
+    args: &DeleteArgs,
+    context: &Context,
+) -> Result<(Vec<Record>, Vec<Failure>), Failure> {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    match wanted {
+        Wanted::Kinds(kinds) => {
+            let namespace = (!args.all_namespaces).then(|| context.namespace());
+            for kind in kinds {
+                let mut listed = store.list(*kind, &target::scope(*kind, namespace)).await?;
+                listed.retain(|r| args.selector.as_ref().is_none_or(|labels| labels.fits(r)));
+                found.extend(listed);
+            }
+        }
+        Wanted::Named(named) => {
+            for (kind, name) in named {
+                let key = target::key(*kind, name, context.namespace());
+                match store.get(&key).await? {
+                    Some(record) => found.push(record),
+                    None if args.ignore_not_found => {}
+                    None => missing.push(target::not_found(store, &key).await?),
+                }
+            }
+        }
+    }
+    Ok((found, missing))
+}
+
+/// `certificate.cert-manager.io "web"`, in kubectl's words.
+fn quoted(record: &Record) -> String {
+    let Key { kind, name } = &record.key;
+    format!("{}.{} \"{}\"", kind.singular(), kind.group(), name.name)
+}
+
+/// Objects with finalizers stay, marked, until a command that drives has taken their answers down.
+async fn say_what_waits(
+    store: &Arc<dyn Store>,
+    printer: &Printer,
+    deleted: &[Record],
+) -> Result<(), Failure> {
+    if deleted.is_empty() {
+        return Ok(());
+    }
+    let is_held = |record: &Record| record.metadata().is_deleted();
+    let mut held = Vec::new();
+    for kind in Kind::SIX {
+        let listed = store.list(kind, &Scope::all()).await?;
+        held.extend(listed.into_iter().filter(is_held).map(|record| record.key));
+    }
+    if held.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        held.iter().map(|key| format!("{}/{}", key.kind.singular(), key.name.name)).collect();
+    printer.note(&format!("still to be cleaned up: {}", names.join(", ")));
+    printer.hint(
+        "the next command that drives (order -f …, run) takes the answers down, then they are gone",
+    );
+    Ok(())
+}
+
+fn say_nothing_found(printer: &Printer, wanted: &Wanted, args: &DeleteArgs, context: &Context) {
+    if args.ignore_not_found || matches!(wanted, Wanted::Named(_)) {
+        return;
+    }
+    let in_namespace = wanted.kinds().iter().any(|kind| kind.is_namespaced());
+    let namespace = (in_namespace && !args.all_namespaces).then(|| context.namespace());
+    printer.nothing_found(namespace);
+}

@@ -1,0 +1,135 @@
+//! `describe`: the sheet that kubectl would print, with its events.
+
+use std::sync::Arc;
+
+use super::completion;
+use super::context::{Context, OutputArgs};
+use super::failure::{Failure, Kind as FailureKind};
+use super::selector::LabelSelector;
+use super::target::{self, Wanted};
+use crate::model::{Event, Key, Kind, Record};
+use crate::print::{Printer, describe};
+use crate::store::local::Access;
+use crate::store::resources::Resources;
+use crate::store::{Scope, Store, StoreError};
+
+/// Flags of `describe`.
+#[derive(Debug, clap::Args)]
+pub struct DescribeArgs {
+    /// KIND, KIND NAME…, KIND/NAME…, or KIND and how the names begin
+    #[arg(required = true, value_name = "KIND|KIND/NAME", add = completion::objects())]
+    pub objects: Vec<String>,
+    /// Describe the objects of all namespaces
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
+    /// Only objects with these labels: app=web, tier!=front, 'app in (web,mail)', app, !app
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    pub selector: Option<LabelSelector>,
+    /// Whether events are shown
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        action = clap::ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    pub show_events: bool,
+}
+
+/// Runs `describe`.
+///
+/// # Errors
+/// Fails when the kinds are unknown, an object is not there, or the store cannot be read.
+pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failure> {
+    let wanted = Wanted::parse(&args.objects)?;
+    if args.all_namespaces && matches!(wanted, Wanted::Named(_)) {
+        let what = "a name belongs to one namespace, so it cannot be combined with -A";
+        return Err(Failure::usage(what));
+    }
+    let store = context.store(Access::ReadOnly).await?;
+    let mut printer = context.printer(&OutputArgs::default());
+    let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
+    let found = find(&store, &wanted, &args, namespace.as_deref()).await?;
+    let mut is_first = true;
+    for record in &found.objects {
+        let events = if args.show_events { Some(events(&store, record).await?) } else { None };
+        let sheet = describe::sheet(&record.object, events.as_deref(), context.now());
+        let gap = if std::mem::take(&mut is_first) { "" } else { "\n\n" };
+        printer.data(&format!("{gap}{sheet}"))?;
+    }
+    conclude(&printer, &wanted, &found, namespace.as_deref())
+}
+
+/// What a search brought.
+struct Found {
+    objects: Vec<Record>,
+    missing: Vec<Failure>,
+}
+
+async fn find(
+    store: &Arc<dyn Store>,
+    wanted: &Wanted,
+    args: &DescribeArgs,
+    namespace: Option<&str>,
+) -> Result<Found, StoreError> {
+    let mut found = Found { objects: Vec::new(), missing: Vec::new() };
+    let named = match wanted {
+        Wanted::Kinds(kinds) => {
+            for kind in kinds {
+                let listed = store.list(*kind, &target::scope(*kind, namespace)).await?;
+                let fits = |r: &Record| args.selector.as_ref().is_none_or(|labels| labels.fits(r));
+                found.objects.extend(listed.into_iter().filter(fits));
+            }
+            return Ok(found);
+        }
+        Wanted::Named(named) => named,
+    };
+    for (kind, name) in named {
+        let key = target::key(*kind, name, namespace.unwrap_or_default());
+        if let Some(record) = store.get(&key).await? {
+            found.objects.push(record);
+            continue;
+        }
+        // Only where one is named: several are a list of names.
+        let alike = if named.len() == 1 { beginning(store, &key).await? } else { Vec::new() };
+        if alike.is_empty() {
+            found.missing.push(target::not_found(store, &key).await?);
+        }
+        found.objects.extend(alike);
+    }
+    Ok(found)
+}
+
+/// The objects whose names begin with the one given.
+async fn beginning(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Record>, StoreError> {
+    let mut listed =
+        store.list(key.kind, &target::scope(key.kind, Some(&key.name.namespace))).await?;
+    listed.retain(|record| record.key.name.name.starts_with(&key.name.name));
+    Ok(listed)
+}
+
+async fn events(store: &Arc<dyn Store>, record: &Record) -> Result<Vec<Event>, StoreError> {
+    let events = Resources::<Event>::new(Arc::clone(store), Kind::Event);
+    events.list(&Scope::about(record.uid())).await
+}
+
+fn conclude(
+    printer: &Printer,
+    wanted: &Wanted,
+    found: &Found,
+    namespace: Option<&str>,
+) -> Result<(), Failure> {
+    for failure in &found.missing {
+        printer.error(&failure.message, &failure.hints);
+    }
+    if !found.missing.is_empty() {
+        return Err(Failure::silent(FailureKind::Unexpected));
+    }
+    if found.objects.is_empty() {
+        let in_namespace = wanted.kinds().iter().any(|kind| kind.is_namespaced());
+        printer.nothing_found(namespace.filter(|_| in_namespace));
+    }
+    Ok(())
+}

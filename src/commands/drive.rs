@@ -1,0 +1,214 @@
+//! Driving: the flags of every command that works on resources, and the controllers they run.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::failure::{Failure, Kind as FailureKind};
+use super::look::LookArgs;
+use crate::acme::Clients;
+use crate::controllers::Controller;
+use crate::controllers::accounts::Accounts;
+use crate::controllers::certificate::CertificateController;
+use crate::controllers::challenge::{ChallengeController, Means};
+use crate::controllers::clock::{Clock, SystemClock};
+use crate::controllers::driver::{Driver, Obstacles};
+use crate::controllers::issuer::IssuerController;
+use crate::controllers::order::OrderController;
+use crate::controllers::recorder::Recorder;
+use crate::controllers::request::RequestController;
+use crate::controllers::scheduler::Scheduler;
+use crate::controllers::selection::Selection;
+use crate::fetch::Fetcher;
+use crate::model::Duration;
+use crate::probes::http::HttpProbe;
+use crate::reconcile::schedule::Limits;
+use crate::solvers::Solver;
+use crate::solvers::http01::listener::{self, Listener};
+use crate::solvers::http01::webroot::Webroot;
+use crate::store::{Store, StoreError};
+
+/// How challenges are answered and looked at.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Challenges")]
+pub struct DriveArgs {
+    /// Where to answer HTTP-01 challenges, repeatable [default: all addresses, port 80]
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        env = "KUBECTL_ACME_HTTP01_LISTEN",
+        value_delimiter = ','
+    )]
+    pub http01_listen: Vec<SocketAddr>,
+    /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
+    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_HTTP01_WEBROOT")]
+    pub http01_webroot: Option<PathBuf>,
+    /// How the self-check looks at names
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Most challenges in flight
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u32).range(1..),
+        env = "KUBECTL_ACME_MAX_CONCURRENT_CHALLENGES"
+    )]
+    pub max_concurrent_challenges: u32,
+    /// Longest pause between two self-checks of a challenge
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = duration,
+        env = "KUBECTL_ACME_DNS01_CHECK_RETRY_PERIOD"
+    )]
+    pub dns01_check_retry_period: Duration,
+}
+
+/// Reads a duration as Go does.
+///
+/// # Errors
+/// Fails when the text is none, or negative.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    Duration::parse(text)
+        .filter(|d| !d.0.is_negative())
+        .ok_or_else(|| format!("\"{text}\" is not a duration such as 90s, 10m or 1h30m"))
+}
+
+impl DriveArgs {
+    /// The limits of the scheduler.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            max_in_flight: usize::try_from(self.max_concurrent_challenges).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// What the self-check and our own CA look with.
+    ///
+    /// # Errors
+    /// Fails when a flag cannot be read, or the resolver's host has no address.
+    pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
+        self.look.fetcher().await
+    }
+
+    /// Opens what answers HTTP-01: the webroot, or a listener of our own.
+    ///
+    /// # Errors
+    /// Fails when the port is not permitted or taken, and names the ways out; nobody has been asked for anything then.
+    pub async fn http01(&self) -> Result<Arc<dyn Solver>, Failure> {
+        if let Some(folder) = &self.http01_webroot {
+            return Ok(Arc::new(Webroot::new(folder)));
+        }
+        let bound = match &self.http01_listen[..] {
+            [] => Listener::bind_everywhere(80).await,
+            addresses => Listener::bind(addresses).await,
+        };
+        match bound {
+            Ok(listener) => Ok(Arc::new(listener)),
+            Err(error) => {
+                let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
+                let first = self.http01_listen.first().copied().unwrap_or(everywhere);
+                let failure = Failure::new(FailureKind::Solver, error.to_string());
+                Err(listener::ways_out(first).into_iter().fold(failure, Failure::hint))
+            }
+        }
+    }
+}
+
+/// The controllers at work.
+#[derive(Debug)]
+pub struct Engine {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), StoreError>>,
+    obstacles: watch::Receiver<Obstacles>,
+    clients: Arc<Clients>,
+}
+
+/// What the controllers work with.
+#[derive(Debug)]
+pub struct Equipment {
+    /// Where resources live.
+    pub store: Arc<dyn Store>,
+    /// What answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// What the self-check looks with.
+    pub fetcher: Fetcher,
+    /// Which objects are worked on.
+    pub selection: Selection,
+    /// Namespace of the Secrets of ClusterIssuers.
+    pub cluster_resource_namespace: String,
+    /// Scheduler limits.
+    pub limits: Limits,
+    /// Longest pause between self-checks.
+    pub check_period: SignedDuration,
+}
+
+impl Engine {
+    /// Starts the controllers.
+    pub fn start(equipment: Equipment) -> Self {
+        let Equipment { store, http01, fetcher, selection, limits, .. } = equipment;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clients = Arc::new(Clients::new());
+        let namespace = equipment.cluster_resource_namespace;
+        let connect = Accounts::connect_with(Arc::clone(&clients));
+        let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
+        let recorder = Recorder::new(Arc::clone(&store));
+        let means = Means {
+            http01,
+            http01_probe: Arc::new(HttpProbe { fetcher }),
+            limits,
+            check_period: equipment.check_period,
+        };
+        let controllers: Vec<Arc<dyn Controller>> = vec![
+            Arc::new(IssuerController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(CertificateController::new(recorder.clone())),
+            Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(OrderController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(ChallengeController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                means,
+                Arc::clone(&clock),
+            )),
+            Arc::new(Scheduler::new(recorder, limits, selection.clone())),
+        ];
+        let (sender, obstacles) = watch::channel(Obstacles::new());
+        let driver = Driver::new(store, clock, controllers, selection, sender);
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(driver.run(stop.clone()));
+        Self { stop, task, obstacles, clients }
+    }
+
+    /// What stands in the way of which object; the receiver wakes on every change.
+    pub fn obstacles(&self) -> watch::Receiver<Obstacles> {
+        self.obstacles.clone()
+    }
+
+    /// The CAs spoken with.
+    pub fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// Tells whether the controllers have ended by themselves.
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Stops the controllers after the steps that are under way.
+    ///
+    /// # Errors
+    /// Fails when they had ended before, because the store could no longer be used.
+    pub async fn stop(self) -> Result<(), Failure> {
+        self.stop.cancel();
+        match self.task.await {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(Failure::new(FailureKind::Unexpected, "a controller panicked")),
+        }
+    }
+}

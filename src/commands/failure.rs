@@ -1,0 +1,147 @@
+//! Failure: how a command ends badly: kind, message, hints, exit code.
+
+use std::fmt;
+
+use crate::acme::refusal::{self, Sort};
+use crate::controllers::ReconcileError;
+use crate::model::Problem;
+use crate::store::StoreError;
+
+/// Sorts of failure, each with its exit code (stable: scripts rely on them).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Nobody foresaw it.
+    Unexpected,
+    /// Wrong usage, or a manifest that cannot be.
+    Usage,
+    /// The CA looked and did not find the answer.
+    Validation,
+    /// Too much was asked of the CA, or it has paused the account.
+    RateLimited,
+    /// The CA cannot be reached, or fails itself.
+    CaUnreachable,
+    /// Account, external account binding, or terms.
+    Account,
+    /// The cluster, its CRDs or permissions.
+    Cluster,
+    /// Solver or DNS provider.
+    Solver,
+    /// Somebody else drives.
+    OwnedByAnother,
+    /// Time is up.
+    Timeout,
+    /// Interrupted (SIGINT).
+    Interrupted,
+    /// Ended (SIGTERM).
+    Terminated,
+}
+
+impl Kind {
+    /// The exit code.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Unexpected => 1,
+            Self::Usage => 2,
+            Self::Validation => 4,
+            Self::RateLimited => 5,
+            Self::CaUnreachable => 6,
+            Self::Account => 7,
+            Self::Cluster => 8,
+            Self::Solver => 9,
+            Self::OwnedByAnother => 12,
+            Self::Timeout => 124,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// The sort of a CA's refusal.
+    pub fn of_problem(problem: &Problem) -> Self {
+        Self::of_sort(refusal::sort_problem(problem))
+    }
+
+    /// The sort of a fault that stood in the way of an object.
+    pub fn of_error(error: &ReconcileError) -> Self {
+        match error {
+            ReconcileError::Acme(error) => Self::of_sort(refusal::sort(error)),
+            ReconcileError::Solve(_) => Self::Solver,
+            ReconcileError::Store(error) => Self::of_store(error),
+            ReconcileError::Missing(_) => Self::Usage,
+        }
+    }
+
+    fn of_sort(sort: Sort) -> Self {
+        match sort {
+            Sort::Account => Self::Account,
+            Sort::RateLimited | Sort::Paused => Self::RateLimited,
+            Sort::Connection | Sort::Unavailable => Self::CaUnreachable,
+            // What the CA will not certify has to be changed in the manifest.
+            Sort::Identifier | Sort::Profile | Sort::SigningRequest => Self::Usage,
+            Sort::OrderState | Sort::Replaced | Sort::Gone | Sort::Other => Self::Unexpected,
+        }
+    }
+
+    fn of_store(error: &StoreError) -> Self {
+        match error {
+            StoreError::NotFound { .. } | StoreError::Invalid { .. } => Self::Usage,
+            StoreError::Conflict { .. }
+            | StoreError::AlreadyExists { .. }
+            | StoreError::Unusable { .. } => Self::Unexpected,
+        }
+    }
+}
+
+/// How a command ends badly. `Display` is the message, without `error: `.
+#[derive(Debug)]
+pub struct Failure {
+    /// Sort.
+    pub kind: Kind,
+    /// `<what failed for which object>: <why>`; empty when everything has been said already.
+    pub message: String,
+    /// What to do next, one line each.
+    pub hints: Vec<String>,
+}
+
+impl Failure {
+    /// Makes a failure.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Wrong usage, or a manifest that cannot be.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// A failure of which everything has been said already.
+    pub fn silent(kind: Kind) -> Self {
+        Self::new(kind, "")
+    }
+
+    /// Adds a line that says what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::new(Kind::of_store(&error), error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(Kind::Unexpected, format!("cannot write the output: {error}"))
+    }
+}

@@ -1,0 +1,106 @@
+//! `order delete`: orders go with their challenges, and the answers are taken down first.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::commands::context::Context;
+use crate::commands::drive::{Engine, Equipment};
+use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::local::claim;
+use crate::commands::look::LookArgs;
+use crate::controllers::selection::Selection;
+use crate::model::{Key, Kind, ObjectName};
+use crate::reconcile::schedule::Limits;
+use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::{Solver, Together};
+use crate::store::local::Access;
+use crate::store::{Scope, Store};
+
+/// How long the clean-up may take.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+const POLL: StdDuration = StdDuration::from_millis(20);
+
+/// Flags of `order delete`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DeleteOrderArgs {
+    /// Names
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Where answers were written as files, to take them away
+    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_HTTP01_WEBROOT")]
+    http01_webroot: Option<PathBuf>,
+}
+
+/// Deletes orders and waits until their challenges are gone.
+///
+/// # Errors
+/// Fails when there is no such order, or an answer cannot be taken down.
+pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure> {
+    let store = context.store(Access::ReadWrite).await?;
+    let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+    let _claim = claim(&context.state_folder()?, context, deadline).await?;
+    let mut orders = Vec::new();
+    for name in &args.names {
+        let key = Key::new(Kind::Order, ObjectName::new(context.namespace(), name));
+        match store.get(&key).await? {
+            Some(record) => orders.push((key, record.uid().to_owned())),
+            None => {
+                return Err(Failure::usage(format!("{key} not found"))
+                    .hint("kubectl-acme order get --local lists what there is"));
+            }
+        }
+    }
+    let engine = engine(&args, &store, &orders).await?;
+    let mut printer = context.printer(&crate::commands::context::OutputArgs::default());
+    for (key, uid) in &orders {
+        store.delete(key).await?;
+        gone(&store, key, uid, deadline).await?;
+        printer.data(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
+    }
+    engine.stop().await
+}
+
+/// Controllers that work on these orders only: they clean up, and make nothing new.
+async fn engine(
+    args: &DeleteOrderArgs,
+    store: &Arc<dyn Store>,
+    orders: &[(Key, String)],
+) -> Result<Engine, Failure> {
+    // A listener's answers ended with its process.
+    let http01: Arc<dyn Solver> = match &args.http01_webroot {
+        Some(folder) => Arc::new(Webroot::new(folder)),
+        None => Arc::new(Together(Vec::new())),
+    };
+    Ok(Engine::start(Equipment {
+        store: Arc::clone(store),
+        http01,
+        fetcher: LookArgs::default().fetcher().await?,
+        selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
+        cluster_resource_namespace: String::new(),
+        limits: Limits { max_in_flight: 0 },
+        check_period: SignedDuration::from_secs(10),
+    }))
+}
+
+async fn gone(
+    store: &Arc<dyn Store>,
+    key: &Key,
+    uid: &str,
+    deadline: Timestamp,
+) -> Result<(), Failure> {
+    loop {
+        let scope = Scope::owned_by(&key.name.namespace, uid);
+        let left = store.list(Kind::Challenge, &scope).await?;
+        let Some(first) = left.first() else { return Ok(()) };
+        if Timestamp::now() >= deadline {
+            let why = first.text("/status/reason");
+            let message = format!("{key} is deleted, but {} is not cleaned up: {why}", first.key);
+            return Err(Failure::new(FailureKind::Solver, message)
+                .hint("the next driving command goes on with the clean-up"));
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}

@@ -1,0 +1,69 @@
+//! `order`: from manifests to certificates, and what to do with the orders on the way.
+
+pub mod again;
+pub mod create;
+pub mod delete;
+pub mod settle;
+pub mod supervise;
+pub mod work;
+
+use clap::Subcommand;
+
+use self::again::{AgainArgs, Wanted, certificate_of_order};
+use self::create::CreateArgs;
+use self::delete::DeleteOrderArgs;
+use super::context::Context;
+use super::failure::Failure;
+use crate::model::ObjectName;
+use crate::store::local::Access;
+
+/// Flags of `order`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct OrderArgs {
+    /// What to do with orders; without one, `create`
+    #[command(subcommand)]
+    command: Option<OrderCommand>,
+    /// Flags of `create`
+    #[command(flatten)]
+    create: CreateArgs,
+}
+
+/// What to do with orders.
+#[derive(Debug, Subcommand)]
+enum OrderCommand {
+    /// Issue every certificate of the manifests that is due, and wait
+    Create(Box<CreateArgs>),
+    /// Make a fresh order for a certificate whose order failed, and wait
+    Retry(Box<AgainArgs>),
+    /// Go on with an order that was interrupted, and wait
+    Resume(Box<AgainArgs>),
+    /// Delete orders with their challenges, cleaning up
+    Delete(Box<DeleteOrderArgs>),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Fails with what `main` shows.
+pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> {
+    match args.command {
+        None => create::run(args.create, context).await,
+        Some(OrderCommand::Create(create)) => create::run(*create, context).await,
+        Some(OrderCommand::Retry(again)) => go_on(*again, Wanted::Fresh, context).await,
+        Some(OrderCommand::Resume(again)) => go_on(*again, Wanted::Resumed, context).await,
+        Some(OrderCommand::Delete(delete)) => delete::run(*delete, context).await,
+    }
+}
+
+async fn go_on(args: AgainArgs, wanted: Wanted, context: &Context) -> Result<(), Failure> {
+    let store = context.store(Access::ReadWrite).await?;
+    let mut certificates = Vec::new();
+    for name in &args.names {
+        let order = ObjectName::new(context.namespace(), name);
+        certificates.push(certificate_of_order(&store, &order).await?);
+    }
+    certificates.sort();
+    certificates.dedup();
+    again::run(args, certificates, wanted, context).await
+}

@@ -1,0 +1,145 @@
+//! How `order` ends: files on disk, the table, the timeline, and the exit code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::supervise::End;
+use crate::commands::context::{Context, OutputArgs};
+use crate::commands::failure::Failure;
+use crate::commands::history;
+use crate::commands::out::{self, Written};
+use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
+use crate::print::columns::Namespaces;
+use crate::print::{Group, Printer, Shape, document};
+use crate::store::Store;
+use crate::store::resources::{Resources, typed};
+
+/// Above so many Certificates timelines are left to `timeline`.
+const TIMELINES: usize = 3;
+
+/// What a command was about.
+#[derive(Debug)]
+pub struct Results<'a> {
+    /// The store.
+    pub store: &'a Arc<dyn Store>,
+    /// Where pairs are written, if anywhere.
+    pub out: Option<&'a Path>,
+    /// Whether Secrets are written as manifests, too.
+    pub out_secret: bool,
+    /// The objects.
+    pub records: &'a [Record],
+}
+
+/// Writes results, prints them, and returns the failure with the lowest exit code.
+///
+/// # Errors
+/// Fails with the lowest exit code of all Certificates.
+pub async fn settle(
+    results: &Results<'_>,
+    output: &OutputArgs,
+    context: &Context,
+    ends: BTreeMap<Key, End>,
+) -> Result<(), Failure> {
+    let mut printer = context.printer(output);
+    let of_kind = |key: &&Key| key.kind == Kind::Certificate;
+    let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
+    let due = ends.keys().filter(of_kind).count();
+    let mut failed: BTreeSet<Key> = BTreeSet::new();
+    let mut failures: Vec<Failure> = Vec::new();
+    for (key, end) in ends {
+        if let End::Failed(failure) = end {
+            printer.error(&failure.message, &failure.hints);
+            failures.push(failure);
+            failed.insert(key);
+        }
+    }
+    for key in certificates.iter().filter(|key| !failed.contains(**key)) {
+        let Some(out) = results.out else { continue };
+        match write(results, &key.name, out).await {
+            Ok(Some(written)) if printer.format().is_for_people() => {
+                printer.note(&format!("certificate: {}", written.certificate.display()));
+                printer.note(&format!("key:         {}", written.key.display()));
+            }
+            Ok(_) => {}
+            Err(failure) => {
+                printer.error(&failure.message, &failure.hints);
+                failures.push(failure);
+            }
+        }
+    }
+    if due == 0 && !certificates.is_empty() && failures.is_empty() {
+        printer.note("nothing is due: every certificate is in its Secret and up to date");
+    }
+    print(&mut printer, context, results, due).await?;
+    match failures.into_iter().min_by_key(|failure| failure.kind.exit_code()) {
+        None => Ok(()),
+        // Each failure has been told already.
+        Some(failure) => Err(Failure::silent(failure.kind)),
+    }
+}
+
+/// Writes the pair of one Certificate; nothing when there is none yet.
+///
+/// # Errors
+/// Fails when a file cannot be written.
+async fn write(
+    results: &Results<'_>,
+    name: &ObjectName,
+    folder: &Path,
+) -> Result<Option<Written>, Failure> {
+    let store = results.store;
+    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
+    let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+    let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
+    let yaml = results.out_secret.then(|| document::yaml(&document::shown(&record.object)));
+    let secret = typed::<Secret>(record)?;
+    let written = out::write(folder, &secret)?;
+    if let Some(yaml) = yaml {
+        out::write_manifest(folder, &secret, &yaml)?;
+    }
+    Ok(Some(written))
+}
+
+async fn print(
+    printer: &mut Printer,
+    context: &Context,
+    results: &Results<'_>,
+    due: usize,
+) -> Result<(), Failure> {
+    let (store, records) = (results.store, results.records);
+    let mut groups: BTreeMap<Kind, Vec<Value>> = BTreeMap::new();
+    let has_certificates = records.iter().any(|r| r.key.kind == Kind::Certificate);
+    for record in records {
+        // Issuers are means; they are the result only when nothing else was given.
+        let is_result = match record.key.kind {
+            Kind::Certificate => true,
+            Kind::Issuer | Kind::ClusterIssuer => !has_certificates,
+            _ => false,
+        };
+        if let (true, Some(stored)) = (is_result, store.get(&record.key).await?) {
+            groups.entry(record.key.kind).or_default().push(stored.object);
+        }
+    }
+    let count: usize = groups.values().map(Vec::len).sum();
+    let shape = if count == 1 { Shape::One } else { Shape::Many };
+    let groups: Vec<Group<'_>> = groups
+        .iter()
+        .map(|(kind, all)| Group { kind: *kind, objects: all.iter().collect() })
+        .collect();
+    let now = context.now();
+    printer.resources(&groups, shape, Namespaces::Hidden, now)?;
+    if !printer.format().is_for_people() || due == 0 || due > TIMELINES {
+        return Ok(());
+    }
+    for record in records.iter().filter(|r| r.key.kind == Kind::Certificate) {
+        printer.data("\n")?;
+        let name = &record.key.name;
+        let entries = history::entries(store, &record.key).await?;
+        printer.timeline(&format!("certificate/{}", name.name), &name.namespace, &entries, now)?;
+    }
+    Ok(())
+}

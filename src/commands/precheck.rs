@@ -1,0 +1,134 @@
+//! What is looked at before anything is written or asked: issuers exist and are ACME, a solver fits every name.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::chain::issuer_key;
+use super::failure::{Failure, Kind as FailureKind};
+use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
+use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::store::Store;
+use crate::store::resources::typed;
+
+/// Let's Encrypt's directories, and what to call them.
+const KNOWN: [(&str, &str); 2] = [
+    ("https://acme-v02.api.letsencrypt.org/directory", "Let's Encrypt PRODUCTION"),
+    ("https://acme-staging-v02.api.letsencrypt.org/directory", "Let's Encrypt STAGING"),
+];
+
+/// The CA behind a directory URL, in words where it is known.
+pub fn known_ca(server: &str) -> String {
+    match KNOWN.iter().find(|(url, _)| *url == server) {
+        Some((_, name)) => (*name).to_owned(),
+        None => server.to_owned(),
+    }
+}
+
+/// The issuers that the Certificates of a set refer to.
+pub fn issuers(records: &[Record]) -> BTreeSet<Key> {
+    certificates(records).map(|certificate| issuer_key(&certificate)).collect()
+}
+
+fn certificates(records: &[Record]) -> impl Iterator<Item = Certificate> + '_ {
+    records
+        .iter()
+        .filter(|record| record.key.kind == Kind::Certificate)
+        .filter_map(|record| typed::<Certificate>(record.clone()).ok())
+}
+
+/// Checks a set against itself and the store; nothing has been written then.
+///
+/// # Errors
+/// Fails with the first thing that stands in the way, and what to change.
+pub async fn check(records: &[Record], store: &Arc<dyn Store>) -> Result<(), Failure> {
+    for record in records {
+        if matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+            check_type(record)?;
+        }
+    }
+    let mut secrets = BTreeSet::new();
+    for certificate in certificates(records) {
+        let name = certificate.name();
+        // Certificates of other namespaces, too: on disk they share one folder.
+        if !secrets.insert(certificate.spec.secret_name.clone()) {
+            let secret = &certificate.spec.secret_name;
+            return Err(Failure::usage(format!(
+                "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \
+                 written to the same folder"
+            ))
+            .hint("give each its own secretName, or issue them by two commands with two --out folders"));
+        }
+        let key = issuer_key(&certificate);
+        let group = certificate.spec.issuer_ref.effective_group();
+        if group != "cert-manager.io" {
+            let message =
+                format!("Certificate {name}: issuerRef.group is {group}, which is not ours");
+            return Err(
+                Failure::usage(message).hint("issuerRef.group must be cert-manager.io or absent")
+            );
+        }
+        let issuer = match records.iter().find(|record| record.key == key) {
+            Some(record) => typed::<Issuer>(record.clone())?,
+            None => match store.get(&key).await? {
+                Some(record) => typed::<Issuer>(record)?,
+                None => return Err(unknown_issuer(&certificate, &key)),
+            },
+        };
+        check_solvers(&certificate, &key, &issuer)?;
+    }
+    Ok(())
+}
+
+fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
+    let name = certificate.name();
+    Failure::usage(format!(
+        "Certificate {name} refers to {key}, which is neither in these manifests nor in the store"
+    ))
+    .hint(format!("add the manifest of {key} with another -f"))
+    .hint("issuerRef.kind is Issuer unless it says ClusterIssuer")
+}
+
+fn check_type(record: &Record) -> Result<(), Failure> {
+    let issuer = typed::<Issuer>(record.clone())?;
+    if issuer.spec.acme.is_some() {
+        return Ok(());
+    }
+    let types = issuer.spec.types().join(", ");
+    Err(Failure::usage(format!(
+        "{} is of type {types}: on this machine only acme issues",
+        record.key
+    ))
+    .hint("a cluster with cert-manager serves the other types"))
+}
+
+fn check_solvers(certificate: &Certificate, key: &Key, issuer: &Issuer) -> Result<(), Failure> {
+    let Some(acme) = &issuer.spec.acme else { return Ok(()) };
+    let asking = Asking {
+        namespace: &certificate.metadata.namespace,
+        labels: &certificate.metadata.labels,
+        annotations: &certificate.metadata.annotations,
+    };
+    let name = certificate.name();
+    let common = Some(&certificate.spec.common_name).filter(|name| !name.is_empty());
+    let spec = &certificate.spec;
+    for text in spec.dns_names.iter().chain(&spec.ip_addresses).chain(common) {
+        let Ok(identifier) = Identifier::parse(text) else { continue };
+        let refused = |why: &str| {
+            Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
+        };
+        match would_choose(&acme.solvers, &identifier, asking) {
+            Ok(chosen) if chosen.kind == ChallengeType::Dns01 => {
+                return Err(refused(&format!(
+                    "only a dns01 solver of {key} fits, and this version answers HTTP-01 only"
+                ))
+                .hint("add an http01 solver that fits the name; wildcards need DNS-01"));
+            }
+            Ok(_) => {}
+            Err(why) => {
+                return Err(refused(&format!("{why} (solvers of {key})"))
+                    .hint(format!("add a solver to {key}, or widen its selector")));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! A person's wish for a fresh certificate: the condition that cmctl sets, too.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::failure::Failure;
+use crate::model::common::{is_true, set_condition};
+use crate::model::{Certificate, Condition, ConditionStatus, Kind, ObjectName};
+use crate::store::resources::Resources;
+use crate::store::{Store, StoreError};
+
+/// How often the status is read and written again because somebody else wrote in between.
+const TRIES: usize = 10;
+
+/// Sets `Issuing=True`, reason `ManuallyTriggered`; returns false when the Certificate is being issued already.
+///
+/// # Errors
+/// Fails when there is no such Certificate, or the store fails.
+pub async fn mark_for_renewal(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    for _ in 0..TRIES {
+        let Some(certificate) = certificates.get(name).await? else {
+            return Err(Failure::usage(format!("Certificate {name} not found")));
+        };
+        if is_true(&certificate.status.conditions, "Issuing") {
+            return Ok(false);
+        }
+        let mut status = certificate.status.clone();
+        let condition = Condition {
+            kind: "Issuing".to_owned(),
+            status: ConditionStatus::True,
+            reason: "ManuallyTriggered".to_owned(),
+            message: "Certificate re-issuance manually triggered".to_owned(),
+            observed_generation: certificate.metadata.generation,
+            last_transition_time: None,
+        };
+        set_condition(&mut status.conditions, condition, now);
+        match certificates.replace_status(&certificate, &status).await {
+            Ok(_) => return Ok(true),
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(StoreError::Conflict { key: certificates.key(name) }.into())
+}

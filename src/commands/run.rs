@@ -1,0 +1,126 @@
+//! `run`: the controllers in the foreground until interrupted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use jiff::Timestamp;
+
+use super::context::{Context, OutputArgs};
+use super::drive::{DriveArgs, Engine, Equipment};
+use super::failure::{Failure, Kind as FailureKind};
+use super::out;
+use crate::controllers::selection::Selection;
+use crate::model::common::is_true;
+use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::print::progress::Progress;
+use crate::store::lease::{LocalLease, Role};
+use crate::store::local::Access;
+use crate::store::resources::typed;
+use crate::store::{Change, Scope, Store};
+
+/// Flags of `run`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
+    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_OUT")]
+    pub out: Option<PathBuf>,
+    /// How challenges are answered
+    #[command(flatten)]
+    pub drive: DriveArgs,
+}
+
+/// Works until interrupted: issues, renews, and keeps the files up to date.
+///
+/// # Errors
+/// Fails when another process drives, when port 80 cannot be had, and when interrupted.
+pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
+    let folder = context.state_folder()?;
+    let store = context.store(Access::ReadWrite).await?;
+    let lease = LocalLease::new(&folder);
+    let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Always)? else {
+        let message = format!("cannot work on {}: another process does", folder.display());
+        return Err(Failure::new(FailureKind::OwnedByAnother, message)
+            .hint("wait for it, end it, or use another state folder (--local=DIR)"));
+    };
+    let printer = context.printer(&OutputArgs::default());
+    printer.note(&format!(
+        "local state in {}; driver: kubectl-acme; Ctrl-C ends it",
+        folder.display()
+    ));
+    let engine = Engine::start(Equipment {
+        store: Arc::clone(&store),
+        http01: args.drive.http01().await?,
+        fetcher: args.drive.fetcher().await?,
+        selection: Selection::all(),
+        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
+        limits: args.drive.limits(),
+        check_period: args.drive.dns01_check_retry_period.0,
+    });
+    let out = args.out.unwrap_or_else(|| folder.join("out"));
+    let mut progress = Progress::new(context.talk(), false);
+    let kind = tokio::select! {
+        ended = follow(&store, &out, &mut progress) => { ended?; FailureKind::Unexpected }
+        kind = context.interrupted().wait() => kind,
+    };
+    engine.stop().await?;
+    drop(guard);
+    Err(Failure::new(kind, "ended; everything so far is kept")
+        .hint("go on with: kubectl-acme run --local"))
+}
+
+/// Tells what becomes of Certificates, and writes what was issued.
+async fn follow(
+    store: &Arc<dyn Store>,
+    out: &Path,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let mut changes = store.watch(Kind::Certificate, Scope::all());
+    while let Some(change) = changes.next().await {
+        let records = match change? {
+            Change::Applied(record) => vec![record],
+            Change::Resynced(records) => records,
+            Change::Deleted(_) => Vec::new(),
+        };
+        for record in records {
+            let certificate = typed::<Certificate>(record)?;
+            let conditions = &certificate.status.conditions;
+            let is_good = is_true(conditions, "Ready") && !is_true(conditions, "Issuing");
+            if is_good {
+                write(store, &certificate, out, progress).await?;
+            } else if let Some(condition) = conditions.iter().find(|c| c.kind == "Issuing") {
+                let name = certificate.name();
+                progress
+                    .line(&format!("Certificate {name}: {}", condition.message), Timestamp::now());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn write(
+    store: &Arc<dyn Store>,
+    certificate: &Certificate,
+    out: &Path,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
+    let Some(record) = store.get(&Key::new(Kind::Secret, name)).await? else { return Ok(()) };
+    let secret = typed::<Secret>(record)?;
+    let now = Timestamp::now();
+    // A full disk must not end the controllers: the Secret is safe in the store.
+    match out::write(out, &secret) {
+        Ok(written) => progress.line(
+            &format!(
+                "Certificate {}: up to date in {}",
+                certificate.name(),
+                written.certificate.display()
+            ),
+            now,
+        ),
+        Err(failure) => {
+            progress.line(&format!("Certificate {}: {failure}", certificate.name()), now);
+        }
+    }
+    Ok(())
+}

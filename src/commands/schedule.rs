@@ -1,0 +1,263 @@
+//! `schedule`: which challenges run, which wait, at which place, and for what.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::context::{Context, OutputArgs};
+use super::failure::Failure;
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, Kind, ObjectName, State, Time};
+use crate::print::Printer;
+use crate::print::age::age;
+use crate::print::table::{Headers, NONE, Table};
+use crate::reconcile::schedule::{self, Limits, Queued, Waits};
+use crate::store::Scope;
+use crate::store::lease::LocalLease;
+use crate::store::local::Access;
+use crate::store::resources::Resources;
+
+/// Flags of `schedule`.
+#[derive(Debug, clap::Args)]
+pub struct ScheduleArgs {
+    /// Show the challenges of all namespaces; slots are shared by all of them either way
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
+    /// How many slots there are
+    #[command(flatten)]
+    pub slots: SlotArgs,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How many challenges may be in flight.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SlotArgs {
+    /// Most challenges in flight
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u32).range(1..),
+        env = "KUBECTL_ACME_MAX_CONCURRENT_CHALLENGES"
+    )]
+    pub max_concurrent_challenges: u32,
+}
+
+impl SlotArgs {
+    /// The limits of the scheduler.
+    pub fn limits(&self) -> Limits {
+        let slots = usize::try_from(self.max_concurrent_challenges);
+        Limits { max_in_flight: slots.unwrap_or(usize::MAX) }
+    }
+}
+
+/// Runs `schedule`.
+///
+/// # Errors
+/// Fails when the store cannot be read.
+pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failure> {
+    let store = context.store(Access::ReadOnly).await?;
+    let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
+    let challenges = challenges.list(&Scope::all()).await?;
+    let limits = args.slots.limits();
+    let all = slots(&challenges, limits);
+    let running = all.iter().filter(|slot| slot.place == Place::Running).count();
+    let is_shown = |slot: &&Slot<'_>| {
+        args.all_namespaces || slot.challenge.metadata.namespace == context.namespace()
+    };
+    let shown: Vec<&Slot<'_>> = all.iter().filter(is_shown).collect();
+    let now = context.now();
+    let mut printer = context.printer(&args.output);
+    let people = printer.format().is_for_people();
+    if shown.is_empty() && people {
+        printer.nothing_found((!args.all_namespaces).then(|| context.namespace()));
+    } else {
+        let headers = if args.output.no_headers { Headers::Hidden } else { Headers::Shown };
+        let report = report(&shown, limits, running, now);
+        let table = table(&shown, args.all_namespaces, now);
+        printer.report(&report, |colour| table.render(headers, colour))?;
+    }
+    if people {
+        let driven = LocalLease::new(context.state_folder()?).holder()?.is_some();
+        conclude(&printer, &all, shown.len(), limits, driven);
+    }
+    Ok(())
+}
+
+fn conclude(printer: &Printer, all: &[Slot<'_>], shown: usize, limits: Limits, driven: bool) {
+    let running = all.iter().filter(|slot| slot.place == Place::Running).count();
+    let queued = all.len() - running;
+    let elsewhere = match all.len() - shown {
+        0 => String::new(),
+        more => format!(", {more} of them in other namespaces (-A)"),
+    };
+    let slots = limits.max_in_flight;
+    printer.note(&format!("{running} of {slots} slots taken, {queued} queued{elsewhere}"));
+    if !driven && !all.is_empty() {
+        printer.note("nobody drives: nothing moves before the next order -f … or run");
+    }
+}
+
+/// One line of the schedule.
+#[derive(Debug)]
+struct Slot<'a> {
+    challenge: &'a Challenge,
+    place: Place,
+    waits: Wait<'a>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Running,
+    /// Position among those that wait for the same, from 1; none for those that start next.
+    Queued(Option<usize>),
+}
+
+/// What a challenge waits for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wait<'a> {
+    /// In the queue.
+    Queue(Waits),
+    /// Running, and its status says why.
+    Reason(&'a str),
+    /// Running: our answer has to be put up.
+    Answer,
+    /// Running: our own look at the answer.
+    SelfCheck,
+    /// Running: the CA's look.
+    Authority,
+    /// Running, and final: our answer has to be taken down.
+    CleanUp,
+}
+
+impl fmt::Display for Wait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queue(Waits::Slot { .. }) => f.write_str("a free slot"),
+            Self::Queue(Waits::Lock { holder }) => write!(f, "challenge {holder}"),
+            Self::Queue(Waits::Nothing) => f.write_str("nothing, it starts next"),
+            Self::Reason(reason) => f.write_str(reason),
+            Self::Answer => f.write_str("its answer to be put up"),
+            Self::SelfCheck => f.write_str("its self-check"),
+            Self::Authority => f.write_str("the CA's validation"),
+            Self::CleanUp => f.write_str("its answer to be taken down"),
+        }
+    }
+}
+
+/// Running challenges, oldest first, then those that start next, then the queue in its order.
+fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
+    let mut running: Vec<&Challenge> = challenges.iter().filter(|c| c.status.processing).collect();
+    running.sort_by_key(|c| (c.metadata.creation_timestamp, c.name()));
+    let running = running.into_iter().map(|challenge| Slot {
+        challenge,
+        place: Place::Running,
+        waits: wait(challenge),
+    });
+    let next = schedule::admit(challenges, limits).into_iter().map(|challenge| Slot {
+        challenge,
+        place: Place::Queued(None),
+        waits: Wait::Queue(Waits::Nothing),
+    });
+    let queue = schedule::queue(challenges, limits).into_iter();
+    let queue = queue.map(|Queued { challenge, position, waits }| Slot {
+        challenge,
+        place: Place::Queued(Some(position)),
+        waits: Wait::Queue(waits),
+    });
+    running.chain(next).chain(queue).collect()
+}
+
+fn wait(challenge: &Challenge) -> Wait<'_> {
+    let status = &challenge.status;
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    if status.state.is_some_and(State::is_final) {
+        return Wait::CleanUp;
+    }
+    match status.reason.as_str() {
+        "" if memory.accepted_at.is_some() => Wait::Authority,
+        "" if status.presented => Wait::SelfCheck,
+        "" => Wait::Answer,
+        reason => Wait::Reason(reason),
+    }
+}
+
+impl Slot<'_> {
+    fn name(&self) -> ObjectName {
+        self.challenge.name()
+    }
+
+    fn state(&self) -> &'static str {
+        match self.place {
+            Place::Running => "running",
+            Place::Queued(_) => "queued",
+        }
+    }
+
+    fn position(&self) -> Option<usize> {
+        match self.place {
+            Place::Running => None,
+            Place::Queued(position) => position,
+        }
+    }
+}
+
+fn table(slots: &[&Slot<'_>], namespaces: bool, now: Timestamp) -> Table {
+    let titles = ["NAME", "DOMAIN", "TYPE", "STATE", "POSITION", "WAITS FOR", "AGE"];
+    let mut table = Table::new(namespaces.then_some("NAMESPACE").into_iter().chain(titles));
+    for slot in slots {
+        let metadata = &slot.challenge.metadata;
+        let cells = [
+            metadata.name.clone(),
+            slot.challenge.spec.dns_name.clone(),
+            slot.challenge.spec.kind.to_string(),
+            slot.state().to_owned(),
+            slot.position().map_or_else(|| NONE.to_owned(), |position| position.to_string()),
+            slot.waits.to_string(),
+            age(metadata.creation_timestamp.map(Time::timestamp), now),
+        ];
+        table.row(namespaces.then(|| metadata.namespace.clone()).into_iter().chain(cells));
+    }
+    table
+}
+
+fn report(slots: &[&Slot<'_>], limits: Limits, running: usize, now: Timestamp) -> Value {
+    let challenges = slots.iter().map(|slot| {
+        let ObjectName { namespace, name } = slot.name();
+        let mut waits_for = json!({ "text": slot.waits.to_string() });
+        match &slot.waits {
+            Wait::Queue(Waits::Slot { .. }) => waits_for["kind"] = "Slot".into(),
+            Wait::Queue(Waits::Lock { holder }) => {
+                waits_for["kind"] = "Challenge".into();
+                waits_for["namespace"] = holder.namespace.as_str().into();
+                waits_for["name"] = holder.name.as_str().into();
+            }
+            _ => {}
+        }
+        let mut fields = json!({
+            "namespace": namespace,
+            "name": name,
+            "domain": slot.challenge.spec.dns_name,
+            "type": slot.challenge.spec.kind,
+            "state": slot.state(),
+            "waitsFor": waits_for,
+            "creationTimestamp": slot.challenge.metadata.creation_timestamp,
+        });
+        if let Some(position) = slot.position() {
+            fields["position"] = position.into();
+        }
+        fields
+    });
+    json!({
+        "apiVersion": "kubectl-acme/v1alpha1",
+        "kind": "Schedule",
+        "at": Time::new(now),
+        "slots": limits.max_in_flight,
+        "slotsTaken": running,
+        "challenges": challenges.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,52 @@
+//! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
+
+use super::completion;
+use super::context::{Context, OutputArgs};
+use super::failure::Failure;
+use super::history;
+use super::target::{self, Wanted};
+use crate::print::format::Format;
+use crate::print::table::Headers;
+use crate::print::{document, timeline};
+use crate::store::local::Access;
+
+/// Flags of `timeline`.
+#[derive(Debug, clap::Args)]
+pub struct TimelineArgs {
+    /// The object, KIND/NAME or KIND NAME; a name alone is a Certificate's
+    #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = completion::objects())]
+    pub object: Vec<String>,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Runs `timeline`.
+///
+/// # Errors
+/// Fails when nothing is known of the object, or the store cannot be read.
+pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failure> {
+    let (kind, name) = Wanted::parse_one(&args.object)?;
+    let key = target::key(kind, &name, context.namespace());
+    let store = context.store(Access::ReadOnly).await?;
+    let entries = history::entries(&store, &key).await?;
+    if entries.is_empty() {
+        // What is gone may have left its events behind.
+        target::read(&store, &key).await?;
+    }
+    let mut printer = context.printer(&args.output);
+    let subject = format!("{}/{name}", kind.singular());
+    if *printer.format() == Format::Jsonl {
+        let lines = timeline::stream(&entries).iter().map(document::json_line).collect::<String>();
+        return Ok(printer.data(&lines)?);
+    }
+    if entries.is_empty() && printer.format().is_for_people() {
+        printer.note(&format!("No events of {subject}."));
+        return Ok(());
+    }
+    let headers = if args.output.no_headers { Headers::Hidden } else { Headers::Shown };
+    let now = context.now();
+    let report = timeline::report(&subject, &key.name.namespace, &entries, now);
+    printer.report(&report, |colour| timeline::text(&entries, now, headers, colour))?;
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! How far a Certificate is from its end, judged from what the store and the driver know.
+
+use jiff::Timestamp;
+
+use super::chain::{Chain, issuer_key};
+use super::failure::{Failure, Kind as FailureKind};
+use crate::acme::{AcmeError, Retry};
+use crate::controllers::ReconcileError;
+use crate::controllers::driver::Obstacles;
+use crate::model::common::{condition, is_true};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State, Time};
+use crate::reconcile::order::solver_message;
+
+/// How far a Certificate is from its end.
+#[derive(Debug)]
+pub enum Verdict {
+    /// The Secret holds what was asked for.
+    Issued,
+    /// Only a change helps.
+    Failed(Failed),
+    /// On its way.
+    Waiting(Option<Holdup>),
+}
+
+/// Why only a change helps.
+#[derive(Debug)]
+pub struct Failed {
+    /// What to say.
+    pub failure: Failure,
+    /// When the order that failed was made, if one was.
+    pub order_created: Option<Timestamp>,
+}
+
+/// An obstacle that may pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holdup {
+    /// Sort, should time run out.
+    pub kind: FailureKind,
+    /// What it is, in one line.
+    pub what: String,
+    /// When the next try comes, if that is known.
+    pub until: Option<Timestamp>,
+}
+
+/// Judges a Certificate; `since` is its revision when this run began, for one that was due.
+pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
+    let status = &chain.certificate.status;
+    let issuing = is_true(&status.conditions, "Issuing");
+    let revision = status.revision.unwrap_or(0);
+    let moved = since.is_none_or(|before| revision > before);
+    if !issuing && moved && is_true(&status.conditions, "Ready") {
+        return Verdict::Issued;
+    }
+    if let Some(failed) = failed_request(chain) {
+        return Verdict::Failed(failed);
+    }
+    if let Some(failed) = chain.order().and_then(|order| no_solver(chain, order)) {
+        return Verdict::Failed(failed);
+    }
+    for key in chain.keys() {
+        let Some(obstacle) = obstacles.get(&key) else { continue };
+        let what = format!("{key}: {}", obstacle.error);
+        let kind = FailureKind::of_error(&obstacle.error);
+        return match obstacle.error.retry() {
+            Retry::Never => Verdict::Failed(Failed {
+                failure: with_hints(Failure::new(kind, what), chain, &obstacle.error),
+                order_created: None,
+            }),
+            Retry::At(_) | Retry::Backoff => {
+                Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try }))
+            }
+        };
+    }
+    if let Some(verdict) = chain.issuer.as_ref().and_then(|issuer| of_issuer(chain, issuer)) {
+        return verdict;
+    }
+    Verdict::Waiting(of_order(chain).or_else(|| of_challenges(&chain.challenges)))
+}
+
+/// The Certificate has recorded that its request failed.
+fn failed_request(chain: &Chain) -> Option<Failed> {
+    let conditions = &chain.certificate.status.conditions;
+    let issuing = condition(conditions, "Issuing")?;
+    if issuing.status != ConditionStatus::False
+        || chain.certificate.status.last_failure_time.is_none()
+    {
+        return None;
+    }
+    let name = chain.certificate.name();
+    let order = chain.order();
+    let (kind, why) = match order {
+        Some(order) if !order.status.reason.is_empty() => {
+            (kind_of_order(chain, order), order.status.reason.clone())
+        }
+        Some(_) | None => (FailureKind::Unexpected, issuing.message.clone()),
+    };
+    let mut failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
+    if let Some(order) = order {
+        let order = &order.metadata.name;
+        failure =
+            failure.hint(format!("kubectl-acme describe order {order} shows the CA's answers"));
+    }
+    let failure =
+        failure.hint(format!("kubectl-acme timeline certificate/{} shows every step", name.name));
+    let order_created = order.and_then(|o| o.metadata.creation_timestamp).map(Time::timestamp);
+    Some(Failed { failure, order_created })
+}
+
+/// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
+fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
+    let of_order = |c: &&Challenge| c.metadata.is_controlled_by(&order.metadata.uid);
+    let refused =
+        chain.challenges.iter().filter(of_order).any(|c| c.status.state == Some(State::Invalid));
+    let reason = &order.status.reason;
+    if refused || order.status.state == Some(State::Invalid) {
+        return FailureKind::Validation;
+    }
+    match problem_in(reason) {
+        Some(problem) => FailureKind::of_problem(&problem),
+        None if reason.contains("profile") => FailureKind::Usage,
+        None => FailureKind::Unexpected,
+    }
+}
+
+/// Finds a problem in a reason: `… 429 urn:ietf:params:acme:error:rateLimited: …`.
+pub fn problem_in(reason: &str) -> Option<Problem> {
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    words.windows(2).find_map(|pair| {
+        let status = pair[0].parse::<u16>().ok().filter(|s| (400..600).contains(s))?;
+        let kind = pair[1].trim_end_matches(':');
+        (pair[1].ends_with(':')).then(|| Problem {
+            kind: kind.to_owned(),
+            status,
+            ..Problem::default()
+        })
+    })
+}
+
+fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
+    let prefix = solver_message("");
+    if !order.status.reason.starts_with(&prefix) {
+        return None;
+    }
+    let name = order.name();
+    let failure =
+        Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
+            .hint(format!("change the solvers of {}", issuer_key(&chain.certificate)));
+    Some(Failed { failure, order_created: None })
+}
+
+fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
+    let key = issuer_key(&chain.certificate);
+    judge_issuer(&key, issuer)
+}
+
+/// Judges an Issuer: nothing when it is ready, or nobody has looked at it yet.
+pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
+    let ready = condition(&issuer.status.conditions, "Ready")?;
+    if ready.status == ConditionStatus::True
+        || ready.observed_generation != issuer.metadata.generation
+    {
+        return None;
+    }
+    let problem = problem_in(&ready.message);
+    let kind = problem.as_ref().map_or(FailureKind::Account, FailureKind::of_problem);
+    let what = format!("{key} is not ready: {}", ready.message);
+    let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
+    if let Some(until) = memory.next_try {
+        return Some(Verdict::Waiting(Some(Holdup { kind, what, until: Some(until) })));
+    }
+    let failure =
+        Failure::new(kind, what).hint(format!("change {key}, then run the same command again"));
+    Some(Verdict::Failed(Failed { failure, order_created: None }))
+}
+
+/// The CA named a moment before which the order makes no sense.
+fn of_order(chain: &Chain) -> Option<Holdup> {
+    let order = chain.order()?;
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    if order.status.reason.is_empty() {
+        return None;
+    }
+    let kind = problem_in(&order.status.reason)
+        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
+    let what = format!("{}: {}", Key::new(Kind::Order, order.name()), order.status.reason);
+    Some(Holdup { kind, what, until: memory.next_try })
+}
+
+/// What the first waiting challenge waits for.
+fn of_challenges(challenges: &[Challenge]) -> Option<Holdup> {
+    let challenge = challenges
+        .iter()
+        .find(|c| !c.status.state.is_some_and(State::is_final) && !c.status.reason.is_empty())?;
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    let kind = problem_in(&challenge.status.reason)
+        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
+    let what =
+        format!("{}: {}", Key::new(Kind::Challenge, challenge.name()), challenge.status.reason);
+    Some(Holdup { kind, what, until: memory.next_try })
+}
+
+fn with_hints(failure: Failure, chain: &Chain, error: &ReconcileError) -> Failure {
+    let issuer = issuer_key(&chain.certificate);
+    match error {
+        ReconcileError::Acme(AcmeError::Transport { fault, .. }) => match fault {
+            crate::acme::Fault::Untrusted => failure.hint(format!(
+                "put the CA's root into spec.acme.caBundle of {issuer}, or set skipTLSVerify for a test"
+            )),
+            crate::acme::Fault::NoSuchHost => {
+                failure.hint(format!("check spec.acme.server of {issuer}"))
+            }
+            crate::acme::Fault::Passing => failure,
+        },
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_problem_is_found_in_the_reason() {
+        let reason = "Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: too many";
+        let problem = problem_in(reason).unwrap();
+        assert_eq!((problem.status, problem.short_kind()), (429, "rateLimited"));
+        assert_eq!(FailureKind::of_problem(&problem), FailureKind::RateLimited);
+        assert_eq!(problem_in("the order expired in 2026"), None);
+        assert_eq!(problem_in("Failed: 503 : upstream is away").map(|p| p.status), Some(503));
+    }
+}

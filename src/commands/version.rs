@@ -1,0 +1,32 @@
+//! `version`: what this program is.
+
+use serde_json::json;
+
+use super::context::{Context, OutputArgs};
+use super::failure::Failure;
+
+/// Flags of `version`.
+#[derive(Debug, clap::Args)]
+pub struct VersionArgs {
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Runs `version`.
+///
+/// # Errors
+/// Fails when the output cannot be written.
+pub fn run(args: &VersionArgs, context: &Context) -> Result<(), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+    let report = json!({
+        "apiVersion": "kubectl-acme/v1alpha1",
+        "kind": "Version",
+        "version": version,
+        "platform": platform,
+    });
+    let text = format!("kubectl-acme {version} {platform}\n");
+    context.printer(&args.output).report(&report, |_| text)?;
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! `watch`: live tables on a terminal, one line per change when piped; read-only.
+
+mod family;
+mod news;
+mod scene;
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, select_all};
+
+use self::family::Family;
+use self::scene::Scene;
+use super::completion;
+use super::context::{Context, OutputArgs, open};
+use super::failure::Failure;
+use super::target::{self, Wanted};
+use crate::model::{Key, Kind};
+use crate::print::Printer;
+use crate::print::screen::Screen;
+use crate::store::local::{Access, LocalStore};
+use crate::store::{Change, Scope, Store, StoreError};
+
+/// How often a terminal is drawn anew at most; without changes it is once a second, because of the ages.
+const TICK: Duration = Duration::from_millis(100);
+/// How often it is looked whether there is a state by now.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Flags of `watch`.
+#[derive(Debug, clap::Args)]
+pub struct WatchArgs {
+    /// One object with all that hangs below it, KIND/NAME or KIND NAME; a name alone is a Certificate's
+    #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completion::objects())]
+    pub object: Vec<String>,
+    /// Watch all namespaces
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Runs `watch`, which ends when it is interrupted.
+///
+/// # Errors
+/// Fails when the words name no object, the store cannot be read, or by being interrupted.
+pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> {
+    let root = match args.object.as_slice() {
+        [] => None,
+        words => {
+            let (kind, name) = Wanted::parse_one(words)?;
+            Some(target::key(kind, &name, context.namespace()))
+        }
+    };
+    if root.is_some() && args.all_namespaces {
+        let what = "a name belongs to one namespace, so it cannot be combined with -A";
+        return Err(Failure::usage(what));
+    }
+    let mut printer = context.printer(&args.output);
+    let is_screen = printer.format().is_for_people() && std::io::stdout().is_terminal();
+    let store = store_when_there(context).await?;
+    let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
+    let mut changes = changes(&store, root.as_ref(), namespace.as_deref());
+    let mut scene = Scene::new(store, root.map(Family::of), args.all_namespaces);
+    let mut screen = is_screen.then(Screen::default);
+    let mut tick = tokio::time::interval(TICK);
+    // The second that is on the screen; none when something has changed since.
+    let mut drawn = None;
+    while !printer.is_closed() {
+        tokio::select! {
+            change = changes.next() => {
+                let Some((kind, change)) = change else { break };
+                let news = scene.take(kind, change?, context.now()).await?;
+                drawn = None;
+                if screen.is_none() {
+                    tell(&mut printer, &news)?;
+                }
+            }
+            _ = tick.tick(), if screen.is_some() => {
+                let now = context.now();
+                if let Some(screen) = &mut screen
+                    && drawn != Some(now.as_second())
+                {
+                    screen.show(&mut printer, |frame| scene.frame(frame, now))?;
+                    drawn = Some(now.as_second());
+                }
+            }
+            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+        }
+    }
+    Ok(())
+}
+
+/// Opens the store; waits for the command that makes it.
+///
+/// # Errors
+/// Fails when none is chosen, it cannot be read, or by being interrupted.
+pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failure> {
+    let folder = context.state_folder()?;
+    if !LocalStore::exists(&folder) {
+        context.talk().line(&format!("waiting for state in {}", folder.display()));
+    }
+    while !LocalStore::exists(&folder) {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+        }
+    }
+    open(folder, Access::ReadOnly).await
+}
+
+type Changes = BoxStream<'static, (Kind, Result<Change, StoreError>)>;
+
+fn changes(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> Changes {
+    let events = match (root, namespace) {
+        (Some(key), _) => target::events_scope(&key.name.namespace),
+        (None, Some(namespace)) => target::events_scope(namespace),
+        (None, None) => Scope::all(),
+    };
+    let objects = Kind::SIX.map(|kind| (kind, target::scope(kind, namespace)));
+    let all = objects.into_iter().chain([(Kind::Event, events)]);
+    let streams =
+        all.map(|(kind, scope)| store.watch(kind, scope).map(move |change| (kind, change)).boxed());
+    select_all(streams).boxed()
+}
+
+fn tell(printer: &mut Printer, news: &[news::News]) -> Result<(), Failure> {
+    for news in news {
+        let line = if printer.format().is_for_people() { news.line() } else { news.json_line() };
+        printer.data(&line)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! What a change means, in one line: which state, condition or reason is new, or what event was told.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::model::{Key, ObjectName, Record, Time};
+use crate::print::document;
+
+/// One line of news.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct News {
+    /// When it was heard.
+    pub at: Timestamp,
+    /// Of what.
+    pub subject: Key,
+    /// Whether the line names the namespace.
+    pub namespaces: bool,
+    /// What is new.
+    pub text: String,
+}
+
+impl News {
+    /// The line for people and logs, newline included.
+    pub(super) fn line(&self) -> String {
+        let Key { kind, name: ObjectName { namespace, name } } = &self.subject;
+        let mut line = format!("{} ", Time::new(self.at));
+        if self.namespaces && !namespace.is_empty() {
+            // Writing into memory cannot fail.
+            let _written = write!(line, "{namespace} ");
+        }
+        // A text of several lines is one change still.
+        let text = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        line + &format!("{}/{name} {text}\n", kind.singular())
+    }
+
+    /// The line for programs.
+    pub(super) fn json_line(&self) -> String {
+        document::json_line(&json!({
+            "apiVersion": "kubectl-acme/v1alpha1",
+            "kind": "Change",
+            "time": Time::new(self.at),
+            "object": {
+                "kind": self.subject.kind.as_str(),
+                "namespace": self.subject.name.namespace,
+                "name": self.subject.name.name,
+            },
+            "text": self.text,
+        }))
+    }
+}
+
+/// What is new in an object, one text per change.
+pub(super) fn of_object(before: Option<&Value>, after: &Value) -> Vec<String> {
+    let known = before.map(standing).unwrap_or_default();
+    let mut texts: Vec<String> =
+        standing(after).into_iter().filter(|fact| !known.contains(fact)).collect();
+    if before.is_none() && texts.is_empty() {
+        texts.push("created".to_owned());
+    }
+    texts
+}
+
+/// What an event tells; nothing when nothing new was told.
+pub(super) fn of_event(before: Option<&Record>, event: &Record) -> Option<String> {
+    let count = |record: &Record| record.object["count"].as_u64().unwrap_or(1);
+    if before.is_some_and(|before| count(before) == count(event)) {
+        return None;
+    }
+    let warning = if event.text("/type") == "Warning" { "Warning " } else { "" };
+    let message = event.text("/message").trim();
+    let times = match count(event) {
+        0 | 1 => String::new(),
+        times => format!(" (x{times})"),
+    };
+    Some(format!("{warning}{}: {message}{times}", event.text("/reason")))
+}
+
+/// Tells whether nothing more is to come by itself.
+pub(super) fn is_settled(object: &Value) -> bool {
+    let is = |kind: &str, status: &str| {
+        conditions(object).any(|c| c["type"] == kind && c["status"] == status)
+    };
+    match object.pointer("/status/state").and_then(Value::as_str) {
+        Some("valid" | "invalid" | "expired" | "errored") => {
+            object.pointer("/status/processing") != Some(&Value::Bool(true))
+        }
+        Some(_) => false,
+        None => is("Ready", "True") && !is("Issuing", "True"),
+    }
+}
+
+/// What can be said of an object now.
+fn standing(object: &Value) -> Vec<String> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let flag = |pointer: &str| object.pointer(pointer) == Some(&Value::Bool(true));
+    let mut facts = Vec::new();
+    match (text("/status/state"), text("/status/reason")) {
+        ("", "") => {}
+        ("", reason) => facts.push(reason.to_owned()),
+        (state, "") => facts.push(state.to_owned()),
+        (state, reason) => facts.push(format!("{state}: {reason}")),
+    }
+    if flag("/status/processing") {
+        facts.push("runs".to_owned());
+    }
+    if flag("/status/presented") {
+        facts.push("its answer is up".to_owned());
+    }
+    facts.extend(conditions(object).map(condition));
+    if !text("/metadata/deletionTimestamp").is_empty() {
+        facts.push("being deleted".to_owned());
+    }
+    facts
+}
+
+fn conditions(object: &Value) -> impl Iterator<Item = &Value> {
+    object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn condition(condition: &Value) -> String {
+    let text = |field: &str| condition[field].as_str().unwrap_or_default();
+    let reason = match text("reason") {
+        "" => String::new(),
+        reason => format!(" ({reason})"),
+    };
+    let message = match text("message").trim() {
+        "" => String::new(),
+        message => format!(": {message}"),
+    };
+    format!("{}={}{reason}{message}", text("type"), text("status"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    fn check(before: Option<Value>, after: Value, expected: &[&str]) {
+        assert_eq!(of_object(before.as_ref(), &after), expected);
+    }
+
+    #[test]
+    fn a_new_object_says_where_it_stands() {
+        check(None, json!({}), &["created"]);
+        check(None, json!({"status": {"state": "pending"}}), &["pending"]);
+    }
+
+    #[test]
+    fn state_and_reason_are_one_piece_of_news() {
+        let before = json!({"status": {"state": "pending", "processing": true}});
+        let after =
+            json!({"status": {"state": "pending", "processing": true, "reason": "no answer"}});
+        check(Some(before.clone()), after.clone(), &["pending: no answer"]);
+        check(Some(after.clone()), before, &["pending"]);
+        check(Some(after.clone()), after, &[]);
+    }
+
+    #[test]
+    fn conditions_are_told_when_anything_of_them_changes() {
+        let ready = |status: &str, message: &str| {
+            json!({"status": {"conditions": [
+                {"type": "Ready", "status": status, "reason": "Ready", "message": message},
+            ]}})
+        };
+        check(
+            Some(ready("False", "not yet")),
+            ready("True", "up to date"),
+            &["Ready=True (Ready): up to date"],
+        );
+    }
+
+    #[test]
+    fn deletion_is_told() {
+        let gone = json!({"metadata": {"deletionTimestamp": "2026-11-21T04:32:03Z"}});
+        check(Some(json!({})), gone, &["being deleted"]);
+    }
+
+    #[test]
+    fn an_event_is_told_again_when_it_happens_again() {
+        let event = |count: u64| {
+            let object = json!({
+                "apiVersion": "v1", "kind": "Event", "metadata": {"name": "web.1"}, "count": count,
+                "type": "Warning", "reason": "PresentError", "message": "no port\n",
+            });
+            Record::new(object).unwrap()
+        };
+        assert_eq!(of_event(None, &event(1)).as_deref(), Some("Warning PresentError: no port"));
+        assert_eq!(of_event(Some(&event(1)), &event(1)), None);
+        let again = of_event(Some(&event(1)), &event(2));
+        assert_eq!(again.as_deref(), Some("Warning PresentError: no port (x2)"));
+    }
+
+    #[test]
+    fn a_line_is_one_line() {
+        let news = News {
+            at: Timestamp::UNIX_EPOCH,
+            subject: Key::new(Kind::Certificate, ObjectName::new("shop", "web")),
+            namespaces: true,
+            text: "Ready=False: first\nsecond".to_owned(),
+        };
+        let line = "1970-01-01T00:00:00Z shop certificate/web Ready=False: first second\n";
+        assert_eq!(news.line(), line);
+        assert!(news.json_line().ends_with("}\n"));
+    }
+
+    #[test]
+    fn a_final_challenge_is_settled_once_its_slot_is_free() {
+        for (status, expected) in [
+            (json!({"state": "valid", "processing": true}), false),
+            (json!({"state": "valid", "processing": false}), true),
+            (json!({"state": "pending"}), false),
+            (json!({"conditions": [{"type": "Ready", "status": "True"}]}), true),
+            (json!({}), false),
+        ] {
+            assert_eq!(is_settled(&json!({"status": status})), expected, "{status}");
+        }
+    }
+}

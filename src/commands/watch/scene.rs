@@ -1,0 +1,150 @@
+//! What is watched, as it is known right now, and how it looks on a screen.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::family::{Family, involved};
+use super::news::{self, News};
+use crate::model::{Key, Kind, Record, Time};
+use crate::print::columns::{self, Look, Namespaces, Naming};
+use crate::print::screen::Frame;
+use crate::store::{Change, Store, StoreError};
+
+/// Lines of news that are remembered for the screen.
+const REMEMBERED: usize = 100;
+
+/// Everything that is watched.
+#[derive(Debug)]
+pub(super) struct Scene {
+    store: Arc<dyn Store>,
+    family: Option<Family>,
+    namespaces: bool,
+    objects: BTreeMap<Key, Record>,
+    recent: VecDeque<News>,
+    /// Kinds of which all that is there has been told once.
+    begun: Vec<Kind>,
+}
+
+impl Scene {
+    /// Starts with nothing known.
+    pub(super) fn new(store: Arc<dyn Store>, family: Option<Family>, namespaces: bool) -> Self {
+        let (objects, recent, begun) = (BTreeMap::new(), VecDeque::new(), Vec::new());
+        Self { store, family, namespaces, objects, recent, begun }
+    }
+
+    /// Takes a change in and returns what is new.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub(super) async fn take(
+        &mut self,
+        kind: Kind,
+        change: Change,
+        now: Timestamp,
+    ) -> Result<Vec<News>, StoreError> {
+        let mut told = Vec::new();
+        match change {
+            Change::Applied(record) => self.applied(record, now, &mut told).await?,
+            Change::Deleted(record) => self.deleted(&record.key, now, &mut told),
+            Change::Resynced(records) => self.resynced(kind, records, now, &mut told).await?,
+        }
+        self.recent.extend(told.iter().cloned());
+        while self.recent.len() > REMEMBERED {
+            self.recent.pop_front();
+        }
+        Ok(told)
+    }
+
+    async fn applied(
+        &mut self,
+        record: Record,
+        now: Timestamp,
+        told: &mut Vec<News>,
+    ) -> Result<(), StoreError> {
+        if let Some(family) = &mut self.family
+            && !family.holds(&self.store, &record).await?
+        {
+            return Ok(());
+        }
+        let before = self.objects.get(&record.key);
+        if record.key.kind == Kind::Event {
+            let text = news::of_event(before, &record);
+            let subject = involved(&record).map(|(key, _)| key);
+            told.extend(subject.zip(text).map(|(subject, text)| self.news(subject, text, now)));
+        } else {
+            let texts = news::of_object(before.map(|b| &b.object), &record.object);
+            let subject = &record.key;
+            told.extend(texts.into_iter().map(|text| self.news(subject.clone(), text, now)));
+        }
+        self.objects.insert(record.key.clone(), record);
+        Ok(())
+    }
+
+    fn deleted(&mut self, key: &Key, now: Timestamp, told: &mut Vec<News>) {
+        if self.objects.remove(key).is_some() && key.kind != Kind::Event {
+            told.push(self.news(key.clone(), "deleted".to_owned(), now));
+        }
+    }
+
+    /// At the beginning, what is settled and what has been told is no news.
+    async fn resynced(
+        &mut self,
+        kind: Kind,
+        records: Vec<Record>,
+        now: Timestamp,
+        told: &mut Vec<News>,
+    ) -> Result<(), StoreError> {
+        let is_first = !self.begun.contains(&kind);
+        if is_first {
+            self.begun.push(kind);
+        }
+        let known = self.objects.keys().filter(|key| key.kind == kind);
+        let gone: Vec<Key> =
+            known.filter(|key| records.iter().all(|r| r.key != **key)).cloned().collect();
+        for key in gone {
+            self.deleted(&key, now, told);
+        }
+        for record in records {
+            let is_old = kind == Kind::Event || news::is_settled(&record.object);
+            let mut heard = Vec::new();
+            self.applied(record, now, &mut heard).await?;
+            if !(is_first && is_old) {
+                told.extend(heard);
+            }
+        }
+        Ok(())
+    }
+
+    fn news(&self, subject: Key, text: String, at: Timestamp) -> News {
+        News { at, subject, namespaces: self.namespaces, text }
+    }
+
+    /// Draws what runs: a table per kind, and below it the latest news.
+    pub(super) fn frame(&self, frame: &mut Frame, now: Timestamp) {
+        let namespaces = if self.namespaces { Namespaces::Shown } else { Namespaces::Hidden };
+        for kind in Kind::SIX {
+            let objects = self.shown(kind);
+            if objects.is_empty() {
+                continue;
+            }
+            let naming = Naming::WithKind;
+            let look = Look { naming, namespaces, colour: frame.colour, ..Look::default() };
+            frame.block(&columns::table(kind, objects, &look, now));
+        }
+        if frame.is_empty() {
+            frame.block("Nothing runs.\n");
+        }
+        frame.tail(self.recent.iter().map(News::line));
+        frame.footer(format!("{}  Ctrl-C ends", Time::new(now)));
+    }
+
+    /// Certificates always, everything else while it runs.
+    fn shown(&self, kind: Kind) -> Vec<&Value> {
+        let of_kind = self.objects.iter().filter(|(key, _)| key.kind == kind);
+        let objects = of_kind.map(|(_, record)| &record.object);
+        objects.filter(|o| kind == Kind::Certificate || !news::is_settled(o)).collect()
+    }
+}

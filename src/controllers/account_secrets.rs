@@ -1,0 +1,71 @@
+//! The Secrets of an Issuer: account key, external account binding, credentials of solvers.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use zeroize::Zeroizing;
+
+use super::accounts;
+use crate::acme::{AccountKey, KeyAlgorithm};
+use crate::model::issuer::AcmeIssuer;
+use crate::model::{Blob, Issuer, Metadata, Secret, SecretKeySelector};
+
+/// Bits of an account key that we make: RSA, which cert-manager can use as well.
+const BITS: u32 = 2048;
+
+/// Makes an account key, PEM; takes some 50 ms of computing.
+///
+/// # Errors
+/// Fails with the reason when the crypto library does.
+pub fn make_key() -> Result<Zeroizing<String>, String> {
+    let made = AccountKey::generate(KeyAlgorithm::Rsa(BITS)).and_then(|key| key.to_pem());
+    made.map_err(|error| error.to_string())
+}
+
+/// The Secret of a new account key; nobody owns it, so that it outlives the Issuer.
+pub fn new_secret(acme: &AcmeIssuer, namespace: &str, pem: &str) -> Secret {
+    let managed_by = ("app.kubernetes.io/managed-by".to_owned(), "cert-manager".to_owned());
+    Secret {
+        metadata: Metadata {
+            name: acme.private_key_secret_ref.name.clone(),
+            namespace: namespace.to_owned(),
+            labels: BTreeMap::from([managed_by]),
+            ..Metadata::default()
+        },
+        secret_type: "Opaque".to_owned(),
+        data: BTreeMap::from([(accounts::key_in_secret(acme), Blob(pem.as_bytes().to_vec()))]),
+        ..Secret::default()
+    }
+}
+
+/// Tells whether an issuer refers to a Secret of that name.
+pub fn names_secret(issuer: &Issuer, name: &str) -> bool {
+    let Some(acme) = &issuer.spec.acme else { return false };
+    let binding = acme.external_account_binding.iter().map(|binding| &binding.key_secret_ref);
+    let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+    let solvers = solvers.flat_map(|dns01| dns01.secrets());
+    let key = std::iter::once(&acme.private_key_secret_ref);
+    key.chain(binding).chain(solvers).any(|selector| selector.name == name)
+}
+
+/// The MAC key of an external account binding: un-padded base64url text (RFC 8555 §7.3.4).
+///
+/// # Errors
+/// Fails with the reason when it is not there or no such text.
+pub fn mac_key(
+    secret: Option<&Secret>,
+    selector: &SecretKeySelector,
+) -> Result<Zeroizing<Vec<u8>>, String> {
+    let SecretKeySelector { name, key } = selector;
+    let secret = secret.ok_or_else(|| format!("secrets \"{name}\" not found"))?;
+    let text = secret
+        .value(key)
+        .ok_or_else(|| format!("failed to find external account binding key data in Secret \"{name}\" at index \"{key}\""))?;
+    let decoded = URL_SAFE_NO_PAD.decode(text.trim_ascii_end());
+    decoded.map(Zeroizing::new).map_err(|_| {
+        format!(
+            "the external account binding key in Secret \"{name}\" is not un-padded base64url text"
+        )
+    })
+}

@@ -1,0 +1,217 @@
+//! Accounts: sessions with CAs, made on demand from the Issuer's key Secret.
+//!
+//! Whoever needs the CA asks here; a restart resumes without waiting for any Issuer to be looked at first.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+
+use super::ReconcileError;
+use crate::acme::{AccountKey, Acme, AcmeError, Clients, TlsOptions};
+use crate::model::common::is_true;
+use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
+use crate::model::{Issuer, IssuerRef, Kind, ObjectName, Secret};
+use crate::reconcile::issuer::{self, Outcome};
+use crate::store::resources::Resources;
+use crate::store::{Store, StoreError};
+
+/// Key in the account Secret when the Issuer names none.
+const DEFAULT_KEY: &str = "tls.key";
+
+/// Opens a session: directory URL, whom to trust, account key, account URL if known. Asks nobody.
+pub type Connect = dyn Fn(&str, &TlsOptions, AccountKey, Option<String>) -> Result<Arc<dyn Acme>, AcmeError>
+    + Send
+    + Sync;
+
+/// Sessions of every Issuer.
+pub struct Accounts {
+    issuers: Resources<Issuer>,
+    cluster_issuers: Resources<Issuer>,
+    secrets: Resources<Secret>,
+    cluster_namespace: String,
+    connect: Box<Connect>,
+    sessions: Mutex<HashMap<String, Opened>>,
+}
+
+/// A session and what it was made from.
+struct Opened {
+    made_from: Origin,
+    session: Arc<dyn Acme>,
+}
+
+/// What a session depends on beside the account URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Origin {
+    server: String,
+    tls: TlsOptions,
+    /// UID and revision of the key Secret.
+    secret: (String, String),
+}
+
+impl Accounts {
+    /// Makes the registry; `cluster_namespace` holds the Secrets of ClusterIssuers.
+    pub fn new(store: &Arc<dyn Store>, cluster_namespace: &str, connect: Box<Connect>) -> Self {
+        Self {
+            issuers: Resources::new(Arc::clone(store), Kind::Issuer),
+            cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer),
+            secrets: Resources::new(Arc::clone(store), Kind::Secret),
+            cluster_namespace: cluster_namespace.to_owned(),
+            connect,
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// Opens sessions with real CAs.
+    pub fn connect_with(clients: Arc<Clients>) -> Box<Connect> {
+        Box::new(move |server, tls, key, account| {
+            let session = clients.session(server, tls, key, account)?;
+            Ok(Arc::new(session) as Arc<dyn Acme>)
+        })
+    }
+
+    /// Finds the issuer that a reference in that namespace means.
+    pub async fn find_issuer(
+        &self,
+        namespace: &str,
+        reference: &IssuerRef,
+    ) -> Result<Option<Issuer>, StoreError> {
+        match reference.effective_kind() {
+            "Issuer" => self.issuers.get(&ObjectName::new(namespace, &reference.name)).await,
+            "ClusterIssuer" => {
+                self.cluster_issuers.get(&ObjectName::new("", &reference.name)).await
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The same, for those who cannot go on without.
+    ///
+    /// # Errors
+    /// Fails when there is none.
+    pub async fn issuer(
+        &self,
+        namespace: &str,
+        reference: &IssuerRef,
+    ) -> Result<Issuer, ReconcileError> {
+        let found = self.find_issuer(namespace, reference).await?;
+        found.ok_or_else(|| {
+            let (kind, name) = (reference.effective_kind(), &reference.name);
+            ReconcileError::Missing(format!("error reading issuer: {kind} \"{name}\" not found"))
+        })
+    }
+
+    /// The namespace in which the Secrets of an issuer are.
+    pub fn secret_namespace<'a>(&'a self, issuer: &'a Issuer) -> &'a str {
+        if issuer.is_cluster() { &self.cluster_namespace } else { &issuer.metadata.namespace }
+    }
+
+    /// Reads a Secret of an issuer.
+    pub async fn secret(&self, issuer: &Issuer, name: &str) -> Result<Option<Secret>, StoreError> {
+        self.secrets.get(&ObjectName::new(self.secret_namespace(issuer), name)).await
+    }
+
+    /// The session of an issuer that has an account.
+    ///
+    /// # Errors
+    /// Fails when the key or the account is not there yet; a change of the issuer or its Secret wakes whoever waits.
+    pub async fn session(&self, issuer: &Issuer) -> Result<Arc<dyn Acme>, ReconcileError> {
+        let acme = acme_of(issuer)?;
+        let name = &acme.private_key_secret_ref.name;
+        let Some(secret) = self.secret(issuer, name).await? else {
+            let place = ObjectName::new(self.secret_namespace(issuer), name);
+            let message =
+                format!("Secret {place} with the account key of {} not found", shown(issuer));
+            return Err(ReconcileError::Missing(message));
+        };
+        // An Issuer made by cert-manager may be Ready without a URL; the account is then found by its key.
+        let uri = issuer.status.acme.as_ref().map_or("", |account| &account.uri);
+        if uri.is_empty() && !is_true(&issuer.status.conditions, "Ready") {
+            return Err(ReconcileError::Missing(format!("{} has no account yet", shown(issuer))));
+        }
+        self.open(issuer, &secret)
+    }
+
+    /// The session of an issuer with the key in that Secret, whether the CA knows it or not.
+    ///
+    /// # Errors
+    /// Fails when there is no usable key in the Secret, or the server cannot be a CA.
+    pub fn open(&self, issuer: &Issuer, secret: &Secret) -> Result<Arc<dyn Acme>, ReconcileError> {
+        let acme = acme_of(issuer)?;
+        let made_from = Origin {
+            server: acme.server.clone(),
+            tls: TlsOptions {
+                ca_bundle: acme.ca_bundle.0.clone(),
+                skip_verify: acme.skip_tls_verify,
+            },
+            secret: (secret.metadata.uid.clone(), secret.metadata.resource_version.clone()),
+        };
+        let account = issuer.status.acme.clone().unwrap_or_default();
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = sessions.get(&issuer.metadata.uid)
+            && opened.made_from == made_from
+            && (account.uri.is_empty() || opened.session.account_url() == Some(account.uri.clone()))
+        {
+            return Ok(Arc::clone(&opened.session));
+        }
+        let key = account_key(acme, secret).map_err(|why| {
+            ReconcileError::Missing(format!("account key of {}: {why}", shown(issuer)))
+        })?;
+        let url = account_url(&account, &key);
+        let session = (self.connect)(&made_from.server, &made_from.tls, key, url)?;
+        let opened = Opened { made_from, session: Arc::clone(&session) };
+        sessions.insert(issuer.metadata.uid.clone(), opened);
+        Ok(session)
+    }
+
+    /// Takes note that the CA has forgotten the account, so that it is registered again.
+    pub async fn account_is_gone(&self, issuer: &Issuer) -> Result<(), ReconcileError> {
+        let uid = &issuer.metadata.uid;
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        let recorded = issuer::record(issuer, Outcome::AccountGone, Timestamp::default());
+        let issuers = if issuer.is_cluster() { &self.cluster_issuers } else { &self.issuers };
+        issuers.replace_status(issuer, &recorded.status).await?;
+        Ok(())
+    }
+}
+
+/// The key under which the account key is in its Secret.
+pub fn key_in_secret(acme: &AcmeIssuer) -> String {
+    let key = &acme.private_key_secret_ref.key;
+    if key.is_empty() { DEFAULT_KEY.to_owned() } else { key.clone() }
+}
+
+/// Reads the account key from its Secret.
+///
+/// # Errors
+/// Fails with the reason, which names no part of the key.
+pub fn account_key(acme: &AcmeIssuer, secret: &Secret) -> Result<AccountKey, String> {
+    let key = key_in_secret(acme);
+    let Some(pem) = secret.value(&key) else {
+        return Err(format!("no data for \"{key}\" in secret '{}'", secret.metadata.object_name()));
+    };
+    AccountKey::from_pem(pem).map_err(|error| error.to_string())
+}
+
+/// The URL in the status, when it is that of this key.
+fn account_url(account: &AcmeIssuerStatus, key: &AccountKey) -> Option<String> {
+    let known = !account.uri.is_empty() && account.last_private_key_hash == key.hash();
+    known.then(|| account.uri.clone())
+}
+
+fn acme_of(issuer: &Issuer) -> Result<&AcmeIssuer, ReconcileError> {
+    let acme = issuer.spec.acme.as_ref();
+    acme.ok_or_else(|| ReconcileError::Missing(format!("{} is not of type acme", shown(issuer))))
+}
+
+fn shown(issuer: &Issuer) -> String {
+    format!("{} {}", issuer.issuer_kind(), issuer.name())
+}
+
+impl fmt::Debug for Accounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).len();
+        write!(f, "Accounts({sessions} sessions)")
+    }
+}

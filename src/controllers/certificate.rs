@@ -1,0 +1,472 @@
+//! Certificates: gathers Secrets, requests and rivals, performs one deed in the store, keeps what came of it.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::task::spawn_blocking;
+
+use super::neighbours::Neighbours;
+use super::recorder::Recorder;
+use super::{Controller, ReconcileError, delivery, facts};
+use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
+use crate::model::common::is_true;
+use crate::model::{Blob, Certificate, CertificateRequest, Key, Kind, ObjectName, Record, Secret};
+use crate::reconcile::certificate::{self, Action, Delivery, KeyOrigin, Outcome};
+use crate::reconcile::facts::annotation;
+use crate::reconcile::{Wake, differences};
+use crate::store::resources::Resources;
+use crate::store::{Scope, StoreError};
+
+/// Whether a Certificate has to be issued now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Its Secret is as asked for.
+    No,
+    /// Yes.
+    Issue {
+        /// Its revision now, 0 before the first.
+        revision: i64,
+    },
+    /// Yes, and the last try failed: by itself it would wait.
+    TryAgain {
+        /// Its revision now, 0 before the first.
+        revision: i64,
+    },
+    /// Its Secret belongs to another Certificate.
+    Rival {
+        /// Name of that one.
+        name: String,
+    },
+}
+
+/// Carries Certificates from the manifest to the Secret.
+#[derive(Debug)]
+pub struct CertificateController {
+    certificates: Resources<Certificate>,
+    requests: Resources<CertificateRequest>,
+    secrets: Resources<Secret>,
+    neighbours: Neighbours,
+    recorder: Recorder,
+}
+
+impl CertificateController {
+    /// Puts the controller together.
+    pub fn new(recorder: Recorder) -> Self {
+        let store = recorder.store();
+        Self {
+            certificates: Resources::new(store.clone(), Kind::Certificate),
+            requests: Resources::new(store.clone(), Kind::CertificateRequest),
+            secrets: Resources::new(store.clone(), Kind::Secret),
+            neighbours: Neighbours::new(store),
+            recorder,
+        }
+    }
+
+    /// Says whether a Certificate has to be issued now, when a person asks.
+    ///
+    /// # Errors
+    /// Fails when there is no such Certificate, or the store does.
+    pub async fn due(&self, name: &ObjectName, now: Timestamp) -> Result<Due, StoreError> {
+        for other in self.certificates.list(&Scope::namespace(&name.namespace)).await? {
+            self.neighbours.remember(&other.name(), &other.spec.secret_name);
+        }
+        let Some(certificate) = self.certificates.get(name).await? else {
+            return Err(StoreError::NotFound { key: Key::new(Kind::Certificate, name.clone()) });
+        };
+        let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+        let secret = self.secrets.get(&secret).await?;
+        let observed = self.neighbours.observe(&certificate, secret.as_ref()).await?;
+        let status = &certificate.status;
+        let revision = status.revision.unwrap_or(0);
+        if is_true(&status.conditions, certificate::ISSUING) {
+            return Ok(Due::Issue { revision });
+        }
+        if let Some(name) = certificate::rival(&certificate, &observed) {
+            return Ok(Due::Rival { name });
+        }
+        Ok(match certificate::due(&certificate, &observed, now) {
+            None => Due::No,
+            Some(_) if status.last_failure_time.is_some() => Due::TryAgain { revision },
+            Some(_) => Due::Issue { revision },
+        })
+    }
+
+    async fn perform(
+        &self,
+        certificate: &Certificate,
+        secret: Option<&Secret>,
+        action: Action,
+    ) -> Result<Outcome, ReconcileError> {
+        let named = |name: &str| ObjectName::new(&certificate.metadata.namespace, name);
+        match action {
+            Action::Conclude(outcome) => Ok(outcome),
+            Action::CreateRequest(request, key) => {
+                self.create_request(certificate, *request, &named(&key)).await
+            }
+            Action::DeleteNextKey(name, fields) => {
+                self.secrets.delete(&named(&name)).await?;
+                let quiet = fields.is_empty();
+                Ok(if quiet { Outcome::Deleted } else { Outcome::KeyOutdated(fields) })
+            }
+            Action::DeleteRequest(name) => {
+                self.requests.delete(&named(&name)).await?;
+                Ok(Outcome::Deleted)
+            }
+            Action::RepairSecret(metadata) => {
+                self.secrets.apply(&delivery::relabelled(certificate, metadata, secret)).await?;
+                Ok(Outcome::SecretRepaired)
+            }
+            Action::StoreNextKey(name, origin) => {
+                self.store_next_key(certificate, secret, name, origin).await
+            }
+            Action::StoreSecret(delivery) => {
+                self.store_secret(certificate, secret, *delivery).await
+            }
+            Action::Wait(_) => Ok(Outcome::Deleted),
+        }
+    }
+
+    async fn store_next_key(
+        &self,
+        certificate: &Certificate,
+        secret: Option<&Secret>,
+        name: Option<String>,
+        origin: KeyOrigin,
+    ) -> Result<Outcome, ReconcileError> {
+        let kept = secret.filter(|_| origin == KeyOrigin::Reused);
+        let key = match kept.and_then(|secret| secret.value(facts::TLS_KEY)) {
+            Some(pem) => PrivateKey::from_pem(pem),
+            None => make_key(certificate).await?,
+        };
+        let key = match key {
+            Ok(key) => key,
+            Err(error) => return Ok(Outcome::KeyImpossible(error.to_string())),
+        };
+        let secret = delivery::next_key(certificate, name, &key).map_err(unwritten)?;
+        let made = self.secrets.create(&secret).await?;
+        Ok(Outcome::NextKeyStored(made.metadata.name, origin))
+    }
+
+    async fn create_request(
+        &self,
+        certificate: &Certificate,
+        mut request: CertificateRequest,
+        key: &ObjectName,
+    ) -> Result<Outcome, ReconcileError> {
+        let key = self.read_key(key).await?;
+        match csr::sign(&certificate.spec, &key) {
+            Ok(signed) => request.spec.request = Blob(signed.to_pem().into_bytes()),
+            Err(RequestError::Unwritable(why) | RequestError::Unreadable(why)) => {
+                return Ok(Outcome::RequestImpossible(why));
+            }
+        }
+        let made = self.requests.create(&request).await?;
+        Ok(Outcome::RequestCreated(made.metadata.name))
+    }
+
+    async fn store_secret(
+        &self,
+        certificate: &Certificate,
+        existing: Option<&Secret>,
+        delivery: Delivery,
+    ) -> Result<Outcome, ReconcileError> {
+        let namespace = &certificate.metadata.namespace;
+        let key = self.read_key(&ObjectName::new(namespace, &delivery.next_key)).await?;
+        let request = ObjectName::new(namespace, &delivery.request);
+        let Some(request) = self.requests.get(&request).await? else {
+            return Err(ReconcileError::Missing(format!("CertificateRequest {request} is gone")));
+        };
+        let secret = delivery::issued(certificate, &request, &key, delivery.metadata, existing)
+            .map_err(unwritten)?;
+        self.secrets.apply(&secret).await?;
+        Ok(Outcome::Issued(delivery.revision))
+    }
+
+    async fn read_key(&self, name: &ObjectName) -> Result<PrivateKey, ReconcileError> {
+        let secret = self.secrets.get(name).await?;
+        let pem = secret.as_ref().and_then(|secret| secret.value(facts::TLS_KEY));
+        let missing = || ReconcileError::Missing(format!("Secret {name} holds no key"));
+        PrivateKey::from_pem(pem.ok_or_else(missing)?).map_err(unwritten)
+    }
+}
+
+#[async_trait]
+impl Controller for CertificateController {
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Certificate, Kind::CertificateRequest, Kind::Secret, Kind::Order]
+    }
+
+    async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+        let namespace = &changed.key.name.namespace;
+        let certificate =
+            |name: &str| Key::new(Kind::Certificate, ObjectName::new(namespace, name));
+        let annotated = changed.metadata().annotations.get(annotation::CERTIFICATE_NAME).cloned();
+        match changed.key.kind {
+            Kind::Certificate => {
+                self.neighbours.remember(&changed.key.name, changed.text("/spec/secretName"));
+                Ok(vec![changed.key.clone()])
+            }
+            Kind::CertificateRequest => {
+                Ok(super::owner_of(changed, Kind::Certificate).into_iter().collect())
+            }
+            // A failed Order that goes is a person's wish for another try.
+            Kind::Order => Ok(annotated.iter().map(|name| certificate(name)).collect()),
+            Kind::Secret => {
+                let sharing = self.neighbours.sharing(&changed.key.name);
+                let owner = super::owner_of(changed, Kind::Certificate);
+                Ok(sharing.iter().map(|name| certificate(name)).chain(owner).collect())
+            }
+            Kind::Challenge | Kind::ClusterIssuer | Kind::Event | Kind::Issuer => Ok(Vec::new()),
+        }
+    }
+
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+        let Some(certificate) = self.certificates.get(&key.name).await? else {
+            return Ok(Wake::OnChange);
+        };
+        let secret = ObjectName::new(&key.name.namespace, &certificate.spec.secret_name);
+        let secret = self.secrets.get(&secret).await?;
+        let observed = self.neighbours.observe(&certificate, secret.as_ref()).await?;
+        let action = certificate::next_action(&certificate, &observed, now);
+        if let Action::Wait(wake) = action {
+            return Ok(wake);
+        }
+        let outcome = self.perform(&certificate, secret.as_ref(), action).await?;
+        let recorded = certificate::record(&certificate, outcome, now);
+        self.recorder.keep(&self.certificates, &certificate, None, recorded, now).await?;
+        Ok(Wake::Now)
+    }
+}
+
+/// Makes a key as the spec asks; RSA takes long enough to be made aside.
+async fn make_key(
+    certificate: &Certificate,
+) -> Result<Result<PrivateKey, KeyError>, ReconcileError> {
+    use crate::reconcile::facts::KeyAlgorithm as Wanted;
+    let wanted = differences::wanted_key(certificate.spec.private_key.as_ref());
+    let wanted = match wanted.map_err(ReconcileError::Missing)? {
+        (Wanted::Rsa, bits) => KeyAlgorithm::Rsa(bits),
+        (Wanted::Ecdsa, bits) => KeyAlgorithm::Ecdsa(bits),
+        (Wanted::Ed25519, _) => KeyAlgorithm::Ed25519,
+    };
+    let made = spawn_blocking(move || PrivateKey::generate(wanted)).await;
+    made.map_err(|error| ReconcileError::Missing(format!("cannot make private key: {error}")))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
+fn unwritten(error: KeyError) -> ReconcileError {
+    ReconcileError::Missing(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jiff::SignedDuration;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controllers::request::RequestController;
+    use crate::controllers::testing::Desk;
+    use crate::model::common::{condition, is_true};
+    use crate::model::{Condition, State};
+
+    /// Certificates are checked against the real clock of their making.
+    fn now() -> Timestamp {
+        "2026-11-21T04:30:25Z".parse().unwrap()
+    }
+
+    struct Bench {
+        desk: Desk,
+        certificates: CertificateController,
+        requests: RequestController,
+    }
+
+    /// A Ready issuer and a Certificate `web`, whose spec was changed like that.
+    async fn bench(change: Value) -> Bench {
+        let desk = Desk::new();
+        desk.create(json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
+            "spec": {"acme": {"server": "https://ca.example/dir", "privateKeySecretRef": {"name": "k"}}},
+        }))
+        .await;
+        let issuers = Resources::<crate::model::Issuer>::new(Arc::clone(&desk.store), Kind::Issuer);
+        let issuer = issuers.get(&ObjectName::new("web", "acme")).await.unwrap().unwrap();
+        let mut status = issuer.status.clone();
+        let ready = json!({"type": "Ready", "status": "True"});
+        status.conditions.push(serde_json::from_value::<Condition>(ready).unwrap());
+        issuers.replace_status(&issuer, &status).await.unwrap();
+        let mut spec = json!({
+            "secretName": "web-tls", "issuerRef": {"name": "acme"}, "dnsNames": ["www.example.com"],
+            "privateKey": {"algorithm": "ECDSA"},
+        });
+        for (key, value) in change.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        desk.create(json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+            "metadata": {"name": "web", "namespace": "web"}, "spec": spec,
+        }))
+        .await;
+        let certificates = CertificateController::new(desk.recorder());
+        let requests = RequestController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        Bench { desk, certificates, requests }
+    }
+
+    impl Bench {
+        async fn settle(&self, request: &str) -> Wake {
+            let (certificate, requests) = (Kind::Certificate, Kind::CertificateRequest);
+            self.desk.settle(&self.certificates, certificate, "web", now()).await.unwrap();
+            self.desk.settle(&self.requests, requests, request, now()).await.unwrap();
+            self.desk.settle(&self.certificates, certificate, "web", now()).await.unwrap()
+        }
+
+        async fn certificate(&self) -> Certificate {
+            self.desk.get(Kind::Certificate, "web").await.unwrap()
+        }
+
+        async fn orders(&self) -> Vec<crate::model::Order> {
+            Resources::new(Arc::clone(&self.desk.store), Kind::Order)
+                .list(&Scope::all())
+                .await
+                .unwrap()
+        }
+
+        /// The only Order ends: well, with a certificate for 90 days, or badly.
+        async fn end_order(&self, state: State) {
+            let orders =
+                Resources::<crate::model::Order>::new(Arc::clone(&self.desk.store), Kind::Order);
+            let order = self.orders().await.remove(0);
+            let mut status = order.status.clone();
+            status.state = Some(state);
+            if state == State::Valid {
+                status.certificate = Blob(self.signed().await.into_bytes());
+            }
+            orders.replace_status(&order, &status).await.unwrap();
+        }
+
+        /// A certificate for the stored key; who signs it is of no matter here.
+        async fn signed(&self) -> String {
+            let name = self.certificate().await.status.next_private_key_secret_name;
+            let secret: Secret = self.desk.get(Kind::Secret, &name).await.unwrap();
+            let pem = std::str::from_utf8(secret.value(facts::TLS_KEY).unwrap()).unwrap();
+            let key = rcgen::KeyPair::from_pem(pem).unwrap();
+            let mut params = rcgen::CertificateParams::new(["www.example.com".to_owned()]).unwrap();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.not_before = rcgen::date_time_ymd(2026, 11, 21);
+            params.not_after = rcgen::date_time_ymd(2027, 2, 19);
+            params.self_signed(&key).unwrap().pem()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_certificate_becomes_a_secret_by_way_of_a_request_and_an_order() {
+        let bench =
+            bench(json!({"additionalOutputFormats": [{"type": "DER"}, {"type": "CombinedPEM"}]}))
+                .await;
+        assert_eq!(bench.settle("web-1").await, Wake::OnChange);
+        let order = bench.orders().await.remove(0);
+        assert_eq!(order.spec.dns_names, ["www.example.com"]);
+        bench.end_order(State::Valid).await;
+        let renewal: Timestamp = "2027-01-20T00:00:00Z".parse().unwrap();
+        assert_eq!(bench.settle("web-1").await, Wake::At(renewal));
+
+        let certificate = bench.certificate().await;
+        assert!(is_true(&certificate.status.conditions, "Ready"));
+        assert_eq!(
+            (certificate.status.revision, certificate.status.conditions.len()),
+            (Some(1), 1)
+        );
+        let secret: Secret = bench.desk.get(Kind::Secret, "web-tls").await.unwrap();
+        assert_eq!(secret.secret_type, "kubernetes.io/tls");
+        assert_eq!(secret.metadata.annotations["cert-manager.io/alt-names"], "www.example.com");
+        let keys: Vec<&str> = secret.data.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["key.der", "tls-combined.pem", "tls.crt", "tls.key"]);
+        assert!(secret.value("tls.key").unwrap().starts_with(b"-----BEGIN EC PRIVATE KEY-----"));
+        assert_eq!(secret.value("key.der").unwrap()[0], 0x30);
+        let (key, leaf) = (facts::of_secret(&secret).key, facts::of_secret(&secret).leaf);
+        assert_eq!(key.unwrap().unwrap().public_key, leaf.unwrap().unwrap().public_key);
+        assert_eq!(
+            bench.desk.events().await,
+            [
+                "CertificateIssued",
+                "Generated",
+                "Issuing",
+                "Issuing",
+                "OrderCreated",
+                "Requested",
+                "WaitingForApproval",
+                "cert-manager.io",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_failed_order_leaves_no_temporary_secret_and_its_deletion_is_another_try() {
+        let bench = bench(json!({})).await;
+        bench.settle("web-1").await;
+        bench.end_order(State::Invalid).await;
+        assert_eq!(bench.settle("web-1").await, Wake::At(now() + SignedDuration::from_hours(1)));
+        let status = bench.certificate().await.status;
+        assert_eq!(
+            condition(&status.conditions, "Issuing").map(|c| c.reason.as_str()),
+            Some("Failed")
+        );
+        assert_eq!(
+            (status.failed_issuance_attempts, status.next_private_key_secret_name.as_str()),
+            (Some(1), "")
+        );
+        let secrets = bench.desk.store.list(Kind::Secret, &Scope::all()).await.unwrap();
+        assert_eq!(secrets, []);
+
+        let orders =
+            Resources::<crate::model::Order>::new(Arc::clone(&bench.desk.store), Kind::Order);
+        let failed = bench.orders().await.remove(0);
+        let changed =
+            bench.desk.store.get(&Key::new(Kind::Order, failed.name())).await.unwrap().unwrap();
+        let woken = bench.certificates.wakes(&changed).await.unwrap();
+        assert_eq!(woken, [Key::new(Kind::Certificate, ObjectName::new("web", "web"))]);
+        orders.delete(&failed.name()).await.unwrap();
+        bench.settle("web-1").await;
+        let again = bench.orders().await.remove(0);
+        assert_ne!(again.metadata.uid, failed.metadata.uid);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_made_is_said_and_waits_for_another_spec() {
+        for (spec, expected) in [
+            (
+                json!({"privateKey": {"algorithm": "RSA", "size": 1000}}),
+                "User intervention required: no new key: cannot make RSA 1000 key: only 2048, 3072, 4096 and 8192 bits can be made",
+            ),
+            (
+                json!({"ipAddresses": ["nowhere"]}),
+                "Failed to generate CSR: \"nowhere\" is no IP address - will not retry",
+            ),
+        ] {
+            let bench = bench(spec).await;
+            let wake =
+                bench.desk.settle(&bench.certificates, Kind::Certificate, "web", now()).await;
+            assert_eq!(wake.unwrap(), Wake::OnChange);
+            let status = bench.certificate().await.status;
+            let issuing = condition(&status.conditions, "Issuing").unwrap();
+            assert_eq!(issuing.message, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn certificates_that_share_a_secret_know_of_each_other() {
+        let bench = bench(json!({})).await;
+        let twin = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "twin", "namespace": "web"},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}, "dnsNames": ["www.example.com"]},
+        });
+        bench.desk.create(twin).await;
+        for record in bench.desk.store.list(Kind::Certificate, &Scope::all()).await.unwrap() {
+            bench.certificates.wakes(&record).await.unwrap();
+        }
+        let web = bench.desk.settle(&bench.certificates, Kind::Certificate, "web", now()).await;
+        assert_eq!(web.unwrap(), Wake::At(now() + SignedDuration::from_mins(3)));
+        let twin = bench.desk.settle(&bench.certificates, Kind::Certificate, "twin", now()).await;
+        assert_eq!(twin.unwrap(), Wake::OnChange);
+    }
+}

@@ -1,0 +1,312 @@
+//! Challenges: presents, checks, tells the CA, cleans up.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+
+use super::accounts::Accounts;
+use super::recorder::Recorder;
+use super::{Clock, Controller, ReconcileError};
+use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
+use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{
+    Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
+};
+use crate::probes::Probe;
+use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
+use crate::reconcile::schedule::{self, Limits};
+use crate::reconcile::{Refusal, Wake, visible};
+use crate::solvers::{SolveError, Solver};
+use crate::store::resources::Resources;
+use crate::store::{Scope, StoreError};
+
+/// How challenges are answered and looked at.
+#[derive(Clone, Debug)]
+pub struct Means {
+    /// Answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// Looks at HTTP-01 answers as the CA does.
+    pub http01_probe: Arc<dyn Probe>,
+    /// Most challenges in flight.
+    pub limits: Limits,
+    /// Longest pause between self-checks (`--dns01-check-retry-period`).
+    pub check_period: SignedDuration,
+}
+
+/// Carries Challenges from the scheduler's word to the clean-up.
+#[derive(Debug)]
+pub struct ChallengeController {
+    challenges: Resources<Challenge>,
+    orders: Resources<Order>,
+    accounts: Arc<Accounts>,
+    means: Means,
+    clock: Arc<dyn Clock>,
+    recorder: Recorder,
+}
+
+impl ChallengeController {
+    /// Puts the controller together.
+    pub fn new(
+        recorder: Recorder,
+        accounts: Arc<Accounts>,
+        means: Means,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let store = recorder.store();
+        Self {
+            challenges: Resources::new(Arc::clone(store), Kind::Challenge),
+            orders: Resources::new(Arc::clone(store), Kind::Order),
+            accounts,
+            means,
+            clock,
+            recorder,
+        }
+    }
+
+    async fn step(&self, challenge: &Challenge, now: Timestamp) -> Result<Wake, ReconcileError> {
+        let order = self.order_of(challenge).await?;
+        let answer = answer(challenge);
+        let contended = self.is_contended(challenge).await?;
+        let mut seen: Option<Readiness> = None;
+        let (outcome, now) = loop {
+            let observed = Observed {
+                order: order.as_ref(),
+                contended,
+                answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
+                visible: seen.as_ref(),
+            };
+            let outcome = match challenge::next_action(challenge, &observed, now) {
+                Action::Wait(wake) => return Ok(wake),
+                Action::SelfCheck => {
+                    seen = Some(self.self_check(challenge, answer.as_ref()).await);
+                    continue;
+                }
+                Action::Report(reason) => {
+                    let now = self.clock.now();
+                    let next = challenge::next_self_check(challenge, self.means.check_period, now);
+                    self.keep(challenge, Outcome::NotVisible(reason), now).await?;
+                    return Ok(Wake::At(next));
+                }
+                Action::AddFinalizer => self.add_finalizer(challenge).await?,
+                Action::Present => self.present(challenge, answer.as_ref()).await?,
+                Action::CleanUp => self.clean_up(challenge, answer.as_ref(), now).await?,
+                Action::Accept => self.accept(challenge).await?,
+                Action::FetchState => self.fetch_state(challenge).await?,
+                Action::TakeState(state) => Outcome::StateTaken(state),
+                Action::Settle => Outcome::Settled,
+                Action::Abandon => Outcome::Abandoned,
+            };
+            break (outcome, self.clock.now());
+        };
+        if matches!(outcome, Outcome::FinalizerAdded | Outcome::CleanedUp) {
+            // The write of the finalizer wakes us with the object as it is now.
+            return Ok(Wake::OnChange);
+        }
+        self.keep(challenge, outcome, now).await?;
+        Ok(Wake::Now)
+    }
+
+    async fn keep(
+        &self,
+        challenge: &Challenge,
+        outcome: Outcome,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let recorded = challenge::record(challenge, outcome, now);
+        self.recorder
+            .keep(&self.challenges, challenge, Some(Holder::Challenge), recorded, now)
+            .await
+    }
+
+    async fn order_of(&self, challenge: &Challenge) -> Result<Option<Order>, StoreError> {
+        let Some(owner) = challenge.metadata.controller() else { return Ok(None) };
+        self.orders.get(&ObjectName::new(&challenge.metadata.namespace, &owner.name)).await
+    }
+
+    /// Only an accepted challenge asks: nobody else polls.
+    async fn is_contended(&self, challenge: &Challenge) -> Result<bool, StoreError> {
+        let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+        if memory.accepted_at.is_none() {
+            return Ok(false);
+        }
+        let all = self.challenges.list(&Scope::all()).await?;
+        let queue = schedule::queue(&all, self.means.limits);
+        Ok(schedule::is_contended(challenge, &queue))
+    }
+
+    fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
+        match challenge.spec.kind {
+            ChallengeType::Http01 => self.means.http01.stands(answer),
+            ChallengeType::Dns01 => true,
+        }
+    }
+
+    async fn self_check(
+        &self,
+        challenge: &Challenge,
+        answer: Result<&Answer, &String>,
+    ) -> Readiness {
+        match (challenge.spec.kind, answer) {
+            (_, Err(why)) => Readiness::NotYet { reason: why.clone() },
+            (ChallengeType::Http01, Ok(answer)) => {
+                visible::judge(answer, &self.means.http01_probe.look(answer).await)
+            }
+            (ChallengeType::Dns01, Ok(_)) => Readiness::NotYet { reason: no_dns01().why },
+        }
+    }
+
+    async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        let mut marked = without_finalizer(challenge);
+        marked.metadata.finalizers.push(FINALIZER.to_owned());
+        self.challenges.replace_metadata(&marked).await?;
+        Ok(Outcome::FinalizerAdded)
+    }
+
+    async fn present(
+        &self,
+        challenge: &Challenge,
+        answer: Result<&Answer, &String>,
+    ) -> Result<Outcome, ReconcileError> {
+        let result = match (challenge.spec.kind, answer) {
+            (_, Err(why)) => return Ok(Outcome::PresentFailed(why.clone())),
+            (ChallengeType::Http01, Ok(answer)) => self.means.http01.present(answer).await,
+            (ChallengeType::Dns01, Ok(_)) => Err(no_dns01()),
+        };
+        match result {
+            Ok(()) => Ok(Outcome::Presented),
+            Err(error) => {
+                self.keep(challenge, Outcome::PresentFailed(error.to_string()), self.clock.now())
+                    .await?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Takes the answer down, then the finalizer off: a crash in between only repeats the first.
+    async fn clean_up(
+        &self,
+        challenge: &Challenge,
+        answer: Result<&Answer, &String>,
+        now: Timestamp,
+    ) -> Result<Outcome, ReconcileError> {
+        if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer)
+            && let Err(error) = self.means.http01.clean_up(answer).await
+        {
+            self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
+            return Err(error.into());
+        }
+        self.challenges.replace_metadata(&without_finalizer(challenge)).await?;
+        Ok(Outcome::CleanedUp)
+    }
+
+    async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
+        let acme = self.accounts.session(&issuer).await?;
+        let error = match acme.accept(&challenge.spec.url).await {
+            Ok(reply) => return Ok(Outcome::Accepted(said(reply))),
+            Err(error) => error,
+        };
+        match (error.retry(), error) {
+            (Retry::Never, AcmeError::Refused { problem, .. })
+                if problem.short_kind() == "malformed" =>
+            {
+                // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
+                let reply = acme.authorization(&challenge.spec.authorization_url).await?;
+                let seen = read(reply, &challenge.spec.url);
+                if seen.state.is_some_and(State::is_final) {
+                    return Ok(Outcome::Accepted(seen));
+                }
+                Ok(Outcome::Refused(Refusal::Final(problem)))
+            }
+            (Retry::Never, AcmeError::Refused { problem, .. }) => {
+                Ok(Outcome::Refused(Refusal::Final(problem)))
+            }
+            (Retry::At(at), AcmeError::Refused { problem, .. }) => {
+                Ok(Outcome::Refused(Refusal::Until(problem, at)))
+            }
+            (_, error) => Err(error.into()),
+        }
+    }
+
+    async fn fetch_state(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
+        let acme = self.accounts.session(&issuer).await?;
+        let reply = acme.authorization(&challenge.spec.authorization_url).await?;
+        Ok(Outcome::StateFetched(read(reply, &challenge.spec.url)))
+    }
+}
+
+#[async_trait]
+impl Controller for ChallengeController {
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Challenge, Kind::Order]
+    }
+
+    async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+        if changed.key.kind == Kind::Challenge {
+            return Ok(vec![changed.key.clone()]);
+        }
+        let scope = Scope::owned_by(&changed.key.name.namespace, changed.uid());
+        let challenges = self.challenges.list(&scope).await?;
+        Ok(challenges.iter().map(|c| Key::new(Kind::Challenge, c.name())).collect())
+    }
+
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+        match self.challenges.get(&key.name).await? {
+            Some(challenge) => self.step(&challenge, now).await,
+            None => Ok(Wake::OnChange),
+        }
+    }
+}
+
+/// What the CA must see for a Challenge.
+///
+/// # Errors
+/// Fails when its name is neither a DNS name nor an address.
+pub fn answer(challenge: &Challenge) -> Result<Answer, String> {
+    let identifier = Identifier::parse(&challenge.spec.dns_name).map_err(|e| e.to_string())?;
+    Ok(Answer {
+        identifier,
+        token: challenge.spec.token.clone(),
+        key_authorization: challenge.spec.key.clone(),
+    })
+}
+
+fn without_finalizer(challenge: &Challenge) -> Challenge {
+    let mut bare = challenge.clone();
+    bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
+    bare
+}
+
+fn no_dns01() -> SolveError {
+    SolveError {
+        what: "cannot answer a DNS-01 challenge".to_owned(),
+        why: "this version answers HTTP-01 only".to_owned(),
+        needs_person: true,
+    }
+}
+
+fn said(reply: ChallengeReply) -> Seen {
+    Seen {
+        state: State::of_acme(&reply.status),
+        problem: reply.error,
+        retry_after: reply.retry_after,
+    }
+}
+
+/// The state is the authorization's; the problem stands in the challenge that was tried.
+fn read(reply: AuthorizationReply, url: &str) -> Seen {
+    let state = State::of_acme(&reply.status);
+    let mut problems: Vec<_> = reply
+        .challenges
+        .into_iter()
+        .filter_map(|c| c.error.map(|problem| (c.url == url, problem)))
+        .collect();
+    problems.sort_by_key(|(is_ours, _)| !is_ours);
+    let problem = problems.into_iter().next().map(|(_, problem)| problem);
+    Seen { state, problem, retry_after: reply.retry_after }
+}

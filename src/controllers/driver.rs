@@ -1,0 +1,266 @@
+//! The only loop: changes in, delays, concurrency, shutdown.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::select_all;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, debug, info_span};
+
+use super::selection::Selection;
+use super::{Clock, Controller, ReconcileError};
+use crate::acme::Retry;
+use crate::model::{Key, Kind, Record};
+use crate::reconcile::Wake;
+use crate::store::{Change, Scope, Store, StoreError};
+
+/// Most objects looked at side by side.
+const CONCURRENCY: usize = 256;
+
+/// Something that stands in the way of an object: what went wrong when it was last looked at.
+#[derive(Clone, Debug)]
+pub struct Obstacle {
+    /// The fault, with its whole text.
+    pub error: Arc<ReconcileError>,
+    /// When it first showed.
+    pub since: Timestamp,
+    /// When the next try comes; none when only a change helps.
+    pub next_try: Option<Timestamp>,
+    /// Tries so far.
+    pub tries: u32,
+}
+
+/// What stands in the way of which object, right now.
+pub type Obstacles = BTreeMap<Key, Obstacle>;
+
+/// Runs controllers over a store until it is told to stop.
+#[derive(Debug)]
+pub struct Driver {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    controllers: Vec<Arc<dyn Controller>>,
+    selection: Selection,
+    obstacles: watch::Sender<Obstacles>,
+    work: HashMap<Job, Work>,
+    waiting: Vec<Job>,
+    delays: BTreeMap<(Timestamp, u64), Job>,
+    serial: u64,
+    running: JoinSet<(Job, Result<Wake, ReconcileError>)>,
+}
+
+type Job = (usize, Key);
+
+/// What is known about one job.
+#[derive(Debug, Default)]
+struct Work {
+    running: bool,
+    again: bool,
+    failures: u32,
+    delay: Option<(Timestamp, u64)>,
+}
+
+impl Driver {
+    /// Puts a driver together; `obstacles` tells whoever listens what stands in the way.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        controllers: Vec<Arc<dyn Controller>>,
+        selection: Selection,
+        obstacles: watch::Sender<Obstacles>,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            controllers,
+            selection,
+            obstacles,
+            work: HashMap::new(),
+            waiting: Vec::new(),
+            delays: BTreeMap::new(),
+            serial: 0,
+            running: JoinSet::new(),
+        }
+    }
+
+    /// Works until `stop` is cancelled; steps under way are finished first.
+    ///
+    /// # Errors
+    /// Fails when the store can no longer be watched.
+    pub async fn run(mut self, stop: CancellationToken) -> Result<(), StoreError> {
+        let mut kinds: Vec<Kind> =
+            self.controllers.iter().flat_map(|c| c.watches()).copied().collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let store = Arc::clone(&self.store);
+        let mut changes = select_all(kinds.into_iter().map(|kind| store.watch(kind, Scope::all())));
+        let clock = Arc::clone(&self.clock);
+        loop {
+            self.start_waiting();
+            let next_delay = self.delays.keys().next().map(|(at, _)| *at);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(done) = self.running.join_next(), if !self.running.is_empty() => {
+                    // A task that panicked has been reported by the runtime; its object is looked at on its next change.
+                    if let Ok((job, result)) = done {
+                        self.settle(job, result);
+                    }
+                }
+                change = changes.next() => match change {
+                    Some(change) => self.changed(change?).await?,
+                    None => break,
+                },
+                () = sleep(&*clock, next_delay) => self.wake_due(),
+            }
+        }
+        while self.running.join_next().await.is_some() {}
+        Ok(())
+    }
+
+    async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
+        match change {
+            Change::Applied(record) | Change::Deleted(record) => self.wake_for(&record).await,
+            Change::Resynced(records) => {
+                for record in &records {
+                    self.wake_for(record).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn wake_for(&mut self, record: &Record) -> Result<(), StoreError> {
+        for index in 0..self.controllers.len() {
+            let controller = Arc::clone(&self.controllers[index]);
+            if !controller.watches().contains(&record.key.kind) {
+                continue;
+            }
+            for key in controller.wakes(record).await? {
+                if self.selection.covers(&*self.store, &key).await? {
+                    self.wake((index, key));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wake(&mut self, job: Job) {
+        let work = self.work.entry(job.clone()).or_default();
+        if let Some(delay) = work.delay.take() {
+            self.delays.remove(&delay);
+        }
+        if work.running {
+            work.again = true;
+        } else if !work.again {
+            work.again = true;
+            self.waiting.push(job);
+        }
+    }
+
+    fn wake_due(&mut self) {
+        let now = self.clock.now();
+        while let Some(entry) = self.delays.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            let job = entry.remove();
+            self.wake(job);
+        }
+    }
+
+    fn wake_at(&mut self, job: Job, at: Timestamp) {
+        self.serial += 1;
+        let delay = (at, self.serial);
+        self.work.entry(job.clone()).or_default().delay = Some(delay);
+        self.delays.insert(delay, job);
+    }
+
+    /// Starts what waits, oldest first, as far as the concurrency allows.
+    fn start_waiting(&mut self) {
+        let free = CONCURRENCY.saturating_sub(self.running.len()).min(self.waiting.len());
+        for job in self.waiting.drain(..free).collect::<Vec<_>>() {
+            let work = self.work.entry(job.clone()).or_default();
+            work.again = false;
+            work.running = true;
+            let controller = Arc::clone(&self.controllers[job.0]);
+            let now = self.clock.now();
+            let span = info_span!("reconcile", kind = %job.1.kind, name = %job.1.name);
+            self.running.spawn(
+                async move {
+                    let result = controller.reconcile(&job.1, now).await;
+                    (job, result)
+                }
+                .instrument(span),
+            );
+        }
+    }
+
+    fn settle(&mut self, job: Job, result: Result<Wake, ReconcileError>) {
+        let now = self.clock.now();
+        let work = self.work.entry(job.clone()).or_default();
+        work.running = false;
+        let again = std::mem::take(&mut work.again);
+        match result {
+            Ok(wake) => {
+                work.failures = 0;
+                self.obstacles.send_if_modified(|all| all.remove(&job.1).is_some());
+                match wake {
+                    _ if again => self.wake(job),
+                    Wake::Now => self.wake(job),
+                    Wake::At(at) => self.wake_at(job, at),
+                    Wake::OnChange => {
+                        self.work.remove(&job);
+                    }
+                }
+            }
+            Err(ReconcileError::Store(
+                StoreError::Conflict { .. } | StoreError::AlreadyExists { .. },
+            )) => {
+                // Somebody wrote in between: look again at what is there now.
+                self.wake_at(job, now + Duration::from_millis(5));
+            }
+            Err(error) => self.failed(job, error, now, again),
+        }
+    }
+
+    fn failed(&mut self, job: Job, error: ReconcileError, now: Timestamp, again: bool) {
+        let work = self.work.entry(job.clone()).or_default();
+        work.failures = work.failures.saturating_add(1);
+        let tries = work.failures;
+        let next_try = match error.retry() {
+            Retry::At(at) => Some(at.max(now + Duration::from_millis(100))),
+            Retry::Backoff => now.checked_add(backoff(tries)).ok(),
+            Retry::Never => None,
+        };
+        debug!(%error, tries, ?next_try, "this step could not be taken");
+        let error = Arc::new(error);
+        self.obstacles.send_modify(|all| {
+            let since = all.get(&job.1).map_or(now, |old| old.since);
+            all.insert(job.1.clone(), Obstacle { error, since, next_try, tries });
+        });
+        match next_try {
+            Some(at) => self.wake_at(job, at),
+            // Whatever changed while we looked may be just what was missing.
+            None if again => self.wake(job),
+            None => {}
+        }
+    }
+}
+
+/// Pauses between tries: 1 s doubling to 30 s.
+fn backoff(failures: u32) -> SignedDuration {
+    SignedDuration::from_secs(1_i64 << failures.saturating_sub(1).min(5))
+        .min(SignedDuration::from_secs(30))
+}
+
+async fn sleep(clock: &dyn Clock, until: Option<Timestamp>) {
+    match until {
+        Some(at) => clock.sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

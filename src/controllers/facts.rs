@@ -1,0 +1,105 @@
+//! Facts: keys, certificates and signing requests taken apart for the machines.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::acme::chain;
+use crate::acme::csr;
+use crate::acme::keys::{self, PrivateKey};
+use crate::model::event::source;
+use crate::model::memory;
+use crate::model::{Blob, Metadata, Secret};
+use crate::reconcile::facts::{
+    CsrFacts, KeyAlgorithm, KeyFacts, LeafFacts, Names, PublicKey, SecretFacts,
+};
+
+/// Key of the private key in a Secret.
+pub const TLS_KEY: &str = "tls.key";
+/// Key of the chain in a Secret.
+pub const TLS_CRT: &str = "tls.crt";
+
+/// What is known of a Secret of key and certificate.
+pub fn of_secret(secret: &Secret) -> SecretFacts {
+    let filled = |key: &str| secret.value(key).filter(|value| !value.is_empty());
+    SecretFacts {
+        has_data: !secret.data.is_empty() || !secret.string_data.is_empty(),
+        key: filled(TLS_KEY).map(of_key),
+        leaf: filled(TLS_CRT).map(of_chain),
+        labels: secret.metadata.labels.clone(),
+        annotations: secret.metadata.annotations.clone(),
+        foreign: foreign(&secret.metadata),
+    }
+}
+
+/// What is known of a private key, PEM.
+pub fn of_key(pem: &[u8]) -> Result<KeyFacts, String> {
+    let key = PrivateKey::from_pem(pem).map_err(|error| error.to_string())?;
+    let (algorithm, size) = match key.algorithm() {
+        keys::KeyAlgorithm::Rsa(bits) => (KeyAlgorithm::Rsa, bits),
+        keys::KeyAlgorithm::Ecdsa(bits) => (KeyAlgorithm::Ecdsa, bits),
+        keys::KeyAlgorithm::Ed25519 => (KeyAlgorithm::Ed25519, 256),
+    };
+    Ok(KeyFacts { algorithm, size, public_key: PublicKey(key.public_key().to_vec()) })
+}
+
+/// What is known of the first certificate of a chain, PEM.
+pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
+    let leaf = chain::leaf(&String::from_utf8_lossy(pem)).map_err(|fault| fault.to_string())?;
+    Ok(LeafFacts {
+        not_before: leaf.not_before,
+        not_after: leaf.not_after,
+        public_key: PublicKey(leaf.public_key),
+        names: Names {
+            common_name: leaf.common_name,
+            subject: leaf.subject,
+            dns_names: leaf.dns_names,
+            ip_addresses: leaf.ip_addresses,
+            uris: leaf.uris,
+            email_addresses: leaf.email_addresses,
+        },
+    })
+}
+
+/// What is known of the first certificate of a status; nothing while there is none.
+pub fn of_issued(chain: &Blob) -> Option<Result<LeafFacts, String>> {
+    (!chain.is_empty()).then(|| of_chain(&chain.0))
+}
+
+/// What is known of a signing request, PEM or DER.
+pub fn of_request(bytes: &[u8]) -> Result<CsrFacts, String> {
+    let request = csr::read(bytes).map_err(|error| match error {
+        csr::RequestError::Unreadable(why) | csr::RequestError::Unwritable(why) => why,
+    })?;
+    Ok(CsrFacts {
+        public_key: PublicKey(request.public_key),
+        names: Names {
+            common_name: request.common_name,
+            subject: request.subject,
+            dns_names: request.dns_names,
+            ip_addresses: request.ip_addresses,
+            uris: request.uris,
+            email_addresses: request.email_addresses,
+        },
+    })
+}
+
+/// Keys of labels and annotations that another field manager wrote. A store without field managers has only what we
+/// applied, beside our own notes.
+fn foreign(metadata: &Metadata) -> BTreeSet<String> {
+    let notes = metadata.annotations.keys().filter(|key| memory::is_ours(key));
+    let mut foreign: BTreeSet<String> = notes.cloned().collect();
+    let entries = metadata.other.get("managedFields").and_then(Value::as_array);
+    let others = entries
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry.get("manager").and_then(Value::as_str) != Some(source::ISSUING));
+    for entry in others {
+        for part in ["labels", "annotations"] {
+            let fields = entry.pointer(&format!("/fieldsV1/f:metadata/f:{part}"));
+            let keys = fields.and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
+            foreign.extend(keys.filter_map(|key| key.strip_prefix("f:")).map(str::to_owned));
+        }
+    }
+    foreign
+}

@@ -1,0 +1,389 @@
+//! Issuers: gathers key and Secrets, registers the account, keeps what came of it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::task::spawn_blocking;
+
+use super::accounts::{self, Accounts};
+use super::recorder::Recorder;
+use super::{Controller, ReconcileError, account_secrets};
+use crate::acme::{AccountReply, AcmeError, ExternalAccount, Registration, Retry};
+use crate::model::issuer::AcmeIssuer;
+use crate::model::memory::Holder;
+use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret};
+use crate::reconcile::issuer::{self, Action, Deed, Observed, Outcome};
+use crate::reconcile::{Refusal, Wake};
+use crate::store::resources::Resources;
+use crate::store::{Scope, StoreError};
+
+/// Registers accounts and keeps them registered.
+#[derive(Debug)]
+pub struct IssuerController {
+    issuers: Resources<Issuer>,
+    cluster_issuers: Resources<Issuer>,
+    secrets: Resources<Secret>,
+    accounts: Arc<Accounts>,
+    recorder: Recorder,
+    /// What the CA refused, by UID of the issuer: asking for just that again brings nothing.
+    refused: Mutex<HashMap<String, Asked>>,
+}
+
+/// All that a registration depends on: generation of the issuer, revisions of its Secrets.
+type Asked = (Option<i64>, Vec<String>);
+
+/// What was gathered for one step.
+struct Gathered {
+    observed: Observed,
+    key_secret: Option<Secret>,
+    external_account: Option<ExternalAccount>,
+    asked: Asked,
+}
+
+impl IssuerController {
+    /// Puts the controller together.
+    pub fn new(recorder: Recorder, accounts: Arc<Accounts>) -> Self {
+        let store = recorder.store();
+        Self {
+            issuers: Resources::new(Arc::clone(store), Kind::Issuer),
+            cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer),
+            secrets: Resources::new(Arc::clone(store), Kind::Secret),
+            accounts,
+            recorder,
+            refused: Mutex::default(),
+        }
+    }
+
+    fn of_kind(&self, kind: Kind) -> &Resources<Issuer> {
+        if kind == Kind::ClusterIssuer { &self.cluster_issuers } else { &self.issuers }
+    }
+
+    async fn gather(&self, issuer: &Issuer, acme: &AcmeIssuer) -> Result<Gathered, StoreError> {
+        let name = &acme.private_key_secret_ref.name;
+        let key_secret = self.accounts.secret(issuer, name).await?;
+        let key = match &key_secret {
+            None => issuer::AccountKey::Missing,
+            Some(secret) => match accounts::account_key(acme, secret) {
+                Ok(key) => issuer::AccountKey::Usable(key.hash()),
+                Err(why) => issuer::AccountKey::Unusable(why),
+            },
+        };
+        let mut revisions: Vec<String> = key_secret.iter().map(revision).collect();
+        let mut secrets = BTreeMap::new();
+        let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+        for selector in named.flat_map(|dns01| dns01.secrets()) {
+            if let Some(secret) = self.accounts.secret(issuer, &selector.name).await? {
+                let keys: BTreeSet<String> =
+                    secret.data.into_keys().chain(secret.string_data.into_keys()).collect();
+                secrets.insert(selector.name.clone(), keys);
+            }
+        }
+        let mut external_account = Ok(None);
+        if let Some(binding) = &acme.external_account_binding {
+            let secret = self.accounts.secret(issuer, &binding.key_secret_ref.name).await?;
+            revisions.extend(secret.iter().map(revision));
+            external_account = account_secrets::mac_key(secret.as_ref(), &binding.key_secret_ref)
+                .map(|mac_key| Some(ExternalAccount { key_id: binding.key_id.clone(), mac_key }));
+        }
+        let asked = (issuer.metadata.generation, revisions);
+        let known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = known.get(&issuer.metadata.uid) == Some(&asked);
+        drop(known);
+        let (external_account, fault) = match external_account {
+            Ok(account) => (account, Ok(())),
+            Err(why) => (None, Err(why)),
+        };
+        let observed = Observed { key, external_account: fault, secrets, refused };
+        Ok(Gathered { observed, key_secret, external_account, asked })
+    }
+
+    async fn generate_key(
+        &self,
+        issuer: &Issuer,
+        acme: &AcmeIssuer,
+    ) -> Result<Outcome, ReconcileError> {
+        let made = spawn_blocking(account_secrets::make_key).await;
+        let pem = made
+            .map_err(|error| error.to_string())
+            .flatten()
+            .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))?;
+        let namespace = self.accounts.secret_namespace(issuer);
+        self.secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
+        Ok(Outcome::KeyStored)
+    }
+
+    async fn register(
+        &self,
+        issuer: &Issuer,
+        gathered: &Gathered,
+        contact: Vec<String>,
+    ) -> Result<Result<AccountReply, AcmeError>, ReconcileError> {
+        let Some(secret) = &gathered.key_secret else {
+            return Err(ReconcileError::Missing("the account key is gone".to_owned()));
+        };
+        let session = self.accounts.open(issuer, secret)?;
+        let external_account = gathered.external_account.clone();
+        let registration = Registration { contact, external_account, only_return_existing: false };
+        Ok(session.register(&registration).await)
+    }
+
+    /// Keeps an outcome; returns the error that the driver must hear of.
+    async fn keep(
+        &self,
+        issuer: &Issuer,
+        outcome: Outcome,
+        now: Timestamp,
+    ) -> Result<Wake, StoreError> {
+        let recorded = issuer::record(issuer, outcome, now);
+        let resources = self.of_kind(issuer.issuer_kind());
+        self.recorder.keep(resources, issuer, Some(Holder::Issuer), recorded, now).await?;
+        Ok(Wake::Now)
+    }
+
+    /// Keeps what a failed request leads to; a fault of transport is the driver's to try again.
+    async fn failed(
+        &self,
+        issuer: &Issuer,
+        deed: Deed,
+        error: AcmeError,
+        asked: Asked,
+        now: Timestamp,
+    ) -> Result<Wake, ReconcileError> {
+        match (error.retry(), error) {
+            (Retry::Never, AcmeError::Refused { problem, .. }) => {
+                let uid = issuer.metadata.uid.clone();
+                self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(uid, asked);
+                let refusal = Refusal::Final(problem);
+                Ok(self.keep(issuer, Outcome::Refused(deed, refusal), now).await?)
+            }
+            (Retry::At(at), AcmeError::Refused { problem, .. }) => {
+                let refusal = Refusal::Until(problem, at);
+                Ok(self.keep(issuer, Outcome::Refused(deed, refusal), now).await?)
+            }
+            (_, error) => {
+                self.keep(issuer, Outcome::Unreachable(deed, error.to_string()), now).await?;
+                Err(error.into())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Controller for IssuerController {
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Issuer, Kind::ClusterIssuer, Kind::Secret]
+    }
+
+    async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+        if changed.key.kind != Kind::Secret {
+            return Ok(vec![changed.key.clone()]);
+        }
+        let ObjectName { namespace, name } = &changed.key.name;
+        let mut issuers = self.issuers.list(&Scope::namespace(namespace)).await?;
+        issuers.extend(self.cluster_issuers.list(&Scope::all()).await?);
+        issuers.retain(|issuer| {
+            self.accounts.secret_namespace(issuer) == namespace
+                && account_secrets::names_secret(issuer, name)
+        });
+        Ok(issuers.iter().map(|issuer| Key::new(issuer.issuer_kind(), issuer.name())).collect())
+    }
+
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+        let Some(issuer) = self.of_kind(key.kind).get(&key.name).await? else {
+            return Ok(Wake::OnChange);
+        };
+        let Some(acme) = &issuer.spec.acme else { return Ok(Wake::OnChange) };
+        let gathered = self.gather(&issuer, acme).await?;
+        let outcome = match issuer::next_action(&issuer, &gathered.observed, now) {
+            Action::Wait(wake) => return Ok(wake),
+            Action::Conclude(outcome) => outcome,
+            Action::GenerateKey => self.generate_key(&issuer, acme).await?,
+            Action::Register(contact) => match self.register(&issuer, &gathered, contact).await? {
+                Ok(AccountReply { url, contact, .. }) => {
+                    let issuer::AccountKey::Usable(key_hash) = gathered.observed.key else {
+                        return Ok(Wake::Now);
+                    };
+                    Outcome::Registered { url, contact, key_hash }
+                }
+                Err(error) => {
+                    let asked = gathered.asked;
+                    return self.failed(&issuer, Deed::Register, error, asked, now).await;
+                }
+            },
+            Action::UpdateContact(contact) => {
+                let session = self.accounts.session(&issuer).await?;
+                match session.update_contact(&contact).await {
+                    Ok(_) => Outcome::ContactUpdated,
+                    Err(error) => {
+                        let asked = gathered.asked;
+                        return self.failed(&issuer, Deed::UpdateContact, error, asked, now).await;
+                    }
+                }
+            }
+        };
+        Ok(self.keep(&issuer, outcome, now).await?)
+    }
+}
+
+fn revision(secret: &Secret) -> String {
+    format!("{}/{}", secret.metadata.uid, secret.metadata.resource_version)
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::controllers::testing::{Desk, account, refusal, unreachable_ca};
+    use crate::model::common::condition;
+
+    fn now() -> Timestamp {
+        "2026-11-21T04:30:25Z".parse().unwrap()
+    }
+
+    fn issuer(acme: Value) -> Value {
+        let mut plain = json!({
+            "server": "https://ca.example/dir", "email": "ops@example.com",
+            "privateKeySecretRef": {"name": "acme-account"},
+        });
+        for (key, value) in acme.as_object().unwrap() {
+            plain[key] = value.clone();
+        }
+        json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "acme", "namespace": "web"}, "spec": {"acme": plain},
+        })
+    }
+
+    struct Bench {
+        desk: Desk,
+        controller: IssuerController,
+    }
+
+    async fn bench(acme: Value) -> Bench {
+        let desk = Desk::new();
+        let controller = IssuerController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        desk.create(issuer(acme)).await;
+        Bench { desk, controller }
+    }
+
+    impl Bench {
+        fn will_answer(&self, answer: Result<AccountReply, AcmeError>) {
+            self.desk.ca.answers.lock().unwrap().push_back(answer);
+        }
+
+        async fn settle(&self) -> Result<Wake, ReconcileError> {
+            self.desk.settle(&self.controller, Kind::Issuer, "acme", now()).await
+        }
+
+        /// What the CA was asked, and what the Issuer says then.
+        async fn check(&self, asked: &[&str], ready: &str) {
+            assert_eq!(*self.desk.ca.asked.lock().unwrap(), asked);
+            let issuer: Issuer = self.desk.get(Kind::Issuer, "acme").await.unwrap();
+            let shown = condition(&issuer.status.conditions, "Ready");
+            assert_eq!(
+                shown.map(|c| format!("{} {}", c.reason, c.message)).as_deref(),
+                Some(ready)
+            );
+        }
+    }
+
+    const REGISTERED: &str =
+        "ACMEAccountRegistered The ACME account was registered with the ACME server";
+    const ONCE: [&str; 1] = ["register mailto:ops@example.com"];
+
+    #[tokio::test]
+    async fn a_new_issuer_has_its_key_stored_and_is_registered_once() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        bench.check(&ONCE, REGISTERED).await;
+        let secret: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
+        assert!(secret.value("tls.key").unwrap().starts_with(b"-----BEGIN RSA PRIVATE KEY-----"));
+        let issuer: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        let session = bench.desk.accounts.session(&issuer).await.unwrap();
+        assert_eq!(session.account_url().as_deref(), Some("https://ca.example/account/1"));
+    }
+
+    #[tokio::test]
+    async fn a_forgotten_account_is_registered_again_with_the_same_key() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        let before: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
+        let issuer: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        bench.desk.accounts.account_is_gone(&issuer).await.unwrap();
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        bench.check(&[ONCE[0], ONCE[0]], REGISTERED).await;
+        assert!(bench.desk.get::<Secret>(Kind::Secret, "acme-account").await == Some(before));
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_told_and_asked_again_only_after_a_change() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(refusal(400, None));
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        bench
+            .check(&ONCE, "ErrRegisterACMEAccount Failed to register ACME account: 400 urn:x: no")
+            .await;
+        assert_eq!(bench.desk.events().await, ["ErrRegisterACMEAccount"]);
+
+        let mut changed: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        changed.spec.acme.as_mut().unwrap().email = "new@example.com".into();
+        bench.controller.issuers.replace(&changed).await.unwrap();
+        bench.will_answer(Ok(account("mailto:new@example.com")));
+        bench.settle().await.unwrap();
+        bench.check(&[ONCE[0], "register mailto:new@example.com"], REGISTERED).await;
+    }
+
+    #[tokio::test]
+    async fn a_ca_that_asks_for_patience_gets_it() {
+        let bench = bench(json!({})).await;
+        let later = now() + jiff::SignedDuration::from_secs(20);
+        bench.will_answer(refusal(429, Some(later)));
+        assert_eq!(bench.settle().await.unwrap(), Wake::At(later));
+        let message =
+            "Failed to register ACME account: 429 urn:x: no; next try at 2026-11-21T04:30:45Z";
+        bench.check(&ONCE, &format!("ErrRegisterACMEAccount {message}")).await;
+    }
+
+    #[tokio::test]
+    async fn a_ca_that_does_not_answer_is_told_and_left_to_the_driver() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(unreachable_ca());
+        let error = bench.settle().await.unwrap_err();
+        assert_eq!(error.retry(), Retry::Backoff);
+        bench
+            .check(
+                &ONCE,
+                &format!("ErrRegisterACMEAccount Failed to register ACME account: {error}"),
+            )
+            .await;
+        assert_eq!(bench.desk.events().await, ["ErrInitIssuer"]);
+    }
+
+    #[tokio::test]
+    async fn an_external_account_needs_its_key_and_wakes_by_it() {
+        let binding = json!({"keyID": "kid-1", "keySecretRef": {"name": "eab", "key": "hmac"}});
+        let bench = bench(json!({"externalAccountBinding": binding})).await;
+        bench.settle().await.unwrap();
+        let message =
+            "ErrRegisterACMEAccount Failed to register ACME account: secrets \"eab\" not found";
+        bench.check(&[], message).await;
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eab", "namespace": "web"},
+            "stringData": {"hmac": "c2VjcmV0LWhtYWM\n"},
+        });
+        let woken = bench.controller.wakes(&Record::new(secret.clone()).unwrap()).await.unwrap();
+        assert_eq!(woken.len(), 1);
+        bench.desk.create(secret).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        bench.check(&["register mailto:ops@example.com as kid-1"], REGISTERED).await;
+    }
+}

@@ -1,0 +1,116 @@
+//! Neighbours of a Certificate: its Secrets, its requests, and who else names its Secret.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::tz::TimeZone;
+
+use super::facts;
+use crate::model::{Certificate, CertificateRequest, Kind, ObjectName, Order, Secret};
+use crate::reconcile::certificate::{NextKey, Observed, Rival};
+use crate::reconcile::facts::{RequestFacts, annotation};
+use crate::reconcile::{renewal, request};
+use crate::store::resources::Resources;
+use crate::store::{Scope, Store, StoreError};
+
+/// Gathers what stands around Certificates.
+#[derive(Debug)]
+pub struct Neighbours {
+    certificates: Resources<Certificate>,
+    requests: Resources<CertificateRequest>,
+    orders: Resources<Order>,
+    secrets: Resources<Secret>,
+    /// Certificates by the Secret they name, from every change seen; some may name another one by now.
+    sharing: Mutex<BTreeMap<ObjectName, BTreeSet<String>>>,
+}
+
+impl Neighbours {
+    /// Knows of no sharing yet.
+    pub fn new(store: &Arc<dyn Store>) -> Self {
+        Self {
+            certificates: Resources::new(Arc::clone(store), Kind::Certificate),
+            requests: Resources::new(Arc::clone(store), Kind::CertificateRequest),
+            orders: Resources::new(Arc::clone(store), Kind::Order),
+            secrets: Resources::new(Arc::clone(store), Kind::Secret),
+            sharing: Mutex::default(),
+        }
+    }
+
+    /// Remembers that a Certificate names a Secret.
+    pub fn remember(&self, certificate: &ObjectName, secret: &str) {
+        let secret = ObjectName::new(&certificate.namespace, secret);
+        let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
+        sharing.entry(secret).or_default().insert(certificate.name.clone());
+    }
+
+    /// Names of the Certificates that named a Secret.
+    pub fn sharing(&self, secret: &ObjectName) -> BTreeSet<String> {
+        let sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
+        sharing.get(secret).cloned().unwrap_or_default()
+    }
+
+    /// Gathers what the machine looks at; the Secret was read before.
+    pub async fn observe(
+        &self,
+        certificate: &Certificate,
+        secret: Option<&Secret>,
+    ) -> Result<Observed, StoreError> {
+        let metadata = &certificate.metadata;
+        let owned = Scope::owned_by(&metadata.namespace, &metadata.uid);
+        let temporary = self
+            .secrets
+            .list(&owned)
+            .await?
+            .into_iter()
+            .filter(|secret| secret.metadata.labels.contains_key(annotation::NEXT_PRIVATE_KEY));
+        let next_keys = temporary.map(|secret| NextKey {
+            key: facts::of_key(secret.value(facts::TLS_KEY).unwrap_or_default()),
+            secret: secret.metadata.name,
+        });
+        let mut requests = Vec::new();
+        for request in self.requests.list(&owned).await? {
+            requests.push(self.request_facts(request).await?);
+        }
+        Ok(Observed {
+            secret: secret.map(facts::of_secret),
+            next_keys: next_keys.collect(),
+            requests,
+            rivals: self.rivals(certificate).await?,
+            windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),
+        })
+    }
+
+    async fn request_facts(&self, request: CertificateRequest) -> Result<RequestFacts, StoreError> {
+        let metadata = &request.metadata;
+        let has_order = if request::failed_by_order(&request) {
+            let owned = Scope::owned_by(&metadata.namespace, &metadata.uid);
+            !self.orders.list(&owned).await?.is_empty()
+        } else {
+            true
+        };
+        Ok(RequestFacts {
+            csr: facts::of_request(&request.spec.request.0),
+            leaf: facts::of_issued(&request.status.certificate),
+            has_order,
+            request,
+        })
+    }
+
+    /// Other Certificates with the same Secret that are still there.
+    async fn rivals(&self, certificate: &Certificate) -> Result<Vec<Rival>, StoreError> {
+        let namespace = &certificate.metadata.namespace;
+        let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
+        let mut rivals = Vec::new();
+        let mut sharing = self.sharing(&secret);
+        sharing.remove(&certificate.metadata.name);
+        for name in sharing {
+            let found = self.certificates.get(&ObjectName::new(namespace, &name)).await?;
+            let still =
+                found.filter(|rival| rival.spec.secret_name == certificate.spec.secret_name);
+            rivals.extend(
+                still.map(|rival| Rival { name, created: rival.metadata.creation_timestamp }),
+            );
+        }
+        Ok(rivals)
+    }
+}

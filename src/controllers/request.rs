@@ -1,0 +1,114 @@
+//! CertificateRequests: gathers issuer and Order, makes the Order, keeps what came of it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::accounts::Accounts;
+use super::recorder::Recorder;
+use super::{Controller, ReconcileError, facts};
+use crate::model::common::condition;
+use crate::model::{CertificateRequest, Issuer, Key, Kind, Order, Record};
+use crate::reconcile::Wake;
+use crate::reconcile::facts::CsrFacts;
+use crate::reconcile::request::{self, Action, Observed, Outcome};
+use crate::store::resources::Resources;
+use crate::store::{Scope, StoreError};
+
+/// Carries CertificateRequests from approval to the certificate.
+#[derive(Debug)]
+pub struct RequestController {
+    requests: Resources<CertificateRequest>,
+    orders: Resources<Order>,
+    accounts: Arc<Accounts>,
+    recorder: Recorder,
+}
+
+impl RequestController {
+    /// Puts the controller together.
+    pub fn new(recorder: Recorder, accounts: Arc<Accounts>) -> Self {
+        let store = recorder.store();
+        Self {
+            requests: Resources::new(Arc::clone(store), Kind::CertificateRequest),
+            orders: Resources::new(Arc::clone(store), Kind::Order),
+            accounts,
+            recorder,
+        }
+    }
+
+    async fn gather(&self, request: &CertificateRequest) -> Result<Observed, StoreError> {
+        let namespace = &request.metadata.namespace;
+        let issuer = self.accounts.find_issuer(namespace, &request.spec.issuer_ref).await?;
+        let csr = facts::of_request(&request.spec.request.0);
+        let order = self.order_of(request, issuer.as_ref(), csr.as_ref().ok()).await?;
+        let leaf = order.as_ref().and_then(|order| facts::of_issued(&order.status.certificate));
+        Ok(Observed { csr, issuer, order, leaf })
+    }
+
+    /// Its own Order, whatever its name, so that a changed issuer does not start a second one; else one of its name.
+    async fn order_of(
+        &self,
+        request: &CertificateRequest,
+        issuer: Option<&Issuer>,
+        csr: Option<&CsrFacts>,
+    ) -> Result<Option<Order>, StoreError> {
+        let metadata = &request.metadata;
+        let owned = self.orders.list(&Scope::owned_by(&metadata.namespace, &metadata.uid)).await?;
+        if let Some(own) = owned.into_iter().next() {
+            return Ok(Some(own));
+        }
+        let (Some(issuer), Some(csr)) = (issuer, csr) else { return Ok(None) };
+        self.orders.get(&request::order_for(request, issuer, csr).name()).await
+    }
+}
+
+#[async_trait]
+impl Controller for RequestController {
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::CertificateRequest, Kind::Order, Kind::Issuer, Kind::ClusterIssuer]
+    }
+
+    async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+        match changed.key.kind {
+            Kind::CertificateRequest => Ok(vec![changed.key.clone()]),
+            Kind::Order => {
+                Ok(super::owner_of(changed, Kind::CertificateRequest).into_iter().collect())
+            }
+            Kind::Issuer | Kind::ClusterIssuer => {
+                let requests = self.requests.list(&super::reach(&changed.key)).await?;
+                let waiting = requests.into_iter().filter(|request| {
+                    let ready = condition(&request.status.conditions, "Ready");
+                    ready.is_none_or(|ready| ready.reason == "Pending")
+                        && super::refers_to(&request.spec.issuer_ref, &changed.key)
+                });
+                Ok(waiting
+                    .map(|request| Key::new(Kind::CertificateRequest, request.name()))
+                    .collect())
+            }
+            Kind::Certificate | Kind::Challenge | Kind::Event | Kind::Secret => Ok(Vec::new()),
+        }
+    }
+
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+        let Some(request) = self.requests.get(&key.name).await? else { return Ok(Wake::OnChange) };
+        let observed = self.gather(&request).await?;
+        let outcome = match request::next_action(&request, &observed, now) {
+            Action::Wait(wake) => return Ok(wake),
+            Action::Conclude(outcome) => outcome,
+            Action::CreateOrder(order) => {
+                let made = self.orders.create(&order).await?;
+                Outcome::OrderCreated(made.name())
+            }
+            Action::DeleteOrder => {
+                if let Some(order) = &observed.order {
+                    self.orders.delete(&order.name()).await?;
+                }
+                Outcome::OrderDeleted
+            }
+        };
+        let recorded = request::record(&request, outcome, now);
+        self.recorder.keep(&self.requests, &request, None, recorded, now).await?;
+        Ok(Wake::Now)
+    }
+}

@@ -1,0 +1,93 @@
+//! Lets admitted challenges start, and writes down what the others wait for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::recorder::{Recorder, reference};
+use super::selection::Selection;
+use super::{Controller, ReconcileError};
+use crate::model::event::{reason, source};
+use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Record};
+use crate::reconcile::schedule::{self, Limits};
+use crate::reconcile::{Note, Wake};
+use crate::store::resources::Resources;
+use crate::store::{Scope, StoreError};
+
+/// Looks at all challenges on every change.
+#[derive(Debug)]
+pub struct Scheduler {
+    challenges: Resources<Challenge>,
+    limits: Limits,
+    selection: Selection,
+    recorder: Recorder,
+}
+
+impl Scheduler {
+    /// Puts the scheduler together; challenges outside the selection have nobody who works on them and do not count.
+    pub fn new(recorder: Recorder, limits: Limits, selection: Selection) -> Self {
+        let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge);
+        Self { challenges, limits, selection, recorder }
+    }
+
+    /// Starts what may start; returns how many.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn pass(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let all = self.ours().await?;
+        let admitted = schedule::admit(&all, self.limits);
+        for challenge in &admitted {
+            self.start(challenge, now).await?;
+        }
+        let names: BTreeSet<ObjectName> = admitted.iter().map(|c| c.name()).collect();
+        for queued in schedule::queue(&all, self.limits) {
+            let challenge = queued.challenge;
+            let reason = queued.waits.reason(challenge);
+            if challenge.status.reason != reason && !names.contains(&challenge.name()) {
+                let status = ChallengeStatus { reason, ..challenge.status.clone() };
+                self.challenges.replace_status(challenge, &status).await?;
+            }
+        }
+        Ok(admitted.len())
+    }
+
+    async fn ours(&self) -> Result<Vec<Challenge>, StoreError> {
+        let mut ours = Vec::new();
+        for challenge in self.challenges.list(&Scope::all()).await? {
+            let key = Key::new(Kind::Challenge, challenge.name());
+            if self.selection.covers(&**self.recorder.store(), &key).await? {
+                ours.push(challenge);
+            }
+        }
+        Ok(ours)
+    }
+
+    async fn start(&self, challenge: &Challenge, now: Timestamp) -> Result<(), StoreError> {
+        let status =
+            ChallengeStatus { processing: true, reason: String::new(), ..challenge.status.clone() };
+        let started = self.challenges.replace_status(challenge, &status).await?;
+        let message = "Challenge scheduled for processing";
+        let note = Note::normal(source::CHALLENGES, reason::STARTED, message);
+        self.recorder.note(&reference(&started), &note, now).await
+    }
+}
+
+#[async_trait]
+impl Controller for Scheduler {
+    fn watches(&self) -> &'static [Kind] {
+        &[Kind::Challenge]
+    }
+
+    /// Every change wakes the one pass there is; changes that come meanwhile are taken together.
+    async fn wakes(&self, _changed: &Record) -> Result<Vec<Key>, StoreError> {
+        Ok(vec![Key::new(Kind::Challenge, ObjectName::default())])
+    }
+
+    async fn reconcile(&self, _key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+        self.pass(now).await?;
+        Ok(Wake::OnChange)
+    }
+}

@@ -1,0 +1,54 @@
+//! What a command drives: everything, or the objects it was given with all that hangs on them.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::model::{Key, Kind, ObjectName};
+use crate::store::{Store, StoreError};
+
+/// Which objects are worked on. Clones share what they have learned.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    given: Option<Arc<BTreeSet<Key>>>,
+    covered: Arc<Mutex<HashSet<Key>>>,
+}
+
+impl Selection {
+    /// Everything in the store.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// These Certificates and Issuers, and what the Certificates own.
+    pub fn only(given: BTreeSet<Key>) -> Self {
+        Self { given: Some(Arc::new(given)), ..Self::default() }
+    }
+
+    /// Tells whether an object is worked on: it was given, or its chain of owners leads to one that was. A key without a
+    /// name stands for a whole kind and is always covered.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn covers(&self, store: &dyn Store, key: &Key) -> Result<bool, StoreError> {
+        let Some(given) = &self.given else { return Ok(true) };
+        if key.name.name.is_empty() || self.is_known(key) {
+            return Ok(true);
+        }
+        let mut link = key.clone();
+        while !given.contains(&link) && !self.is_known(&link) {
+            let Some(record) = store.get(&link).await? else { return Ok(false) };
+            let metadata = record.metadata();
+            let Some(owner) = metadata.controller() else { return Ok(false) };
+            let Some(kind) = Kind::of_manifest(&owner.api_version, &owner.kind) else {
+                return Ok(false);
+            };
+            link = Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name));
+        }
+        self.covered.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        Ok(true)
+    }
+
+    fn is_known(&self, key: &Key) -> bool {
+        self.covered.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+}

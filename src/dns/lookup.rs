@@ -1,0 +1,448 @@
+//! Look-ups through the system's name servers or through one that is named.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::{Query, ResponseCode};
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::{Hosts, TokioResolver};
+
+use super::{LookupError, Resolve};
+
+/// Port of a name server that is named without one.
+const PORT: u16 = 53;
+/// How long a name server may take over UDP, and as long again over TCP.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Asks the name servers of the system's configuration; the hosts file comes first.
+pub struct SystemResolver {
+    hosts: Hosts,
+    servers: Servers,
+}
+
+impl SystemResolver {
+    /// Reads the system's configuration; when it names no servers, every look-up will say so.
+    pub fn new() -> Self {
+        let resolver = TokioResolver::builder_tokio().and_then(|mut builder| {
+            remember_nothing(builder.options_mut());
+            builder.build()
+        });
+        let why = "this machine's configuration names no name server";
+        Self {
+            hosts: Hosts::from_system().unwrap_or_default(),
+            servers: Servers(resolver.map_err(|_| why.to_owned())),
+        }
+    }
+
+    fn in_hosts_file(&self, name: &Name) -> Vec<IpAddr> {
+        [RecordType::AAAA, RecordType::A]
+            .into_iter()
+            .filter_map(|kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind)))
+            .flat_map(|found| {
+                found.answers().iter().filter_map(|r| r.data.ip_addr()).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+}
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SystemResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SystemResolver")
+    }
+}
+
+#[async_trait]
+impl Resolve for SystemResolver {
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        if let Some(known) = without_asking(host) {
+            return Ok(known);
+        }
+        let name = absolute(host)?;
+        let listed = self.in_hosts_file(&name);
+        if !listed.is_empty() {
+            return Ok(listed);
+        }
+        self.servers.ask(host, &name).await
+    }
+}
+
+/// Asks one name server and nothing else: UDP, then TCP when the answer is truncated or none comes (`--dns`).
+pub struct DirectResolver {
+    server: SocketAddr,
+    servers: Servers,
+}
+
+impl DirectResolver {
+    /// Asks the name server at that address.
+    pub fn new(server: SocketAddr) -> Self {
+        Self::with_patience(server, PATIENCE)
+    }
+
+    fn with_patience(server: SocketAddr, patience: Duration) -> Self {
+        let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+        for connection in &mut connections {
+            connection.port = server.port();
+        }
+        let name_server = NameServerConfig::new(server.ip(), true, connections);
+        let config = ResolverConfig::from_parts(None, Vec::new(), vec![name_server]);
+        let mut builder =
+            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let options = builder.options_mut();
+        remember_nothing(options);
+        options.timeout = patience;
+        options.attempts = 1;
+        let resolver = builder.build().map_err(|error| stable_text(&error));
+        Self { server, servers: Servers(resolver) }
+    }
+}
+
+impl fmt::Debug for DirectResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DirectResolver({})", self.server)
+    }
+}
+
+#[async_trait]
+impl Resolve for DirectResolver {
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
+        if let Some(known) = without_asking(host) {
+            return Ok(known);
+        }
+        self.servers.ask(host, &absolute(host)?).await
+    }
+}
+
+/// Whom to ask, or why nobody can be asked.
+struct Servers(Result<TokioResolver, String>);
+
+impl Servers {
+    async fn ask(&self, host: &str, name: &Name) -> Result<Vec<IpAddr>, LookupError> {
+        let resolver = self
+            .0
+            .as_ref()
+            .map_err(|why| LookupError::Failed { name: host.to_owned(), why: why.clone() })?;
+        let (six, four) = tokio::join!(
+            records(resolver, name, RecordType::AAAA),
+            records(resolver, name, RecordType::A)
+        );
+        join(host, six, four)
+    }
+}
+
+async fn records(
+    resolver: &TokioResolver,
+    name: &Name,
+    kind: RecordType,
+) -> Result<Vec<IpAddr>, NetError> {
+    let found = resolver.lookup(name.clone(), kind).await?;
+    Ok(found.answers().iter().filter_map(|record| record.data.ip_addr()).collect())
+}
+
+/// Finds the name server that a person wrote as `HOST:PORT`, `HOST` or an address; a host is looked up by `resolver`.
+pub async fn server_address(text: &str, resolver: &dyn Resolve) -> Result<SocketAddr, LookupError> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok(address);
+    }
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(address) = bare.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, PORT));
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "53"));
+    let port = port.parse().map_err(|_| LookupError::Failed {
+        name: text.to_owned(),
+        why: format!("\"{port}\" is not a port"),
+    })?;
+    let found = resolver.addresses(host).await?;
+    let first = found.first().ok_or_else(|| LookupError::NoAddress { name: host.to_owned() })?;
+    Ok(SocketAddr::new(*first, port))
+}
+
+/// Whoever waits for a change must not be told yesterday's absence (RFC 2308 §5).
+fn remember_nothing(options: &mut ResolverOpts) {
+    options.cache_size = 0;
+    options.use_hosts_file = ResolveHosts::Never;
+}
+
+/// Literals, and `localhost` (RFC 6761 §6.3): no server needs to be asked.
+fn without_asking(host: &str) -> Option<Vec<IpAddr>> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Some(vec![address]);
+    }
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    (name == "localhost" || name.ends_with(".localhost"))
+        .then(|| vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()])
+}
+
+/// With its final dot a name is asked as it is, without search domains.
+fn absolute(host: &str) -> Result<Name, LookupError> {
+    let mut name = Name::from_ascii(host).map_err(|_| LookupError::Failed {
+        name: host.to_owned(),
+        why: "it is not a DNS name".to_owned(),
+    })?;
+    name.set_fqdn(true);
+    Ok(name)
+}
+
+/// One family is enough; a server's failure on both beats "there is nothing".
+fn join(
+    host: &str,
+    six: Result<Vec<IpAddr>, NetError>,
+    four: Result<Vec<IpAddr>, NetError>,
+) -> Result<Vec<IpAddr>, LookupError> {
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    let mut no_such_name = false;
+    let mut failure = None;
+    for family in [six, four] {
+        match family {
+            Ok(found) => {
+                for address in found {
+                    if !addresses.contains(&address) {
+                        addresses.push(address);
+                    }
+                }
+            }
+            Err(error) if error.is_nx_domain() => no_such_name = true,
+            Err(error) if response_code(&error) == Some(ResponseCode::NoError) => {}
+            Err(error) => failure = Some(stable_text(&error)),
+        }
+    }
+    let name = host.to_owned();
+    match failure {
+        _ if !addresses.is_empty() => Ok(addresses),
+        Some(why) => Err(LookupError::Failed { name, why }),
+        None if no_such_name => Err(LookupError::NoSuchName { name }),
+        None => Err(LookupError::NoAddress { name }),
+    }
+}
+
+fn response_code(error: &NetError) -> Option<ResponseCode> {
+    match error {
+        NetError::Dns(DnsError::ResponseCode(code)) => Some(*code),
+        NetError::Dns(DnsError::NoRecordsFound(found)) => Some(found.response_code),
+        _ => None,
+    }
+}
+
+fn stable_text(error: &NetError) -> String {
+    match (response_code(error), error) {
+        (Some(ResponseCode::ServFail), _) => "the name server answered SERVFAIL".to_owned(),
+        (Some(ResponseCode::Refused), _) => "the name server answered REFUSED".to_owned(),
+        (Some(code), _) => format!("the name server answered \"{code}\""),
+        (None, NetError::Timeout | NetError::NoConnections | NetError::Io(_)) => {
+            "no name server answered".to_owned()
+        }
+        (None, NetError::Truncated) => "the answer was truncated, over TCP too".to_owned(),
+        (None, NetError::Proto(_)) => "the name server's answer cannot be read".to_owned(),
+        (None, other) => other.as_metrics_label().replace('_', " "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hickory_resolver::proto::op::{Message, MessageType};
+    use hickory_resolver::proto::rr::rdata::{A, AAAA, SOA};
+    use hickory_resolver::proto::rr::{RData, Record};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, UdpSocket};
+
+    use super::*;
+
+    #[derive(Clone, Copy, PartialEq)]
+    enum Transport {
+        Tcp,
+        Udp,
+    }
+
+    /// What the test server says; the first label of the name tells which fault it plays.
+    fn answer(question: &[u8], transport: Transport) -> Option<Vec<u8>> {
+        let question = Message::from_vec(question).unwrap();
+        let query = question.queries[0].clone();
+        let four = RData::A(A::new(192, 0, 2, 1));
+        let six = RData::AAAA(AAAA::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
+        let is_six = query.query_type() == RecordType::AAAA;
+        let label = String::from_utf8_lossy(query.name().iter().next().unwrap()).into_owned();
+        let (code, data, truncated) = match (label.as_str(), is_six) {
+            ("both" | "six", true) => (ResponseCode::NoError, vec![six], false),
+            ("both" | "four" | "half-broken", false) => (ResponseCode::NoError, vec![four], false),
+            ("twice", false) => (ResponseCode::NoError, vec![four.clone(), four], false),
+            ("long", false) if transport == Transport::Tcp => {
+                (ResponseCode::NoError, vec![four], false)
+            }
+            ("long", false) => (ResponseCode::NoError, vec![], true),
+            ("missing", _) => (ResponseCode::NXDomain, vec![], false),
+            ("broken", _) | ("half-broken" | "half-empty", true) => {
+                (ResponseCode::ServFail, vec![], false)
+            }
+            ("refused", _) => (ResponseCode::Refused, vec![], false),
+            ("silent", _) => return None,
+            _ => (ResponseCode::NoError, vec![], false),
+        };
+        let mut reply = Message::response(question.metadata.id, question.metadata.op_code);
+        reply.metadata.message_type = MessageType::Response;
+        reply.metadata.response_code = code;
+        reply.metadata.truncation = truncated;
+        reply.metadata.recursion_available = true;
+        for data in &data {
+            reply.add_answer(Record::from_rdata(query.name().clone(), 60, data.clone()));
+        }
+        if data.is_empty() && !truncated {
+            let zone = Name::from_ascii("example.com.").unwrap();
+            let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 60, 60);
+            reply.add_authority(Record::from_rdata(zone, 60, RData::SOA(soa)));
+        }
+        reply.add_query(query);
+        Some(reply.to_vec().unwrap())
+    }
+
+    /// Serves DNS on loopback, UDP and TCP on one port, until the test ends.
+    async fn serve() -> SocketAddr {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        let udp = Arc::new(UdpSocket::bind(address).await.unwrap());
+        tokio::spawn(async move {
+            let mut packet = [0; 1500];
+            while let Ok((length, from)) = udp.recv_from(&mut packet).await {
+                if let Some(reply) = answer(&packet[..length], Transport::Udp) {
+                    udp.send_to(&reply, from).await.unwrap();
+                }
+            }
+        });
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = tcp.accept().await {
+                tokio::spawn(async move {
+                    while let Ok(length) = stream.read_u16().await {
+                        let mut packet = vec![0; length.into()];
+                        stream.read_exact(&mut packet).await.unwrap();
+                        if let Some(reply) = answer(&packet, Transport::Tcp) {
+                            stream.write_u16(reply.len().try_into().unwrap()).await.unwrap();
+                            stream.write_all(&reply).await.unwrap();
+                        }
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    /// Looks a host up; several addresses are separated by blanks.
+    async fn check(host: &str, expected: Result<&str, LookupError>) {
+        let resolver = DirectResolver::with_patience(serve().await, Duration::from_millis(300));
+        let seen = resolver
+            .addresses(host)
+            .await
+            .map(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+        assert_eq!(seen.as_deref(), expected.as_ref().copied(), "{host}");
+    }
+
+    fn failed(name: &str, why: &str) -> LookupError {
+        LookupError::Failed { name: name.to_owned(), why: why.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn ipv6_comes_first() {
+        check("both.example.com", Ok("2001:db8::1 192.0.2.1")).await;
+    }
+
+    #[tokio::test]
+    async fn one_family_is_enough() {
+        check("four.example.com", Ok("192.0.2.1")).await;
+        check("six.example.com.", Ok("2001:db8::1")).await;
+        check("half-broken.example.com", Ok("192.0.2.1")).await;
+    }
+
+    #[tokio::test]
+    async fn a_repeated_address_is_listed_once() {
+        check("twice.example.com", Ok("192.0.2.1")).await;
+    }
+
+    #[tokio::test]
+    async fn a_truncated_answer_is_asked_again_over_tcp() {
+        check("long.example.com", Ok("192.0.2.1")).await;
+    }
+
+    #[tokio::test]
+    async fn a_missing_name_is_not_an_empty_one() {
+        let name = || "missing.example.com".to_owned();
+        check("missing.example.com", Err(LookupError::NoSuchName { name: name() })).await;
+        let name = || "empty.example.com".to_owned();
+        check("empty.example.com", Err(LookupError::NoAddress { name: name() })).await;
+    }
+
+    #[tokio::test]
+    async fn a_failing_server_is_named_with_its_answer() {
+        for (host, why) in [
+            ("broken.example.com", "the name server answered SERVFAIL"),
+            ("half-empty.example.com", "the name server answered SERVFAIL"),
+            ("refused.example.com", "the name server answered REFUSED"),
+            ("silent.example.com", "no name server answered"),
+            ("a..b", "it is not a DNS name"),
+        ] {
+            check(host, Err(failed(host, why))).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn literals_and_localhost_need_no_server() {
+        check("192.0.2.9", Ok("192.0.2.9")).await;
+        check("2001:db8::9", Ok("2001:db8::9")).await;
+        check("LocalHost", Ok("::1 127.0.0.1")).await;
+        check("www.localhost", Ok("::1 127.0.0.1")).await;
+    }
+
+    #[tokio::test]
+    async fn a_name_server_is_found_by_address_or_name() {
+        let resolver = DirectResolver::new(serve().await);
+        for (text, expected) in [
+            ("127.0.0.1:5353", Ok("127.0.0.1:5353")),
+            ("127.0.0.1", Ok("127.0.0.1:53")),
+            ("::1", Ok("[::1]:53")),
+            ("[::1]", Ok("[::1]:53")),
+            ("[::1]:5353", Ok("[::1]:5353")),
+            ("four.example.com:5353", Ok("192.0.2.1:5353")),
+            ("four.example.com", Ok("192.0.2.1:53")),
+            ("four.example.com:x", Err("cannot look up four.example.com:x: \"x\" is not a port")),
+            ("missing.example.com:53", Err("no such host missing.example.com")),
+        ] {
+            let seen = server_address(text, &resolver).await;
+            let seen = seen.map(|address| address.to_string()).map_err(|error| error.to_string());
+            assert_eq!(seen.as_deref().map_err(String::as_str), expected, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_hosts_file_comes_before_the_servers() {
+        let mut hosts = Hosts::default();
+        hosts.read_hosts_conf("192.0.2.8 listed.example.com".as_bytes()).unwrap();
+        let why = "this machine's configuration names no name server";
+        let resolver = SystemResolver { hosts, servers: Servers(Err(why.to_owned())) };
+        let listed = resolver.addresses("listed.example.com").await;
+        assert_eq!(listed, Ok(vec!["192.0.2.8".parse().unwrap()]));
+        let unlisted = resolver.addresses("other.example.com").await;
+        assert_eq!(unlisted, Err(failed("other.example.com", why)));
+    }
+
+    #[tokio::test]
+    async fn reqwest_asks_the_same_server() {
+        use ::reqwest::dns::{Name, Resolve as _};
+        let ours = Arc::new(DirectResolver::new(serve().await));
+        let theirs = crate::dns::reqwest::ReqwestResolver(ours);
+        let found = theirs.resolve("both.example.com".parse::<Name>().unwrap()).await.unwrap();
+        let found: Vec<_> = found.map(|address| address.to_string()).collect();
+        assert_eq!(found, ["[2001:db8::1]:0", "192.0.2.1:0"]);
+    }
+}

@@ -1,0 +1,25 @@
+//! Our look-ups in reqwest's clothes, so that connections to the CA obey `--dns` too.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolving};
+
+use super::Resolve;
+
+/// A resolver for `reqwest::ClientBuilder::dns_resolver`.
+#[derive(Clone, Debug)]
+pub struct ReqwestResolver(pub Arc<dyn Resolve>);
+
+impl reqwest::dns::Resolve for ReqwestResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = resolver.addresses(name.as_str()).await?;
+            // The client puts the port of its URL in place of 0.
+            let addresses: Addrs =
+                Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
+            Ok(addresses)
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! One GET to one address.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
+use url::{Host, Url};
+
+use super::{BODY_LIMIT, Reply, tls};
+
+/// Names the program, so that people find our looks in their logs.
+const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// For a TCP connection.
+    pub(super) connect: Duration,
+    /// For the answer, TLS and body included.
+    pub(super) answer: Duration,
+}
+
+/// An answer, with what a redirect needs.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) reply: Reply,
+    pub(super) location: Option<String>,
+}
+
+/// Why an address gave no answer; all texts are stable.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    /// No connection came about: another address may be tried.
+    NotConnected(String),
+    /// It was connected and did not answer.
+    Silent(String),
+    /// It said something that is no HTTP.
+    Malformed(String),
+}
+
+/// Gets a URL from that address, without following redirects.
+pub(super) async fn get(
+    url: &Url,
+    address: SocketAddr,
+    patience: Patience,
+) -> Result<Answer, NoAnswer> {
+    let connecting = timeout(patience.connect, TcpStream::connect(address));
+    let stream = match connecting.await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(NoAnswer::NotConnected(connect_fault(&error, address))),
+        Err(_) => {
+            let seconds = patience.connect.as_secs();
+            return Err(NoAnswer::NotConnected(format!(
+                "no answer from {address} within {seconds}s"
+            )));
+        }
+    };
+    let talking = async {
+        match url.scheme() {
+            "https" => talk(handshake(url, address, stream).await?, url, address).await,
+            _ => talk(stream, url, address).await,
+        }
+    };
+    timeout(patience.answer, talking).await.unwrap_or_else(|_| {
+        let seconds = patience.answer.as_secs();
+        Err(NoAnswer::Silent(format!(
+            "{address} took the connection but did not answer within {seconds}s"
+        )))
+    })
+}
+
+async fn handshake(
+    url: &Url,
+    address: SocketAddr,
+    stream: TcpStream,
+) -> Result<tokio_rustls::client::TlsStream<TcpStream>, NoAnswer> {
+    let failed = |why: &dyn std::fmt::Display| {
+        NoAnswer::Silent(format!("TLS handshake with {address} failed: {why}"))
+    };
+    let name = match url.host() {
+        Some(Host::Ipv4(ip)) => ServerName::from(std::net::IpAddr::V4(ip)),
+        Some(Host::Ipv6(ip)) => ServerName::from(std::net::IpAddr::V6(ip)),
+        Some(Host::Domain(name)) => {
+            ServerName::try_from(name.trim_end_matches('.').to_owned()).map_err(|e| failed(&e))?
+        }
+        None => return Err(failed(&"the URL has no host")),
+    };
+    let connector = TlsConnector::from(tls::config().map_err(|e| failed(&e))?);
+    connector.connect(name, stream).await.map_err(|error| failed(&tls_fault(&error)))
+}
+
+async fn talk<S>(stream: S, url: &Url, address: SocketAddr) -> Result<Answer, NoAnswer>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let request = request(url).map_err(|why| NoAnswer::Malformed(format!("{url}: {why}")))?;
+    let fault = |error: hyper::Error| answer_fault(&error, address);
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(fault)?;
+    // It carries the bytes while we wait, and ends with this look.
+    let _carrier = AbortOnDropHandle::new(tokio::spawn(connection));
+    let response = sender.send_request(request).await.map_err(fault)?;
+    read(response, address).await
+}
+
+fn request(url: &Url) -> Result<Request<Empty<Bytes>>, http::Error> {
+    let target = match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    };
+    let host = url.host_str().unwrap_or_default();
+    let host = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    Request::get(target)
+        .header(header::HOST, host)
+        .header(header::USER_AGENT, USER_AGENT)
+        .header(header::ACCEPT, "*/*")
+        .header(header::CONNECTION, "close")
+        .body(Empty::new())
+}
+
+async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<Answer, NoAnswer> {
+    let (head, mut incoming) = response.into_parts();
+    let mut body = Vec::new();
+    while body.len() <= BODY_LIMIT {
+        let Some(frame) = incoming.frame().await else { break };
+        let frame = frame.map_err(|_| {
+            NoAnswer::Malformed(format!("{address} broke off in the middle of its answer"))
+        })?;
+        body.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
+    }
+    let truncated = body.len() > BODY_LIMIT;
+    body.truncate(BODY_LIMIT);
+    let location = head.headers.get(header::LOCATION).map(HeaderValue::as_bytes);
+    Ok(Answer {
+        reply: Reply { status: head.status.as_u16(), body, truncated },
+        location: location.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+    })
+}
+
+fn connect_fault(error: &io::Error, address: SocketAddr) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => format!("connection refused by {address}"),
+        io::ErrorKind::ConnectionReset => format!("connection reset by {address}"),
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            format!("no route to {address}")
+        }
+        io::ErrorKind::AddrNotAvailable => format!("no route to {address} from this machine"),
+        io::ErrorKind::TimedOut => format!("no answer from {address}"),
+        io::ErrorKind::PermissionDenied => {
+            format!("this machine does not allow connections to {address}")
+        }
+        kind => format!("cannot connect to {address}: {kind}"),
+    }
+}
+
+fn tls_fault(error: &io::Error) -> String {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidMessage(_)) => "the server does not speak TLS there".to_owned(),
+        Some(error) => error.to_string(),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "the server closed the connection".to_owned()
+        }
+        None => error.kind().to_string(),
+    }
+}
+
+fn answer_fault(error: &hyper::Error, address: SocketAddr) -> NoAnswer {
+    if error.is_parse() {
+        return NoAnswer::Malformed(format!("the answer of {address} is not HTTP/1.1"));
+    }
+    if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
+        return NoAnswer::Silent(format!("{address} closed the connection without an answer"));
+    }
+    let cause = std::error::Error::source(error).and_then(|e| e.downcast_ref::<io::Error>());
+    NoAnswer::Silent(match cause.map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionReset) => format!("connection reset by {address}"),
+        Some(kind) => format!("connection to {address} lost: {kind}"),
+        None => format!("connection to {address} lost"),
+    })
+}

@@ -1,0 +1,119 @@
+//! What is wrong with a manifest, with the place and the line itself.
+
+use std::fmt;
+
+use super::tree::Position;
+use crate::model::field::Remark;
+
+/// A text of manifests and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// File name as the user gave it, or `stdin`.
+    pub name: String,
+    /// The text.
+    pub text: String,
+}
+
+/// A place in a source, written `file:line:column`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Name of the source.
+    pub file: String,
+    /// Line and column.
+    pub at: Position,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.at.line, self.at.column)
+    }
+}
+
+/// An error or a warning about a manifest, written `file:line:column: Kind name: field: what is wrong`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{location}: {}{remark}", prefix(.object))]
+pub struct Complaint {
+    /// Where.
+    pub location: Location,
+    /// Kind and name of the object, empty where they are not known.
+    pub object: String,
+    /// Which field, and what is wrong with it, and what to write instead.
+    pub remark: Remark,
+    /// The line with a mark below it; values of Secrets are left out.
+    pub excerpt: String,
+}
+
+impl Complaint {
+    /// What to write instead, where that can be said.
+    pub fn hint(&self) -> Option<&str> {
+        self.remark.hint.as_deref()
+    }
+}
+
+fn prefix(object: &str) -> String {
+    if object.is_empty() { String::new() } else { format!("{object}: ") }
+}
+
+/// Whether values may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// The line as it stands.
+    Everything,
+    /// The name of the field alone.
+    NamesOnly,
+}
+
+/// Cuts out the line at a place and marks the column:
+///
+/// ```text
+///   12 |   duration: 3 months
+///      |             ^
+/// ```
+pub(crate) fn excerpt(text: &str, at: Position, show: Show) -> String {
+    const WIDTH: usize = 100;
+    let line = text.lines().nth(at.line.saturating_sub(1)).unwrap_or("");
+    let shown = match (show, line.split_once(':')) {
+        (Show::Everything, _) => line.to_owned(),
+        (Show::NamesOnly, Some((name, _))) => format!("{name}: …"),
+        (Show::NamesOnly, None) => "…".to_owned(),
+    };
+    let skipped = if at.column > WIDTH { at.column - WIDTH / 2 } else { 0 };
+    let plain = |character: char| if character.is_control() { ' ' } else { character };
+    let cut: String = shown.chars().skip(skipped).take(WIDTH).map(plain).collect();
+    let mark = match show {
+        Show::Everything => at.column - skipped,
+        Show::NamesOnly => shown.chars().take_while(|c| c.is_whitespace()).count() + 1,
+    };
+    format!("{:>4} | {}\n     | {:>mark$}", at.line, cut.trim_end(), '^')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_shows_the_line_and_marks_the_column() {
+        let text = "a: 1\n  b:\tc\n";
+        assert_eq!(
+            excerpt(text, Position { line: 2, column: 6 }, Show::Everything),
+            "   2 |   b: c\n     |      ^"
+        );
+        let long = format!("{}x: 1", " ".repeat(200));
+        assert_eq!(
+            excerpt(&long, Position { line: 1, column: 201 }, Show::Everything),
+            format!("   1 | {}x: 1\n     | {}^", " ".repeat(49), " ".repeat(49))
+        );
+    }
+
+    #[test]
+    fn values_of_secrets_are_not_shown() {
+        let text = "data:\n  tls.key: c2VjcmV0\n  c2VjcmV0\n";
+        for (line, expected) in [
+            (2, "   2 |   tls.key: …\n     |   ^"),
+            (3, "   3 | …\n     | ^"),
+            (9, "   9 | …\n     | ^"),
+        ] {
+            assert_eq!(excerpt(text, Position { line, column: 12 }, Show::NamesOnly), expected);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A document on its way from tree to typed manifest.
+
+use super::fields;
+use super::schema::{Findings, check, closest};
+use super::tree::{Content, Entry, Node, Position};
+use crate::model::conversion::Version;
+use crate::model::field::{FieldPath, Matter, Remark};
+use crate::model::metadata::Kind;
+
+/// One object that we read.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// Which source it stands in.
+    pub(crate) source: usize,
+    pub(crate) kind: Kind,
+    /// The old API version it is written in, if any.
+    pub(crate) version: Option<Version>,
+    pub(crate) node: Node,
+    pub(crate) found: Findings,
+}
+
+/// What a document turns out to be.
+pub(crate) enum Identity {
+    Ours(Kind, Option<Version>),
+    /// Of no concern to us; the kind.
+    Foreign(String),
+}
+
+/// What stores write and manifests need not say.
+const GIVEN_BY_STORE: [&str; 10] = [
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+/// The copy of itself that kubectl leaves in an object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Takes lists (`kind: List`, `kind: CertificateList`) apart, as kubectl does.
+pub(crate) fn expand(node: Node) -> Vec<Node> {
+    let kind = node.text_of("kind").to_owned();
+    let Some(item_kind) = kind.strip_suffix("List") else { return vec![node] };
+    let version = node.text_of("apiVersion").to_owned();
+    let mut node = node;
+    let Some(Entry { value: Node { content: Content::List(items), .. }, .. }) = node.take("items")
+    else {
+        return vec![node];
+    };
+    let complete = |mut item: Node| {
+        // Items of a typed list may leave out what the list says; a field that is there is given back.
+        if !item_kind.is_empty() && item.get("kind").is_none() {
+            item.put("kind", Node::text(item.at, item_kind));
+            item.put("apiVersion", Node::text(item.at, &*version));
+        }
+        item
+    };
+    items.into_iter().map(complete).flat_map(expand).collect()
+}
+
+/// Finds out what a document is.
+pub(crate) fn identify(node: &Node) -> Result<Identity, Remark> {
+    let error = |path: &str, message: String| Remark::new(FieldPath::of(path), message);
+    if !node.is_object() {
+        let message =
+            format!("expected an object with apiVersion and kind, found {}", node.describe());
+        return Err(Remark::new(FieldPath::default(), message));
+    }
+    let (version, kind) = (node.text_of("apiVersion"), node.text_of("kind"));
+    for (field, text) in [("apiVersion", version), ("kind", kind)] {
+        if text.is_empty() {
+            let remark = error(field, "is required".to_owned());
+            return Err(remark.hint("every manifest begins with apiVersion and kind"));
+        }
+    }
+    if let Some(kind) = Kind::of_manifest(version, kind) {
+        return Ok(known(kind, None));
+    }
+    let (group, number) = version.split_once('/').unwrap_or(("", version));
+    let ours = ["cert-manager.io", "acme.cert-manager.io", "certmanager.k8s.io"].contains(&group);
+    let Some(named) = Kind::ALL.into_iter().find(|known| known.as_str() == kind) else {
+        let meant = closest(kind, Kind::ALL.into_iter().map(Kind::as_str));
+        return match meant {
+            Some(meant)
+                if ours || group.is_empty() && Kind::of_manifest(version, meant).is_some() =>
+            {
+                Err(error("kind", format!("unknown kind {kind}, did you mean {meant}?")))
+            }
+            _ => Ok(Identity::Foreign(kind.to_owned())),
+        };
+    };
+    if let Some(old) = Version::parse(version, named) {
+        return Ok(known(named, Some(old)));
+    }
+    if ours || group.is_empty() {
+        let what = if ours && group == named.group() {
+            format!("there is no version {number}")
+        } else {
+            format!("there is no {kind} in {version}")
+        };
+        return Err(error("apiVersion", what).hint(format!("write {}", named.api_version())));
+    }
+    Ok(Identity::Foreign(kind.to_owned()))
+}
+
+fn known(kind: Kind, version: Option<Version>) -> Identity {
+    match fields::of(kind) {
+        Some(_) => Identity::Ours(kind, version),
+        None => Identity::Foreign(kind.as_str().to_owned()),
+    }
+}
+
+impl Draft {
+    /// Kind and name for people.
+    pub(crate) fn title(&self) -> String {
+        title(self.kind.as_str(), &self.node)
+    }
+
+    /// Leaves out what a cluster wrote into the object when it was exported from one.
+    pub(crate) fn strip(&mut self) {
+        let mut left_out = Vec::new();
+        if let Some(status) = self.node.take("status")
+            && !status.value.entries().is_empty()
+        {
+            left_out.push("status".to_owned());
+        }
+        let Some(metadata) = self.node.get_mut("metadata") else { return };
+        for field in GIVEN_BY_STORE {
+            if metadata.take(field).is_some_and(|entry| !entry.value.is_null()) {
+                left_out.push(format!("metadata.{field}"));
+            }
+        }
+        if let Some(annotations) = metadata.get_mut("annotations") {
+            annotations.take(LAST_APPLIED);
+        }
+        if !left_out.is_empty() {
+            let message = format!("left out what a cluster had written: {}", left_out.join(", "));
+            self.warn("metadata", message);
+        }
+    }
+
+    /// Checks every field; the JSON that is returned can be read as the typed object.
+    pub(crate) fn check_fields(&mut self) -> serde_json::Value {
+        match fields::of(self.kind) {
+            Some(shape) => check(&self.node, shape, &FieldPath::default(), &mut self.found),
+            None => self.node.to_value(),
+        }
+    }
+
+    pub(crate) fn refuse(&mut self, dotted: &str, message: impl Into<String>) {
+        self.found.error(&FieldPath::of(dotted), message);
+    }
+
+    pub(crate) fn warn(&mut self, dotted: &str, message: impl Into<String>) {
+        self.found.warnings.push(Remark::new(FieldPath::of(dotted), message));
+    }
+
+    /// Where a field stands.
+    pub(crate) fn position(&self, path: &FieldPath) -> Position {
+        self.node.find(path, Matter::Value)
+    }
+}
+
+/// Kind and name for people, or what there is of them.
+pub(crate) fn title(kind: &str, node: &Node) -> String {
+    format!("{kind} {}", node.text_of("metadata.name")).trim().to_owned()
+}

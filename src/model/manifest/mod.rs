@@ -1,0 +1,628 @@
+//! Manifests: YAML or JSON text to typed objects, with file, line and column in every complaint.
+//!
+//! A set is read whole before anything is done with it, and every mistake in it is told at once.
+
+mod complaint;
+mod draft;
+mod fields;
+mod schema;
+mod set;
+mod tree;
+mod yaml;
+
+use serde::Deserialize;
+
+pub use self::complaint::{Complaint, Location, Source};
+pub(crate) use self::draft::Draft;
+pub use self::tree::Position;
+pub(crate) use self::tree::{Content, Entry, Node};
+
+use self::complaint::{Show, excerpt};
+use self::draft::Identity;
+use super::field::{FieldPath, Remark};
+use super::validation::Verdict;
+use super::{Certificate, Issuer, Kind, Record, Secret, conversion, validation};
+
+/// One object of a manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// The object as JSON: what the user wrote, in `v1`, with its namespace; defaults are not filled in.
+    pub record: Record,
+    /// Where it begins.
+    pub location: Location,
+    /// The object, typed.
+    pub manifest: Manifest,
+}
+
+/// The kinds that are read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Manifest {
+    /// A Certificate.
+    Certificate(Box<Certificate>),
+    /// An Issuer or ClusterIssuer.
+    Issuer(Box<Issuer>),
+    /// A Secret.
+    Secret(Box<Secret>),
+}
+
+/// An object of a kind that we do not read: left alone, and named in one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Kind as written.
+    pub kind: String,
+    /// Name, empty when there is none.
+    pub name: String,
+    /// Where it begins.
+    pub location: Location,
+}
+
+/// All that was read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Set {
+    /// The objects, in the order of the sources.
+    pub documents: Vec<Document>,
+    /// What was left alone.
+    pub skipped: Vec<Skipped>,
+    /// What may stay, but hardly does what was meant.
+    pub warnings: Vec<Complaint>,
+}
+
+/// Namespaces for objects that name none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespaces<'a> {
+    /// What `-n` says; objects may not contradict it.
+    pub given: Option<&'a str>,
+    /// The context's, `default` locally.
+    pub default: &'a str,
+}
+
+/// Reads a set of manifests.
+///
+/// Old API versions are converted, with a warning. Exported objects lose what their cluster wrote
+/// (`status`, `uid`, `resourceVersion`, owners and the like), with a warning.
+///
+/// # Errors
+/// Fails with every complaint about the set, in the order of the text.
+pub fn read(sources: &[Source], namespaces: Namespaces<'_>) -> Result<Set, Vec<Complaint>> {
+    let mut reading = Reading { sources, errors: Vec::new(), set: Set::default() };
+    let mut drafts = reading.drafts();
+    for draft in &mut drafts {
+        draft.strip();
+        set::settle_namespace(draft, &namespaces);
+        set::check_name(draft);
+    }
+    conversion::convert(&mut drafts);
+    set::check_twice(&mut drafts, sources);
+    for draft in drafts {
+        reading.finish(draft);
+    }
+    if reading.errors.is_empty() {
+        return Ok(reading.set);
+    }
+    let order = |complaint: &Complaint| {
+        let file = sources.iter().position(|source| source.name == complaint.location.file);
+        (file, complaint.location.at)
+    };
+    reading.errors.sort_by_key(order);
+    Err(reading.errors)
+}
+
+struct Reading<'a> {
+    sources: &'a [Source],
+    errors: Vec<Complaint>,
+    set: Set,
+}
+
+impl Reading<'_> {
+    /// Reads every source into drafts; what is of no concern and what cannot be read is put aside.
+    fn drafts(&mut self) -> Vec<Draft> {
+        let mut drafts = Vec::new();
+        for (index, source) in self.sources.iter().enumerate() {
+            for document in yaml::documents(&source.text) {
+                match document {
+                    Ok(node) => {
+                        let nodes = draft::expand(node);
+                        drafts.extend(nodes.into_iter().filter_map(|node| self.draft(index, node)));
+                    }
+                    Err(broken) => {
+                        let mut remark = Remark::new(FieldPath::default(), broken.message);
+                        remark.hint = broken.hint.map(str::to_owned);
+                        let show = show_of_text(&source.text);
+                        self.errors.push(self.complaint(index, broken.at, "", remark, show));
+                    }
+                }
+            }
+        }
+        drafts
+    }
+
+    fn draft(&mut self, source: usize, node: Node) -> Option<Draft> {
+        match draft::identify(&node) {
+            Ok(Identity::Ours(kind, version)) => {
+                Some(Draft { source, kind, version, node, found: schema::Findings::default() })
+            }
+            Ok(Identity::Foreign(kind)) => {
+                let location = self.location(source, node.at);
+                let name = node.text_of("metadata.name").to_owned();
+                self.set.skipped.push(Skipped { kind, name, location });
+                None
+            }
+            Err(remark) => {
+                let title = draft::title(node.text_of("kind"), &node);
+                let at = node.find(&remark.path, remark.matter);
+                let show = show_of_text(&self.sources.get(source)?.text);
+                self.errors.push(self.complaint(source, at, &title, remark, show));
+                None
+            }
+        }
+    }
+
+    /// Checks one object on its own and takes it in.
+    fn finish(&mut self, mut draft: Draft) {
+        let object = draft.check_fields();
+        let (manifest, verdict) = match typed(draft.kind, &object) {
+            Ok(found) => found,
+            Err(error) => {
+                draft.found.error(&FieldPath::default(), format!("cannot be read: {error}"));
+                (None, Verdict::default())
+            }
+        };
+        for error in verdict.errors {
+            draft.found.refuse(error);
+        }
+        draft.found.warnings.extend(verdict.warnings);
+        let show = if draft.kind == Kind::Secret { Show::NamesOnly } else { Show::Everything };
+        let complaints = |remarks: &[Remark]| -> Vec<Complaint> {
+            let title = draft.title();
+            remarks
+                .iter()
+                .map(|remark| {
+                    let at = draft.node.find(&remark.path, remark.matter);
+                    self.complaint(draft.source, at, &title, remark.clone(), show)
+                })
+                .collect()
+        };
+        let (errors, warnings) =
+            (complaints(&draft.found.errors), complaints(&draft.found.warnings));
+        self.errors.extend(errors);
+        self.set.warnings.extend(warnings);
+        if let (Some(manifest), Some(record)) = (manifest, Record::new(object)) {
+            let location = self.location(draft.source, draft.node.at);
+            self.set.documents.push(Document { record, location, manifest });
+        }
+    }
+
+    fn location(&self, source: usize, at: Position) -> Location {
+        let file = self.sources.get(source).map(|source| source.name.clone()).unwrap_or_default();
+        Location { file, at }
+    }
+
+    fn complaint(
+        &self,
+        source: usize,
+        at: Position,
+        object: &str,
+        mut remark: Remark,
+        show: Show,
+    ) -> Complaint {
+        // Text from a file is shown on terminals, which obey what they should only show.
+        let plain = |text: &str| text.replace(char::is_control, "\u{fffd}");
+        remark.message = plain(&remark.message);
+        let text = self.sources.get(source).map_or("", |source| &source.text);
+        Complaint {
+            location: self.location(source, at),
+            object: plain(object),
+            remark,
+            excerpt: excerpt(text, at, show),
+        }
+    }
+}
+
+/// Reads an object whose fields were checked, and asks the rules about it.
+fn typed(
+    kind: Kind,
+    object: &serde_json::Value,
+) -> Result<(Option<Manifest>, Verdict), serde_json::Error> {
+    Ok(match kind {
+        Kind::Certificate => {
+            let certificate = Certificate::deserialize(object)?;
+            let verdict = validation::certificate(&certificate);
+            (Some(Manifest::Certificate(Box::new(certificate))), verdict)
+        }
+        Kind::ClusterIssuer | Kind::Issuer => {
+            let issuer = Issuer::deserialize(object)?;
+            let verdict = validation::issuer(&issuer);
+            (Some(Manifest::Issuer(Box::new(issuer))), verdict)
+        }
+        Kind::Secret => {
+            let secret = Secret::deserialize(object)?;
+            (Some(Manifest::Secret(Box::new(secret))), Verdict::default())
+        }
+        Kind::CertificateRequest | Kind::Challenge | Kind::Event | Kind::Order => {
+            (None, Verdict::default())
+        }
+    })
+}
+
+/// Whether lines of a text may be shown before it is known what they are: not where there may be a Secret among them.
+fn show_of_text(text: &str) -> Show {
+    let secret = |line: &str| {
+        line.contains("PRIVATE KEY") || line.contains("kind") && line.contains("Secret")
+    };
+    if text.lines().any(secret) { Show::NamesOnly } else { Show::Everything }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const LOCAL: Namespaces<'_> = Namespaces { given: None, default: "default" };
+
+    fn source(text: &str) -> Source {
+        Source { name: "m.yaml".into(), text: text.into() }
+    }
+
+    fn show(complaints: &[Complaint]) -> Vec<String> {
+        let show = |c: &Complaint| match c.hint() {
+            Some(hint) => format!("{c} | {hint}"),
+            None => c.to_string(),
+        };
+        complaints.iter().map(show).collect()
+    }
+
+    /// Errors about a text, or else its warnings.
+    fn check(text: &str) -> Vec<String> {
+        match read(&[source(text)], LOCAL) {
+            Ok(set) => show(&set.warnings),
+            Err(errors) => show(&errors),
+        }
+    }
+
+    /// Objects of a text that has no errors.
+    fn objects(text: &str) -> Vec<Value> {
+        let set = read(&[source(text)], LOCAL).unwrap();
+        set.documents.into_iter().map(|document| document.record.object).collect()
+    }
+
+    const ISSUER: &str = "
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: ca}
+spec:
+  acme:
+    server: https://ca.example/dir
+    privateKeySecretRef: {name: account}
+    solvers:
+    - http01: {ingress: {}}
+";
+    const CERTIFICATE: &str = "
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: web}
+spec:
+  secretName: web-tls
+  dnsNames: [www.example.com]
+  issuerRef: {name: ca}
+";
+
+    #[test]
+    fn every_field_is_known_and_survives() {
+        for text in [
+            include_str!("../../../tests/fixtures/manifests/every-field-certificate.yaml"),
+            include_str!("../../../tests/fixtures/manifests/every-field-issuer.yaml"),
+        ] {
+            let set = read(&[source(text)], LOCAL).unwrap();
+            for document in &set.documents {
+                let typed = match &document.manifest {
+                    Manifest::Certificate(certificate) => serde_json::to_value(certificate),
+                    Manifest::Issuer(issuer) => serde_json::to_value(issuer),
+                    Manifest::Secret(secret) => serde_json::to_value(secret),
+                };
+                let mut typed = typed.unwrap();
+                typed.as_object_mut().unwrap().remove("status");
+                assert_eq!(typed, document.record.object);
+            }
+            let expected = [
+                "m.yaml:49:9: Certificate every-field: spec.isCA: an ACME server signs no CA certificates",
+                "m.yaml:16:21: Issuer every-field: spec.acme.externalAccountBinding.keyAlgorithm: is deprecated and ignored: always HS256",
+            ];
+            let warnings = show(&set.warnings);
+            assert!(warnings.iter().all(|w| expected.contains(&w.as_str())), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn every_mistake_of_a_set_is_told_with_its_place() {
+        let text = "\
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata:
+  name: web
+spec:
+  secretname: web-tls
+  dnsNames: [ok.example, 'not ok']
+  duration: 30m
+  privateKey:
+    algorithm: rsa
+    size: 1024
+  issuerRef:
+    kind: Isuer
+---
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata:
+  name: ca
+spec:
+  acme:
+    server: letsencrypt
+    solvers:
+    - http01:
+        ingress:
+    - http01: {ingress: {}}
+      dns01: {webhook: {groupName: g, solverName: s}}
+---
+a: [
+";
+        assert_eq!(
+            check(text),
+            [
+                "m.yaml:6:3: Certificate web: spec.secretname: unknown field, did you mean secretName?",
+                "m.yaml:7:26: Certificate web: spec.dnsNames[1]: \"not ok\" is not a valid DNS name: only letters, digits, '-' and '.' are allowed",
+                "m.yaml:8:13: Certificate web: spec.duration: is 30m0s, must be at least 1h0m0s",
+                "m.yaml:10:16: Certificate web: spec.privateKey.algorithm: \"rsa\" is not one of RSA, ECDSA, Ed25519 | did you mean RSA?",
+                "m.yaml:11:11: Certificate web: spec.privateKey.size: is 1024, must be between 2048 and 8192 for RSA",
+                "m.yaml:12:3: Certificate web: spec.issuerRef.name: is required",
+                "m.yaml:13:11: Certificate web: spec.issuerRef.kind: \"Isuer\" must be one of Issuer or ClusterIssuer",
+                "m.yaml:20:3: Issuer ca: spec.acme.privateKeySecretRef: is required",
+                "m.yaml:21:13: Issuer ca: spec.acme.server: \"letsencrypt\" is not a URL | write the directory, such as https://acme-v02.api.letsencrypt.org/directory",
+                "m.yaml:23:7: Issuer ca: spec.acme.solvers[0].http01: no HTTP01 solver type configured | write ingress: {} (with the braces: without them it counts as absent)",
+                "m.yaml:25:7: Issuer ca: spec.acme.solvers[1]: may not specify more than one solver type in a single solver | make two entries of the list",
+                "m.yaml:28:4: unclosed bracket '['",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_told() {
+        for (text, expected) in [
+            ("just text", "m.yaml:1:1: expected an object with apiVersion and kind, found text"),
+            (
+                "replicaCount: 1",
+                "m.yaml:1:1: apiVersion: is required | every manifest begins with apiVersion and kind",
+            ),
+            (
+                "apiVersion: v1\nmetadata: {name: a}",
+                "m.yaml:1:1: a: kind: is required | every manifest begins with apiVersion and kind",
+            ),
+            (
+                "apiVersion: cert-manager.io/v1\nkind: certificate\nmetadata: {name: a}",
+                "m.yaml:2:7: certificate a: kind: unknown kind certificate, did you mean Certificate?",
+            ),
+            (
+                "apiVersion: v1\nkind: Secrets",
+                "m.yaml:2:7: Secrets: kind: unknown kind Secrets, did you mean Secret?",
+            ),
+            (
+                "apiVersion: cert-manager.io/v2\nkind: Issuer",
+                "m.yaml:1:13: Issuer: apiVersion: there is no version v2 | write cert-manager.io/v1",
+            ),
+            (
+                "apiVersion: acme.cert-manager.io/v1\nkind: Issuer",
+                "m.yaml:1:13: Issuer: apiVersion: there is no Issuer in acme.cert-manager.io/v1 | write cert-manager.io/v1",
+            ),
+            (
+                "apiVersion: v1\nkind: Issuer",
+                "m.yaml:1:13: Issuer: apiVersion: there is no Issuer in v1 | write cert-manager.io/v1",
+            ),
+            (
+                "apiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata: {name: a}",
+                "m.yaml:1:1: Issuer a: spec: is required",
+            ),
+            (
+                "apiVersion: v1\nkind: Secret\nmetadata: {namespace: a}",
+                "m.yaml:3:1: Secret: metadata.name: is required",
+            ),
+            ("apiVersion: v1\nkind: Secret", "m.yaml:1:1: Secret: metadata: is required"),
+            (
+                "apiVersion: v1\nkind: Secret\nmetadata: {generateName: a-}",
+                "m.yaml:3:26: Secret: metadata.generateName: cannot be used when manifests are applied | write name: every run would make another object",
+            ),
+            (
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: A_b}",
+                "m.yaml:3:18: Secret A_b: metadata.name: \"A_b\" is not a valid name: only lower-case letters, digits, '-' and '.' are allowed",
+            ),
+            (
+                "apiVersion: v1\nkind: Secret\nmetadata: [name]",
+                "m.yaml:3:1: Secret: metadata: expected an object, found a list | leave the \"- \" out",
+            ),
+        ] {
+            let found = check(text);
+            assert_eq!(found.first().map(String::as_str), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_kinds_are_left_alone_and_named() {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: kuard}}\n---\napiVersion: acme.cert-manager.io/v1\nkind: Order\n---{CERTIFICATE}"
+        );
+        let set = read(&[source(&text)], LOCAL).unwrap();
+        let skipped: Vec<String> = set
+            .skipped
+            .iter()
+            .map(|skipped| format!("{} {} {}", skipped.location, skipped.kind, skipped.name))
+            .collect();
+        assert_eq!(skipped, ["m.yaml:1:1 Deployment kuard", "m.yaml:5:1 Order "]);
+        assert_eq!(set.documents.len(), 1);
+        assert_eq!(set.documents[0].location.to_string(), "m.yaml:8:1");
+        assert_eq!(set.documents[0].record.key.to_string(), "Certificate default/web");
+    }
+
+    #[test]
+    fn lists_are_taken_apart() {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}},
+            {"apiVersion": "v1", "kind": "SecretList", "items": [
+                {"metadata": {"name": "b"}},
+                {"metadata": {"name": "c"}, "unknown": 1},
+            ]},
+        ]});
+        let set = read(&[source(&list.to_string())], LOCAL).unwrap();
+        let keys: Vec<String> = set.documents.iter().map(|d| d.record.key.to_string()).collect();
+        assert_eq!(keys, ["Secret default/a", "Secret default/b", "Secret default/c"]);
+        assert_eq!(
+            show(&set.warnings),
+            ["m.yaml:1:168: Secret c: unknown: unknown field, kept but not read"]
+        );
+    }
+
+    #[test]
+    fn an_exported_object_loses_what_its_cluster_wrote() {
+        let text = "
+apiVersion: v1
+kind: Secret
+metadata:
+  name: a
+  uid: 25b7ae77
+  resourceVersion: '9092'
+  creationTimestamp: null
+  ownerReferences: [{kind: Ingress}]
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}', mine: kept}
+status: {}
+";
+        assert_eq!(
+            objects(text),
+            [json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "a", "namespace": "default", "annotations": {"mine": "kept"}}})]
+        );
+        assert_eq!(
+            check(text),
+            [
+                "m.yaml:4:1: Secret a: metadata: left out what a cluster had written: metadata.ownerReferences, metadata.resourceVersion, metadata.uid"
+            ]
+        );
+    }
+
+    #[test]
+    fn namespaces_are_settled_as_kubectl_settles_them() {
+        let with = |written: &str, given: Option<&str>| {
+            let text = CERTIFICATE.replace("{name: web}", written);
+            let namespaces = Namespaces { given, default: "default" };
+            match read(&[source(&text)], namespaces) {
+                Ok(set) => set.documents[0].record.key.name.namespace.clone(),
+                Err(errors) => show(&errors).join("\n"),
+            }
+        };
+        assert_eq!(with("{name: web}", None), "default");
+        assert_eq!(with("{name: web}", Some("shop")), "shop");
+        assert_eq!(with("{name: web, namespace: a}", None), "a");
+        assert_eq!(with("{name: web, namespace: a}", Some("a")), "a");
+        assert_eq!(
+            with("{name: web, namespace: a}", Some("b")),
+            "m.yaml:4:34: Certificate web: metadata.namespace: the namespace from the provided object \"a\" does not match the namespace \"b\". You must pass '--namespace=a' to perform this operation."
+        );
+        assert!(with("{name: web, namespace: A}", None).contains("\"A\" is not a valid namespace"));
+    }
+
+    #[test]
+    fn a_cluster_issuer_has_no_namespace() {
+        let text = ISSUER
+            .replace("kind: Issuer", "kind: ClusterIssuer")
+            .replace("{name: ca}", "{name: ca, namespace: a}");
+        let set = read(&[source(&text)], Namespaces { given: Some("b"), default: "c" }).unwrap();
+        assert_eq!(set.documents[0].record.key.to_string(), "ClusterIssuer ca");
+        assert_eq!(
+            show(&set.warnings),
+            [
+                "m.yaml:4:1: ClusterIssuer ca: metadata: a ClusterIssuer has no namespace, a is ignored"
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_stands_in_a_set_twice() {
+        let other = CERTIFICATE.replace("{name: web}", "{name: shop}");
+        let elsewhere = CERTIFICATE.replace("{name: web}", "{name: web, namespace: b}");
+        let sources = [
+            Source { name: "a.yaml".into(), text: format!("{CERTIFICATE}---{elsewhere}") },
+            Source { name: "b.yaml".into(), text: format!("{other}---{CERTIFICATE}") },
+        ];
+        let errors = read(&sources, LOCAL).unwrap_err();
+        assert_eq!(
+            show(&errors),
+            [
+                "b.yaml:6:15: Certificate shop: spec.secretName: Certificate web at a.yaml:6:15 writes the same Secret",
+                "b.yaml:12:18: Certificate web: metadata.name: the same object stands at a.yaml:4:18",
+            ]
+        );
+    }
+
+    #[test]
+    fn complaints_show_the_line_but_never_a_secret() {
+        let text = CERTIFICATE.replace("web-tls", "Web");
+        assert_eq!(
+            read(&[source(&text)], LOCAL).unwrap_err()[0].excerpt,
+            "   6 |   secretName: Web\n     |               ^"
+        );
+        for text in [
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata:\n  key: hunter2!\n",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  key: [hunter2]\n",
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData:\n  key: a: hunter2\n",
+            "{\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"data\": {\"a\": \"hunter2!\"}}",
+            "apiVersion: v2\nkind: Secret\nstringData: {a: hunter2}\n",
+        ] {
+            for complaint in read(&[source(text)], LOCAL).unwrap_err() {
+                let said = format!("{complaint} {:?} {}", complaint.hint(), complaint.excerpt);
+                assert!(!said.contains("hunter2"), "{said}");
+            }
+        }
+    }
+
+    #[test]
+    fn complaints_carry_no_orders_for_terminals() {
+        let text = CERTIFICATE.replace("web-tls", "\"\\e[31mred\"");
+        let complaint = &read(&[source(&text)], LOCAL).unwrap_err()[0];
+        assert!(
+            complaint.to_string().contains("\"\u{fffd}[31mred\" is not a valid name"),
+            "{complaint}"
+        );
+    }
+
+    #[test]
+    fn a_secret_says_how_to_write_its_data() {
+        let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {key: plain text}";
+        assert_eq!(
+            check(text),
+            [
+                "m.yaml:4:13: Secret a: data.key: is not base64 | put plain text under stringData, or encode it with base64 -w0"
+            ]
+        );
+    }
+
+    proptest! {
+        /// Takes a line out, puts another in, or cuts the text.
+        #[test]
+        fn damaged_manifests_never_panic(line in 0_usize..90, junk in "[ a-z\\[\\]{}:'\"&*!|>-]{0,12}", cut in any::<bool>()) {
+            let text = include_str!("../../../tests/fixtures/manifests/every-field-issuer.yaml");
+            let mut lines: Vec<&str> = text.lines().collect();
+            lines[line] = &junk;
+            if cut { lines.truncate(line + 1); }
+            if let Err(errors) = read(&[source(&lines.join("\n"))], LOCAL) {
+                prop_assert!(!errors.is_empty());
+            }
+        }
+
+        #[test]
+        fn unknown_fields_survive(key in "x[a-z]{6,12}", text in "[ -~]{0,20}", number in any::<i64>()) {
+            let mut object: Value = objects(CERTIFICATE).remove(0);
+            let unknown = json!({"text": text, "list": [number, null, true], "empty": {}});
+            object["spec"][&key] = unknown.clone();
+            object["metadata"][&key] = unknown.clone();
+            object[&key] = unknown;
+            prop_assert_eq!(objects(&object.to_string()), [object]);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a probe saw, as plain data: no verdict, no cause.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// One look at a challenge's URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Observation {
+    /// Where the look came from.
+    pub vantage: Vantage,
+    /// When.
+    pub at: Timestamp,
+    /// The URL asked first.
+    pub url: String,
+    /// Every URL asked, that one included, each with the address that answered or was tried last.
+    pub hops: Vec<Hop>,
+    /// What came of it.
+    pub seen: Seen,
+}
+
+/// Where a look comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Vantage {
+    /// The machine this program runs on.
+    ThisMachine,
+}
+
+impl fmt::Display for Vantage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ThisMachine => f.write_str("this machine"),
+        }
+    }
+}
+
+/// One URL asked on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hop {
+    /// URL.
+    pub url: String,
+    /// Address that answered or was tried last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+    /// HTTP status, if it answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+}
+
+/// What came of a look.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Seen {
+    /// Nobody answered; the text is stable.
+    Nothing {
+        /// Why, such as `connection refused by 192.0.2.1:80`.
+        why: String,
+    },
+    /// A redirect that no CA follows; the texts are stable.
+    Redirect {
+        /// Where it leads.
+        to: String,
+        /// Why it is not followed.
+        why: String,
+    },
+    /// An answer.
+    Reply {
+        /// HTTP status.
+        status: u16,
+        /// As much of the body as a CA reads; bytes that are no UTF-8 are replaced.
+        body: String,
+        /// Whether there was more.
+        truncated: bool,
+    },
+}

@@ -1,0 +1,231 @@
+//! The shortest way in: Issuer and Certificate from a few names, as one would write them.
+
+use serde_json::{Value, json};
+
+use super::metadata::Record;
+use super::names::Identifier;
+use super::naming;
+
+/// Directory of Let's Encrypt.
+pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+/// Directory of Let's Encrypt's staging server, which nobody trusts and which may be used freely.
+pub const LETS_ENCRYPT_STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
+
+/// Longest object name made here, in bytes; leaves room for `-account-key`.
+const NAME_LIMIT: usize = 200;
+
+/// An ACME server, as the command line names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    url: String,
+    name: String,
+}
+
+/// A text that names no ACME server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is neither letsencrypt nor letsencrypt-staging nor the URL of an ACME directory")]
+pub struct UnknownServer(String);
+
+impl Server {
+    /// Reads `letsencrypt`, `letsencrypt-staging` or the URL of a directory.
+    ///
+    /// # Errors
+    /// Fails when the text is none of them.
+    pub fn parse(text: &str) -> Result<Self, UnknownServer> {
+        let known = |url: &str| Self { url: url.to_owned(), name: text.to_owned() };
+        match text {
+            "letsencrypt" => return Ok(known(LETS_ENCRYPT)),
+            "letsencrypt-staging" => return Ok(known(LETS_ENCRYPT_STAGING)),
+            _ => {}
+        }
+        let unknown = || UnknownServer(text.to_owned());
+        let url = url::Url::parse(text).map_err(|_| unknown())?;
+        if !["https", "http"].contains(&url.scheme()) {
+            return Err(unknown());
+        }
+        let name = match url.as_str() {
+            LETS_ENCRYPT => "letsencrypt".to_owned(),
+            LETS_ENCRYPT_STAGING => "letsencrypt-staging".to_owned(),
+            // Two directories of one host are two issuers.
+            other => {
+                object_name(other.trim_start_matches("https://").trim_start_matches("http://"))
+            }
+        };
+        Ok(Self { url: text.to_owned(), name })
+    }
+
+    /// URL of the directory.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Name of the Issuer made for it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Names and addresses; the first gives the Certificate its name.
+    pub first: Identifier,
+    /// More of them.
+    pub more: Vec<Identifier>,
+    /// Contact of the account.
+    pub email: Option<String>,
+    /// The CA.
+    pub server: Server,
+    /// Namespace of both objects.
+    pub namespace: String,
+}
+
+/// Makes Issuer and Certificate, in this order: HTTP-01 for every name, an ECDSA P-256 key.
+pub fn manifests(wish: &Wish) -> Vec<Record> {
+    let issuer = wish.server.name();
+    let mut acme = json!({
+        "server": wish.server.url(),
+        "privateKeySecretRef": {"name": format!("{issuer}-account-key")},
+        "solvers": [{"http01": {"ingress": {}}}],
+    });
+    if let Some(email) = &wish.email {
+        acme["email"] = email.as_str().into();
+    }
+    let name = object_name(&wish.first.to_string());
+    let mut spec = json!({
+        "secretName": format!("{name}-tls"),
+        "privateKey": {"algorithm": "ECDSA", "size": 256},
+        "issuerRef": {"name": issuer, "kind": "Issuer"},
+    });
+    let (mut names, mut addresses): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
+    for identifier in std::iter::once(&wish.first).chain(&wish.more) {
+        let list = match identifier {
+            Identifier::Dns(_) => &mut names,
+            Identifier::Ip(_) => &mut addresses,
+        };
+        let text = Value::String(identifier.to_string());
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
+    for (field, list) in [("dnsNames", names), ("ipAddresses", addresses)] {
+        if !list.is_empty() {
+            spec[field] = list.into();
+        }
+    }
+    let object = |kind: &str, name: &str, spec: Value| {
+        Record::new(json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": wish.namespace},
+            "spec": spec,
+        }))
+    };
+    let issuer = object("Issuer", issuer, json!({ "acme": acme }));
+    let certificate = object("Certificate", &name, spec);
+    [issuer, certificate].into_iter().flatten().collect()
+}
+
+/// Turns a name, an address or a URL into the name of an object: `*.example.com` to `wildcard-example-com`.
+fn object_name(text: &str) -> String {
+    let text = match text.strip_prefix("*.") {
+        Some(base) => format!("wildcard-{base}"),
+        None => text.to_owned(),
+    };
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = text.chars().map(plain).collect();
+    naming::shorten(name.trim_matches('-'), NAME_LIMIT).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::manifest::{Namespaces, Source, read};
+    use super::*;
+
+    fn wish(names: &[&str], server: &str) -> Wish {
+        let mut names = names.iter().map(|name| Identifier::parse(name).unwrap());
+        Wish {
+            first: names.next().unwrap(),
+            more: names.collect(),
+            email: None,
+            server: Server::parse(server).unwrap(),
+            namespace: "default".into(),
+        }
+    }
+
+    /// What is made, read back as a user's manifest.
+    fn check(wish: &Wish) -> Vec<Value> {
+        let records = manifests(wish);
+        let sources: Vec<Source> = records
+            .iter()
+            .map(|record| Source { name: "quick".into(), text: record.object.to_string() })
+            .collect();
+        let set = read(&sources, Namespaces { given: None, default: "default" }).unwrap();
+        assert_eq!(set.warnings, []);
+        let read: Vec<Record> = set.documents.into_iter().map(|d| d.record).collect();
+        assert_eq!(read, records);
+        records.into_iter().map(|record| record.object).collect()
+    }
+
+    #[test]
+    fn a_few_names_become_what_one_would_write() {
+        let mut wish = wish(
+            &["www.example.com", "192.0.2.1", "example.com", "WWW.example.com"],
+            "letsencrypt",
+        );
+        wish.email = Some("me@example.com".into());
+        assert_eq!(
+            check(&wish),
+            [
+                json!({"apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+                "metadata": {"name": "letsencrypt", "namespace": "default"},
+                "spec": {"acme": {"server": LETS_ENCRYPT, "email": "me@example.com",
+                    "privateKeySecretRef": {"name": "letsencrypt-account-key"},
+                    "solvers": [{"http01": {"ingress": {}}}]}}}),
+                json!({"apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+                "metadata": {"name": "www-example-com", "namespace": "default"},
+                "spec": {"secretName": "www-example-com-tls",
+                    "dnsNames": ["www.example.com", "example.com"], "ipAddresses": ["192.0.2.1"],
+                    "privateKey": {"algorithm": "ECDSA", "size": 256},
+                    "issuerRef": {"name": "letsencrypt", "kind": "Issuer"}}}),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_name_gives_an_object_name() {
+        let long = format!("{0}.{0}.{0}.example.com", "a".repeat(63));
+        for (name, expected) in [
+            ("*.example.com", "wildcard-example-com"),
+            ("_dmarc.example.com", "dmarc-example-com"),
+            ("192.0.2.1", "192-0-2-1"),
+            ("2001:db8::1", "2001-db8--1"),
+            ("::1", "1"),
+            (&long, &format!("{0}-{0}-{0}-example", "a".repeat(63))[..199]),
+        ] {
+            assert_eq!(check(&wish(&[name], "letsencrypt"))[1]["metadata"]["name"], expected);
+        }
+    }
+
+    #[test]
+    fn servers_have_names_of_their_own() {
+        for (text, url, name) in [
+            ("letsencrypt", LETS_ENCRYPT, "letsencrypt"),
+            ("letsencrypt-staging", LETS_ENCRYPT_STAGING, "letsencrypt-staging"),
+            (LETS_ENCRYPT_STAGING, LETS_ENCRYPT_STAGING, "letsencrypt-staging"),
+            ("https://localhost:14000/dir", "https://localhost:14000/dir", "localhost-14000-dir"),
+            (
+                "https://acme.zerossl.com/v2/DV90",
+                "https://acme.zerossl.com/v2/DV90",
+                "acme-zerossl-com-v2-dv90",
+            ),
+        ] {
+            let server = Server::parse(text).unwrap();
+            assert_eq!((server.url(), server.name()), (url, name));
+            check(&wish(&["a.example"], text));
+        }
+        for text in ["letsencypt", "", "acme.example/dir", "ftp://ca.example"] {
+            assert_eq!(Server::parse(text), Err(UnknownServer(text.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Rules for Certificates.
+
+use super::Verdict;
+use crate::model::certificate::{Certificate, CertificateSpec};
+use crate::model::common::Duration;
+use crate::model::field::FieldPath;
+use crate::model::names::DnsName;
+
+/// Shortest life time that can be asked for.
+const SHORTEST: Duration = Duration::from_secs(3600);
+/// Shortest time before the end at which to renew.
+const SHORTEST_RENEWAL: Duration = Duration::from_secs(300);
+/// Life time when none is asked for: 90 days.
+const USUAL: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Checks a Certificate.
+pub fn certificate(certificate: &Certificate) -> Verdict {
+    let mut verdict = Verdict::default();
+    let (spec, at) = (&certificate.spec, FieldPath::of("spec"));
+    for rule in [names, subject, key, times, secret, issuer, odds_and_ends] {
+        rule(spec, &at, &mut verdict);
+    }
+    verdict
+}
+
+fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    let nothing = spec.common_name.is_empty()
+        && spec.literal_subject.is_empty()
+        && spec.dns_names.is_empty()
+        && spec.ip_addresses.is_empty()
+        && spec.uris.is_empty()
+        && spec.email_addresses.is_empty()
+        && spec.other_names.is_empty();
+    if nothing {
+        verdict.error_hint(
+            at.key("dnsNames"),
+            "at least one name is required",
+            "write dnsNames: [www.example.com]; ipAddresses, uris, emailAddresses, otherNames and commonName count too",
+        );
+    }
+    for (index, name) in spec.dns_names.iter().enumerate() {
+        let at = at.key("dnsNames").index(index);
+        if name.contains("://") {
+            verdict.error_hint(at, format!("\"{name}\" is a URL"), "write the host name alone");
+        } else if name.parse::<std::net::IpAddr>().is_ok() {
+            verdict.error_hint(
+                at,
+                format!("\"{name}\" is an IP address"),
+                "move it to ipAddresses",
+            );
+        } else if let Err(error) = DnsName::parse(name) {
+            verdict.error(at, error.to_string());
+        }
+    }
+    for (index, address) in spec.ip_addresses.iter().enumerate() {
+        if address.parse::<std::net::IpAddr>().is_err() {
+            let at = at.key("ipAddresses").index(index);
+            verdict.error(at, format!("\"{address}\" is not an IP address"));
+        }
+    }
+    for (index, uri) in spec.uris.iter().enumerate() {
+        if url::Url::parse(uri).is_err() {
+            verdict.error(at.key("uris").index(index), format!("\"{uri}\" is not a URI"));
+        }
+    }
+    for (index, address) in spec.email_addresses.iter().enumerate() {
+        let halves = address.split_once('@');
+        if !halves.is_some_and(|(user, host)| !user.is_empty() && DnsName::parse(host).is_ok()) {
+            let at = at.key("emailAddresses").index(index);
+            verdict.error(at, format!("\"{address}\" is not an e-mail address"));
+        }
+    }
+    for (index, name) in spec.other_names.iter().enumerate() {
+        let at = at.key("otherNames").index(index);
+        let arcs: Vec<&str> = name.oid.split('.').collect();
+        if arcs.len() < 2 || arcs.iter().any(|arc| arc.parse::<u64>().is_err()) {
+            verdict.error(
+                at.key("oid"),
+                "must be an object identifier such as 1.3.6.1.4.1.311.20.2.3",
+            );
+        }
+        if name.utf8_value.is_empty() {
+            verdict.error(at.key("utf8Value"), "must be set to a valid non-empty UTF-8 string");
+        }
+    }
+}
+
+fn subject(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    if spec.common_name.len() > 64 {
+        verdict.error(
+            at.key("commonName"),
+            format!("is {} bytes long, may not be more than 64", spec.common_name.len()),
+        );
+    }
+    if spec.literal_subject.is_empty() {
+        return;
+    }
+    if spec.subject.is_some() {
+        verdict.error(at.key("literalSubject"), "excludes subject: write one of the two");
+    }
+    if !spec.common_name.is_empty() {
+        verdict.error(at.key("literalSubject"), "excludes commonName: write CN= in it");
+    }
+}
+
+fn key(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    let Some(key) = &spec.private_key else { return };
+    let Some(size) = key.size else { return };
+    let at = at.below("privateKey.size");
+    match key.algorithm.as_str() {
+        "" | "RSA" if !(2048..=8192).contains(&size) => {
+            verdict.error(at, format!("is {size}, must be between 2048 and 8192 for RSA"));
+        }
+        "ECDSA" if ![256, 384, 521].contains(&size) => {
+            verdict.error(at, format!("is {size}, must be 256, 384 or 521 for ECDSA"));
+        }
+        "Ed25519" => verdict.warn(at, "means nothing for Ed25519"),
+        _ => {}
+    }
+}
+
+fn times(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    if spec.renew_before.is_some() && spec.renew_before_percentage.is_some() {
+        verdict
+            .error(at.key("renewBeforePercentage"), "excludes renewBefore: write one of the two");
+    }
+    let duration = spec.duration.unwrap_or(USUAL);
+    if duration < SHORTEST {
+        verdict.error(at.key("duration"), format!("is {duration}, must be at least {SHORTEST}"));
+    }
+    if let Some(before) = spec.renew_before {
+        let at = at.key("renewBefore");
+        if before < SHORTEST_RENEWAL {
+            verdict.error(at, format!("is {before}, must be at least {SHORTEST_RENEWAL}"));
+        } else if before >= duration {
+            verdict.error(at, format!("is {before}, must be less than the duration, {duration}"));
+        }
+    }
+    if spec.renew_before_percentage.is_some_and(|percent| !(1..=99).contains(&percent)) {
+        verdict.error(at.key("renewBeforePercentage"), "must be between 1 and 99");
+    }
+}
+
+fn secret(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    verdict.object_name(at.key("secretName"), &spec.secret_name);
+    let Some(template) = &spec.secret_template else { return };
+    for annotation in template.annotations.keys() {
+        if annotation.starts_with("cert-manager.io/")
+            && annotation != "cert-manager.io/allow-direct-injection"
+        {
+            verdict.error(
+                at.below("secretTemplate.annotations").key(annotation),
+                "cert-manager.io/* annotations are not allowed",
+            );
+        }
+    }
+}
+
+fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    let (issuer, at) = (&spec.issuer_ref, at.key("issuerRef"));
+    verdict.object_name(at.key("name"), &issuer.name);
+    if issuer.effective_group() != "cert-manager.io" {
+        verdict.warn(at.key("group"), format!("issuers of {} are not ours", issuer.group));
+    } else if !["Issuer", "ClusterIssuer"].contains(&issuer.effective_kind()) {
+        verdict.error(
+            at.key("kind"),
+            format!("\"{}\" must be one of Issuer or ClusterIssuer", issuer.kind),
+        );
+    }
+}
+
+fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    if spec.revision_history_limit.is_some_and(|limit| limit < 1) {
+        verdict.error(at.key("revisionHistoryLimit"), "must be at least 1");
+    }
+    if spec.is_ca {
+        verdict.warn(at.key("isCA"), "an ACME server signs no CA certificates");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Remarks about a Certificate that is right but for these fields of its spec.
+    fn check(spec: Value) -> Vec<String> {
+        let mut object = json!({"spec": {"secretName": "web-tls", "issuerRef": {"name": "ca"}}});
+        let Value::Object(fields) = spec else { panic!("no object: {spec}") };
+        object["spec"].as_object_mut().unwrap().extend(fields);
+        let verdict = certificate(&serde_json::from_value(object).unwrap());
+        verdict.errors.iter().chain(&verdict.warnings).map(ToString::to_string).collect()
+    }
+
+    fn check_named(mut spec: Value) -> Vec<String> {
+        spec["dnsNames"] = json!(["www.example.com"]);
+        check(spec)
+    }
+
+    #[test]
+    fn a_certificate_names_something() {
+        assert_eq!(check(json!({})), ["spec.dnsNames: at least one name is required"]);
+        for spec in [
+            json!({"dnsNames": ["*.example.com", "bücher.example"]}),
+            json!({"ipAddresses": ["192.0.2.1", "2001:db8::1"]}),
+            json!({"uris": ["spiffe://cluster/ns"]}),
+            json!({"emailAddresses": ["me@example.com"]}),
+            json!({"commonName": "example.com"}),
+            json!({"literalSubject": "CN=example.com"}),
+            json!({"otherNames": [{"oid": "1.3.6.1.4.1.311.20.2.3", "utf8Value": "u@example"}]}),
+        ] {
+            assert_eq!(check(spec.clone()), [] as [&str; 0], "{spec}");
+        }
+    }
+
+    #[test]
+    fn names_are_names() {
+        for (spec, expected) in [
+            (
+                json!({"dnsNames": ["ok.example", "a b.example"]}),
+                "spec.dnsNames[1]: \"a b.example\" is not a valid DNS name: only letters, digits, '-' and '.' are allowed",
+            ),
+            (
+                json!({"dnsNames": ["https://a.example/"]}),
+                "spec.dnsNames[0]: \"https://a.example/\" is a URL",
+            ),
+            (
+                json!({"dnsNames": ["192.0.2.1"]}),
+                "spec.dnsNames[0]: \"192.0.2.1\" is an IP address",
+            ),
+            (
+                json!({"ipAddresses": ["host"]}),
+                "spec.ipAddresses[0]: \"host\" is not an IP address",
+            ),
+            (json!({"uris": ["no uri"]}), "spec.uris[0]: \"no uri\" is not a URI"),
+            (
+                json!({"emailAddresses": ["me"]}),
+                "spec.emailAddresses[0]: \"me\" is not an e-mail address",
+            ),
+            (
+                json!({"otherNames": [{"oid": "1", "utf8Value": "a"}]}),
+                "spec.otherNames[0].oid: must be an object identifier such as 1.3.6.1.4.1.311.20.2.3",
+            ),
+        ] {
+            assert_eq!(check(spec), [expected]);
+        }
+    }
+
+    #[test]
+    fn the_rules_of_the_webhook_hold() {
+        for (spec, expected) in [
+            (
+                json!({"commonName": "é".repeat(33)}),
+                "spec.commonName: is 66 bytes long, may not be more than 64",
+            ),
+            (
+                json!({"literalSubject": "O=a", "subject": {}}),
+                "spec.literalSubject: excludes subject: write one of the two",
+            ),
+            (
+                json!({"literalSubject": "O=a", "commonName": "b"}),
+                "spec.literalSubject: excludes commonName: write CN= in it",
+            ),
+            (
+                json!({"privateKey": {"size": 1024}}),
+                "spec.privateKey.size: is 1024, must be between 2048 and 8192 for RSA",
+            ),
+            (
+                json!({"privateKey": {"algorithm": "RSA", "size": 8193}}),
+                "spec.privateKey.size: is 8193, must be between 2048 and 8192 for RSA",
+            ),
+            (
+                json!({"privateKey": {"algorithm": "ECDSA", "size": 2048}}),
+                "spec.privateKey.size: is 2048, must be 256, 384 or 521 for ECDSA",
+            ),
+            (json!({"duration": "59m"}), "spec.duration: is 59m0s, must be at least 1h0m0s"),
+            (json!({"renewBefore": "4m"}), "spec.renewBefore: is 4m0s, must be at least 5m0s"),
+            (
+                json!({"renewBefore": "2160h"}),
+                "spec.renewBefore: is 2160h0m0s, must be less than the duration, 2160h0m0s",
+            ),
+            (
+                json!({"renewBefore": "1h", "renewBeforePercentage": 30}),
+                "spec.renewBeforePercentage: excludes renewBefore: write one of the two",
+            ),
+            (
+                json!({"renewBeforePercentage": 100}),
+                "spec.renewBeforePercentage: must be between 1 and 99",
+            ),
+            (json!({"revisionHistoryLimit": 0}), "spec.revisionHistoryLimit: must be at least 1"),
+            (
+                json!({"secretName": "Web"}),
+                "spec.secretName: \"Web\" is not a valid name: only lower-case letters, digits, '-' and '.' are allowed",
+            ),
+            (
+                json!({"secretTemplate": {"annotations": {"cert-manager.io/x": "", "cert-manager.io/allow-direct-injection": "true"}}}),
+                "spec.secretTemplate.annotations.cert-manager.io/x: cert-manager.io/* annotations are not allowed",
+            ),
+            (
+                json!({"issuerRef": {"name": "ca", "kind": "issuer"}}),
+                "spec.issuerRef.kind: \"issuer\" must be one of Issuer or ClusterIssuer",
+            ),
+            (
+                json!({"issuerRef": {"name": "ca", "kind": "X", "group": "a.io"}}),
+                "spec.issuerRef.group: issuers of a.io are not ours",
+            ),
+            (json!({"isCA": true}), "spec.isCA: an ACME server signs no CA certificates"),
+        ] {
+            assert_eq!(check_named(spec), [expected]);
+        }
+    }
+
+    #[test]
+    fn what_lies_on_the_border_is_allowed() {
+        for spec in [
+            json!({"duration": "1h", "renewBefore": "59m"}),
+            json!({"renewBefore": "5m"}),
+            json!({"privateKey": {"size": 2048}}),
+            json!({"privateKey": {"algorithm": "ECDSA", "size": 521}}),
+            json!({"commonName": "a".repeat(64)}),
+            json!({"issuerRef": {"name": "ca", "kind": "ClusterIssuer", "group": "cert-manager.io"}}),
+        ] {
+            assert_eq!(check_named(spec.clone()), [] as [&str; 0], "{spec}");
+        }
+    }
+}

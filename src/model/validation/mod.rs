@@ -1,0 +1,88 @@
+//! What cert-manager's admission webhook would refuse, and what would fail later without it.
+//!
+//! Kinds of values (text, numbers, known words) are checked when a manifest is read; here are the rules between fields.
+
+mod certificate;
+mod dns01;
+mod issuer;
+
+pub use self::certificate::certificate;
+pub use self::issuer::issuer;
+
+use super::common::SecretKeySelector;
+use super::field::{FieldPath, Remark};
+
+/// What was found about one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// What must change.
+    pub errors: Vec<Remark>,
+    /// What may stay, but hardly does what was meant.
+    pub warnings: Vec<Remark>,
+}
+
+impl Verdict {
+    fn error(&mut self, path: FieldPath, message: impl Into<String>) {
+        self.errors.push(Remark::new(path, message));
+    }
+
+    /// Adds an error with what to write instead.
+    fn error_hint(&mut self, path: FieldPath, message: impl Into<String>, hint: &str) {
+        self.errors.push(Remark::new(path, message).hint(hint));
+    }
+
+    fn warn(&mut self, path: FieldPath, message: impl Into<String>) {
+        self.warnings.push(Remark::new(path, message));
+    }
+
+    /// Adds an error when the text is no name that an object can have.
+    fn object_name(&mut self, path: FieldPath, text: &str) {
+        if let Some(why) = object_name_fault(text) {
+            self.error(path, format!("\"{text}\" is not a valid name: {why}"));
+        }
+    }
+
+    /// Checks a reference to one key of a Secret.
+    fn secret_key(&mut self, path: &FieldPath, selector: &SecretKeySelector) {
+        if selector.name.is_empty() {
+            self.error(path.key("name"), "secret name is required");
+        }
+        if selector.key.is_empty() {
+            self.error(path.key("key"), "secret key is required");
+        }
+    }
+}
+
+/// Says why a text cannot be the name of an object (a DNS subdomain, RFC 1123 §2.1, as Kubernetes demands).
+pub fn object_name_fault(text: &str) -> Option<&'static str> {
+    let edge = |label: &str| label.starts_with('-') || label.ends_with('-');
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if text.is_empty() {
+        Some("it is empty")
+    } else if text.len() > 253 {
+        Some("it is longer than 253 characters")
+    } else if text.split('.').any(str::is_empty) {
+        Some("a '.' must stand between letters or digits")
+    } else if text.split('.').any(edge) {
+        Some("every part must begin and end with a letter or digit")
+    } else if !text.split('.').all(|label| label.bytes().all(allowed)) {
+        Some("only lower-case letters, digits, '-' and '.' are allowed")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn object_names_are_dns_subdomains() {
+        for name in ["web", "www.example.com", "0", "a-b.c"] {
+            assert_eq!(object_name_fault(name), None, "{name}");
+        }
+        for name in ["", "Web", "a_b", "-a", "a-", "a..b", ".a", "*.a", "ä", &"a".repeat(254)] {
+            assert!(object_name_fault(name).is_some(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Colour, decided once for the whole process.
+
+use std::env;
+use std::io::{IsTerminal as _, stderr, stdout};
+
+use super::table::Colour;
+
+/// What `--color` may say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColourChoice {
+    /// Coloured on a terminal, unless NO_COLOR or TERM=dumb says otherwise
+    #[default]
+    Auto,
+    /// Coloured, wherever it goes
+    Always,
+    /// Text only
+    Never,
+}
+
+/// What the environment says about colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Wishes {
+    /// `NO_COLOR` is set and not empty.
+    no_color: bool,
+    /// `CLICOLOR_FORCE` is set and not `0`.
+    force: bool,
+    /// `TERM` is `dumb`.
+    dumb: bool,
+}
+
+/// The decision for both streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Colours {
+    /// Standard output.
+    pub out: Colour,
+    /// Standard error.
+    pub talk: Colour,
+}
+
+impl Colours {
+    /// Decides for this process, and tells the libraries that would decide by themselves.
+    pub fn settle(choice: ColourChoice) -> Self {
+        let is = |name: &str, test: fn(&str) -> bool| env::var(name).is_ok_and(|v| test(&v));
+        let wishes = Wishes {
+            no_color: is("NO_COLOR", |value| !value.is_empty()),
+            force: is("CLICOLOR_FORCE", |value| !value.is_empty() && value != "0"),
+            dumb: is("TERM", |value| value == "dumb"),
+        };
+        let out = decide(choice, wishes, stdout().is_terminal());
+        let talk = decide(choice, wishes, stderr().is_terminal());
+        console::set_colors_enabled(out == Colour::On);
+        console::set_colors_enabled_stderr(talk == Colour::On);
+        match choice {
+            ColourChoice::Auto => anstream::ColorChoice::Auto,
+            ColourChoice::Always => anstream::ColorChoice::Always,
+            ColourChoice::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+        Self { out, talk }
+    }
+}
+
+/// A flag beats the environment, refusing beats forcing, and a terminal is the default.
+fn decide(choice: ColourChoice, wishes: Wishes, is_terminal: bool) -> Colour {
+    let coloured = match choice {
+        ColourChoice::Always => true,
+        ColourChoice::Never => false,
+        ColourChoice::Auto if wishes.no_color => false,
+        ColourChoice::Auto if wishes.force => true,
+        ColourChoice::Auto => is_terminal && !wishes.dumb,
+    };
+    if coloured { Colour::On } else { Colour::Off }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(choice: ColourChoice, wishes: Wishes, is_terminal: bool, expected: Colour) {
+        assert_eq!(decide(choice, wishes, is_terminal), expected, "{choice:?} {wishes:?}");
+    }
+
+    #[test]
+    fn a_terminal_is_coloured_and_a_pipe_is_not() {
+        check(ColourChoice::Auto, Wishes::default(), true, Colour::On);
+        check(ColourChoice::Auto, Wishes::default(), false, Colour::Off);
+        check(ColourChoice::Auto, Wishes { dumb: true, ..Wishes::default() }, true, Colour::Off);
+    }
+
+    #[test]
+    fn the_environment_beats_the_terminal_and_refusing_beats_forcing() {
+        let force = Wishes { force: true, ..Wishes::default() };
+        check(ColourChoice::Auto, force, false, Colour::On);
+        check(ColourChoice::Auto, Wishes { no_color: true, ..force }, true, Colour::Off);
+    }
+
+    #[test]
+    fn the_flag_beats_everything() {
+        let no_color = Wishes { no_color: true, ..Wishes::default() };
+        check(ColourChoice::Always, no_color, false, Colour::On);
+        let force = Wishes { force: true, ..Wishes::default() };
+        check(ColourChoice::Never, force, true, Colour::Off);
+    }
+}

@@ -1,0 +1,315 @@
+//! Which columns the table of a kind has, and what stands in their cells.
+//!
+//! Certificates, CertificateRequests, Issuers, ClusterIssuers, Secrets and Events have kubectl's columns, and an empty
+//! cell where kubectl leaves one empty. The tables of Challenges and Orders are ours: the reason by default, and `<none>`.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::age::age;
+use super::table::{Colour, Headers, NONE, Table};
+use super::value::{plain, text};
+use crate::model::Kind;
+
+/// How many columns are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Width {
+    /// The default columns.
+    #[default]
+    Narrow,
+    /// All columns (`-o wide`).
+    Wide,
+}
+
+/// How the column NAME names an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// `web`.
+    #[default]
+    Bare,
+    /// `certificate.cert-manager.io/web`, where one listing has several kinds.
+    WithKind,
+}
+
+/// Whether the namespace is the first column.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Namespaces {
+    /// All objects are of one namespace.
+    #[default]
+    Hidden,
+    /// `-A`; kinds without namespaces have no such column even then.
+    Shown,
+}
+
+/// How the table of a kind shall look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// How many columns.
+    pub width: Width,
+    /// How objects are named.
+    pub naming: Naming,
+    /// Whether namespaces are shown.
+    pub namespaces: Namespaces,
+    /// Whether headings are shown.
+    pub headers: Headers,
+    /// Whether words are coloured.
+    pub colour: Colour,
+}
+
+/// Renders the table of objects of one kind, with ages as of `now`.
+pub fn table<'a>(
+    kind: Kind,
+    objects: impl IntoIterator<Item = &'a Value>,
+    look: &Look,
+    now: Timestamp,
+) -> String {
+    let columns: Vec<&Column> =
+        columns(kind).iter().filter(|c| !c.wide || look.width == Width::Wide).collect();
+    let namespaces = look.namespaces == Namespaces::Shown && kind.is_namespaced();
+    let leading = namespaces.then_some("NAMESPACE").into_iter().chain(named(kind));
+    let mut table = Table::new(leading.chain(columns.iter().map(|c| c.title)));
+    for object in objects {
+        let namespace = namespaces.then(|| text(object, "/metadata/namespace").to_owned());
+        let name = named(kind).map(|_| match look.naming {
+            Naming::Bare => text(object, "/metadata/name").to_owned(),
+            Naming::WithKind => qualified_name(object),
+        });
+        let cells = columns.iter().map(|column| column.cell(object, now));
+        table.row(namespace.into_iter().chain(name).chain(cells));
+    }
+    table.render(look.headers, look.colour)
+}
+
+/// Names an object as `kubectl get -o name` does: `certificate.cert-manager.io/web`, `secret/web-tls`.
+pub fn qualified_name(object: &Value) -> String {
+    let kind = text(object, "/kind").to_ascii_lowercase();
+    let name = text(object, "/metadata/name");
+    match text(object, "/apiVersion").split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}/{name}"),
+        None => format!("{kind}/{name}"),
+    }
+}
+
+/// Events are found by their time, not by their name.
+fn named(kind: Kind) -> Option<&'static str> {
+    (kind != Kind::Event).then_some("NAME")
+}
+
+struct Column {
+    title: &'static str,
+    wide: bool,
+    source: Source,
+    empty: &'static str,
+}
+
+/// Where a cell's text comes from.
+enum Source {
+    /// The value at a JSON pointer.
+    At(&'static str),
+    /// A field of the condition of that type.
+    Condition(&'static str, &'static str),
+    /// Whether the value at a JSON pointer is true: `yes` or `no`.
+    Flag(&'static str),
+    /// The age of the moment at a JSON pointer.
+    Age(&'static str),
+    /// How many entries the object at a JSON pointer has.
+    Count(&'static str),
+    /// What an Event is about: `certificate/web`.
+    Subject,
+}
+
+impl Column {
+    const fn new(title: &'static str, source: Source) -> Self {
+        Self { title, wide: false, source, empty: "" }
+    }
+
+    /// Shown with `-o wide` only.
+    const fn wide(self) -> Self {
+        Self { wide: true, ..self }
+    }
+
+    /// A column of our own tables.
+    const fn ours(self) -> Self {
+        Self { empty: NONE, ..self }
+    }
+
+    fn cell(&self, object: &Value, now: Timestamp) -> String {
+        let text = match self.source {
+            Source::At(pointer) => object.pointer(pointer).map(plain).unwrap_or_default(),
+            Source::Condition(kind, field) => condition(object, kind, field).to_owned(),
+            Source::Flag(pointer) => {
+                let flag = object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
+                if flag { "yes" } else { "no" }.to_owned()
+            }
+            Source::Age(pointer) => age(text(object, pointer).parse().ok(), now),
+            Source::Count(pointer) => object
+                .pointer(pointer)
+                .and_then(Value::as_object)
+                .map_or(0, serde_json::Map::len)
+                .to_string(),
+            Source::Subject => {
+                let kind = text(object, "/involvedObject/kind").to_ascii_lowercase();
+                format!("{kind}/{}", text(object, "/involvedObject/name"))
+            }
+        };
+        if text.is_empty() { self.empty.to_owned() } else { text }
+    }
+}
+
+fn condition<'a>(object: &'a Value, kind: &str, field: &str) -> &'a str {
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
+    let found = conditions.into_iter().flatten().find(|c| c["type"] == kind);
+    found.and_then(|c| c[field].as_str()).unwrap_or_default()
+}
+
+const AGE: Column = Column::new("AGE", Source::Age("/metadata/creationTimestamp"));
+const ISSUER: Column = Column::new("ISSUER", Source::At("/spec/issuerRef/name"));
+const READY: Column = Column::new("READY", Source::Condition("Ready", "status"));
+const REASON: Column = Column::new("REASON", Source::At("/status/reason")).ours();
+const STATE: Column = Column::new("STATE", Source::At("/status/state")).ours();
+const STATUS: Column = Column::new("STATUS", Source::Condition("Ready", "message")).wide();
+
+const CERTIFICATE: &[Column] =
+    &[READY, Column::new("SECRET", Source::At("/spec/secretName")), ISSUER.wide(), STATUS, AGE];
+const CERTIFICATE_REQUEST: &[Column] = &[
+    Column::new("APPROVED", Source::Condition("Approved", "status")),
+    Column::new("DENIED", Source::Condition("Denied", "status")),
+    READY,
+    ISSUER,
+    Column::new("REQUESTER", Source::At("/spec/username")),
+    STATUS,
+    AGE,
+];
+/// SLOT says whether the challenge holds one of the scheduler's slots, which is what `status.processing` means.
+const CHALLENGE: &[Column] = &[
+    STATE,
+    Column::new("DOMAIN", Source::At("/spec/dnsName")).ours(),
+    Column::new("TYPE", Source::At("/spec/type")).ours().wide(),
+    Column::new("PRESENTED", Source::Flag("/status/presented")).wide(),
+    Column::new("SLOT", Source::Flag("/status/processing")).wide(),
+    ISSUER.ours().wide(),
+    REASON,
+    AGE,
+];
+const EVENT: &[Column] = &[
+    Column::new("LAST SEEN", Source::Age("/lastTimestamp")),
+    Column::new("TYPE", Source::At("/type")),
+    Column::new("REASON", Source::At("/reason")),
+    Column::new("OBJECT", Source::Subject),
+    Column::new("MESSAGE", Source::At("/message")),
+];
+const ISSUERS: &[Column] = &[READY, STATUS, AGE];
+const ORDER: &[Column] = &[STATE, ISSUER.ours().wide(), REASON, AGE];
+const SECRET: &[Column] =
+    &[Column::new("TYPE", Source::At("/type")), Column::new("DATA", Source::Count("/data")), AGE];
+
+fn columns(kind: Kind) -> &'static [Column] {
+    match kind {
+        Kind::Certificate => CERTIFICATE,
+        Kind::CertificateRequest => CERTIFICATE_REQUEST,
+        Kind::Challenge => CHALLENGE,
+        Kind::ClusterIssuer | Kind::Issuer => ISSUERS,
+        Kind::Event => EVENT,
+        Kind::Order => ORDER,
+        Kind::Secret => SECRET,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(kind: Kind, objects: &[Value], look: Look) -> String {
+        table(kind, objects, &look, "2026-11-21T04:32:25Z".parse().unwrap())
+    }
+
+    fn challenges() -> Vec<Value> {
+        vec![
+            json!({
+                "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge",
+                "metadata": {"name": "web-1-2726938748-762612507", "namespace": "web", "creationTimestamp": "2026-11-21T04:32:03Z"},
+                "spec": {"dnsName": "www.example.com", "type": "HTTP-01", "issuerRef": {"name": "acme"}},
+                "status": {"state": "pending", "presented": true, "processing": true,
+                    "reason": "Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200'"},
+            }),
+            json!({
+                "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge",
+                "metadata": {"name": "queued", "namespace": "web", "creationTimestamp": "2026-11-21T04:33:03Z"},
+                "spec": {"dnsName": "b.example.com", "type": "DNS-01", "issuerRef": {"name": "acme"}},
+            }),
+        ]
+    }
+
+    #[test]
+    fn challenges_show_their_reason() {
+        let text = check(Kind::Challenge, &challenges(), Look::default());
+        insta::assert_snapshot!(text, @"
+        NAME                         STATE     DOMAIN            REASON                                                                               AGE
+        web-1-2726938748-762612507   pending   www.example.com   Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200'   22s
+        queued                       <none>    b.example.com     <none>                                                                               <invalid>
+        ");
+    }
+
+    #[test]
+    fn wide_challenges_show_type_presented_slot_and_issuer() {
+        let look = Look { width: Width::Wide, namespaces: Namespaces::Shown, ..Look::default() };
+        insta::assert_snapshot!(check(Kind::Challenge, &challenges(), look), @"
+        NAMESPACE   NAME                         STATE     DOMAIN            TYPE      PRESENTED   SLOT   ISSUER   REASON                                                                               AGE
+        web         web-1-2726938748-762612507   pending   www.example.com   HTTP-01   yes         yes    acme     Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200'   22s
+        web         queued                       <none>    b.example.com     DNS-01    no          no     acme     <none>                                                                               <invalid>
+        ");
+    }
+
+    #[test]
+    fn orders_show_their_reason() {
+        let order = json!({
+            "apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "metadata": {"name": "web-1-1"},
+            "spec": {"issuerRef": {"name": "acme"}}, "status": {"state": "valid"},
+        });
+        let wide = Look { width: Width::Wide, naming: Naming::WithKind, ..Look::default() };
+        let orders = [order];
+        let text =
+            check(Kind::Order, &orders, Look::default()) + &check(Kind::Order, &orders, wide);
+        insta::assert_snapshot!(text, @"
+        NAME      STATE   REASON   AGE
+        web-1-1   valid   <none>   <unknown>
+        NAME                                 STATE   ISSUER   REASON   AGE
+        order.acme.cert-manager.io/web-1-1   valid   acme     <none>   <unknown>
+        ");
+    }
+
+    #[test]
+    fn cluster_issuers_have_no_namespace() {
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "ClusterIssuer",
+            "metadata": {"name": "acme", "creationTimestamp": "2026-11-20T04:32:03Z"},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        let look = Look { namespaces: Namespaces::Shown, ..Look::default() };
+        insta::assert_snapshot!(check(Kind::ClusterIssuer, &[issuer], look), @"
+        NAME   READY   AGE
+        acme   True    24h
+        ");
+    }
+
+    #[test]
+    fn events_start_with_when_they_were_seen_last() {
+        let event = json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": "web.1"}, "type": "Normal", "reason": "Issuing",
+            "involvedObject": {"kind": "Certificate", "name": "web"}, "lastTimestamp": "2026-11-21T04:32:03Z",
+            "message": "Issuing certificate as Secret does not exist",
+        });
+        insta::assert_snapshot!(check(Kind::Event, &[event], Look::default()), @"
+        LAST SEEN   TYPE     REASON    OBJECT            MESSAGE
+        22s         Normal   Issuing   certificate/web   Issuing certificate as Secret does not exist
+        ");
+    }
+
+    #[test]
+    fn names_carry_kind_and_group() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-tls"}});
+        assert_eq!(qualified_name(&secret), "secret/web-tls");
+        assert_eq!(qualified_name(&challenges()[1]), "challenge.acme.cert-manager.io/queued");
+    }
+}

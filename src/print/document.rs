@@ -1,0 +1,119 @@
+//! Objects as JSON and YAML, as `kubectl get -o json` and `-o yaml` write them.
+
+use serde_json::{Value, json};
+
+/// Writes JSON with four blanks of indentation and sorted keys, newline included.
+pub fn json(value: &Value) -> String {
+    let mut out = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
+    match serde::Serialize::serialize(value, &mut serializer) {
+        Ok(()) => String::from_utf8_lossy(&out).into_owned() + "\n",
+        // Writing a JSON value into memory cannot fail.
+        Err(_) => format!("{value}\n"),
+    }
+}
+
+/// Writes JSON on one line, newline included.
+pub fn json_line(value: &Value) -> String {
+    format!("{value}\n")
+}
+
+/// Writes YAML with sorted keys: two blanks of indentation, lists as deep as their key, `|` for texts of several lines.
+///
+/// Long lines are not folded, so that they can be searched for.
+pub fn yaml(value: &Value) -> String {
+    let options = serde_yaml::ser_options! {
+        compact_list_indent: true,
+        folded_wrap_chars: usize::MAX,
+    };
+    // Every JSON value has a form in YAML; JSON itself is one.
+    let text = serde_yaml::to_string_with_options(value, options);
+    text.unwrap_or_else(|_| json(value))
+}
+
+/// Wraps objects into a `v1` List.
+pub fn list(items: Vec<Value>) -> Value {
+    let mut list = json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}});
+    list["items"] = Value::Array(items);
+    list
+}
+
+/// Copies an object without `metadata.managedFields`, which kubectl hides too.
+pub fn shown(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check() -> Value {
+        shown(&json!({
+            "kind": "Secret", "apiVersion": "v1",
+            "metadata": {"name": "web-tls", "managedFields": [{"manager": "x"}], "labels": {}},
+            "spec": {"dnsNames": ["a.example.com", "*.example.com"], "flag": "yes", "number": "1", "empty": "", "none": null,
+                "solvers": [{"http01": {"ingress": {}}, "selector": {"dnsNames": ["a"]}}],
+                "text": "first\nsecond\n", "cut": "first\nsecond",
+                "message": "Failed to wait for order resource \"web-1-2726938748\" to become ready: order is in \"invalid\" state: "},
+        }))
+    }
+
+    #[test]
+    fn json_looks_as_kubectls() {
+        let text = json(&json!({"b": [1, {}], "a": {"c": []}}));
+        insta::assert_snapshot!(text, @r#"
+        {
+            "a": {
+                "c": []
+            },
+            "b": [
+                1,
+                {}
+            ]
+        }
+        "#);
+        assert_eq!(json_line(&json!({"b": 1, "a": 2})), "{\"a\":2,\"b\":1}\n");
+    }
+
+    #[test]
+    fn yaml_looks_as_kubectls() {
+        insta::assert_snapshot!(yaml(&check()), @r#"
+        apiVersion: v1
+        kind: Secret
+        metadata:
+          labels: {}
+          name: web-tls
+        spec:
+          cut: |-
+            first
+            second
+          dnsNames:
+          - a.example.com
+          - "*.example.com"
+          empty: ""
+          flag: "yes"
+          message: "Failed to wait for order resource \"web-1-2726938748\" to become ready: order is in \"invalid\" state: "
+          none: null
+          number: "1"
+          solvers:
+          - http01:
+              ingress: {}
+            selector:
+              dnsNames:
+              - a
+          text: |
+            first
+            second
+        "#);
+    }
+
+    #[test]
+    fn lists_are_of_kind_list() {
+        insta::assert_snapshot!(list(vec![json!(1)]), @r#"{"apiVersion":"v1","items":[1],"kind":"List","metadata":{"resourceVersion":""}}"#);
+    }
+}

@@ -1,0 +1,117 @@
+//! Which events belong to a Certificate: its own, and those of all that was made for it.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Event, Kind};
+
+/// An object by kind and name; a name is unique within a namespace, and a lineage stays in one.
+pub type Named = (Kind, String);
+
+/// Picks the events of the objects given and of all below them, in the order they come.
+///
+/// Children are found by the events that tell of their making, so that the events of a Challenge long deleted are
+/// found as well. Give the living children too: the events that tell of them may be gone.
+pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&'a Event> {
+    let mut family: BTreeSet<Named> = roots.iter().cloned().collect();
+    let here: Vec<(&Event, Named)> = events
+        .iter()
+        .filter(|event| event.involved_object.namespace == namespace)
+        .filter_map(|event| Some((event, subject(event)?)))
+        .collect();
+    loop {
+        let known = family.len();
+        for (event, subject) in &here {
+            if family.contains(subject) {
+                family.extend(child(event));
+            }
+        }
+        if family.len() == known {
+            break;
+        }
+    }
+    here.into_iter()
+        .filter(|(_, subject)| family.contains(subject))
+        .map(|(event, _)| event)
+        .collect()
+}
+
+/// What an event is about; nothing when the kind is none of ours.
+fn subject(event: &Event) -> Option<Named> {
+    let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == event.involved_object.kind)?;
+    Some((kind, event.involved_object.name.clone()))
+}
+
+/// Reads `Created new CertificateRequest resource "web-1"`, `Created Order resource web/web-1-123` and
+/// `Created Challenge resource "web-1-123-456" for domain "www.example.com"`.
+fn child(event: &Event) -> Option<Named> {
+    let made = event.message.strip_prefix("Created ")?;
+    let made = made.strip_prefix("new ").unwrap_or(made);
+    let (kind, rest) = made.split_once(" resource ")?;
+    let kind = Kind::SIX.into_iter().find(|known| known.as_str() == kind)?;
+    let name = rest.split(' ').next()?.trim_matches('"');
+    let name = name.rsplit('/').next()?;
+    Some((kind, name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ObjectReference;
+
+    fn event(kind: Kind, name: &str, message: &str) -> Event {
+        Event {
+            involved_object: ObjectReference {
+                kind: kind.to_string(),
+                name: name.to_owned(),
+                namespace: "web".to_owned(),
+                ..ObjectReference::default()
+            },
+            message: message.to_owned(),
+            ..Event::default()
+        }
+    }
+
+    fn check(roots: &[Named], expected: &[&str]) {
+        let events = [
+            event(Kind::Challenge, "web-1-123-456", "Challenge scheduled for processing"),
+            event(
+                Kind::Order,
+                "web-1-123",
+                "Created Challenge resource \"web-1-123-456\" for domain \"www.example.com\"",
+            ),
+            event(Kind::CertificateRequest, "web-1", "Created Order resource web/web-1-123"),
+            event(Kind::Certificate, "web", "Created new CertificateRequest resource \"web-1\""),
+            event(Kind::Certificate, "mail", "Created new CertificateRequest resource \"mail-1\""),
+            event(Kind::Order, "web", "an order that happens to have the name"),
+        ];
+        let found = below(roots, "web", &events);
+        let names: Vec<&str> = found.iter().map(|e| e.involved_object.name.as_str()).collect();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_certificate_has_the_events_of_all_below_it() {
+        let root = (Kind::Certificate, "web".to_owned());
+        check(&[root], &["web-1-123-456", "web-1-123", "web-1", "web"]);
+    }
+
+    #[test]
+    fn an_order_has_those_of_its_challenges_only() {
+        check(&[(Kind::Order, "web-1-123".to_owned())], &["web-1-123-456", "web-1-123"]);
+    }
+
+    #[test]
+    fn a_living_child_needs_no_event_of_its_making() {
+        let roots = [
+            (Kind::Certificate, "other".to_owned()),
+            (Kind::Challenge, "web-1-123-456".to_owned()),
+        ];
+        check(&roots, &["web-1-123-456"]);
+    }
+
+    #[test]
+    fn another_namespace_is_another_family() {
+        let events = [event(Kind::Certificate, "web", "")];
+        assert!(below(&[(Kind::Certificate, "web".to_owned())], "default", &events).is_empty());
+    }
+}

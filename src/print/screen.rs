@@ -1,0 +1,168 @@
+//! A terminal's screen that is drawn over itself: `watch`.
+
+use std::io;
+
+use super::Printer;
+use super::table::Colour;
+
+/// Lines that are drawn in place of those drawn before.
+#[derive(Debug, Default)]
+pub struct Screen {
+    drawn: usize,
+}
+
+/// One picture under construction.
+#[derive(Debug)]
+pub struct Frame {
+    /// Whether words may be coloured.
+    pub colour: Colour,
+    rows: usize,
+    columns: usize,
+    blocks: Vec<Vec<String>>,
+    tail: Vec<String>,
+    footer: Option<String>,
+}
+
+impl Screen {
+    /// Draws a picture as large as the terminal is now.
+    ///
+    /// # Errors
+    /// Fails when it cannot be written.
+    pub fn show(
+        &mut self,
+        printer: &mut Printer,
+        picture: impl FnOnce(&mut Frame),
+    ) -> io::Result<()> {
+        let (rows, columns) = console::Term::stdout().size();
+        let mut frame = Frame::new(rows.into(), columns.into(), printer.colours.out);
+        picture(&mut frame);
+        let text = self.draw(&frame.lines());
+        printer.data(&text)
+    }
+
+    /// Goes up to the first line drawn before, writes every line anew, and clears what is left below.
+    fn draw(&mut self, lines: &[String]) -> String {
+        let mut text = match self.drawn {
+            0 => String::new(),
+            drawn => format!("\u{1b}[{drawn}A"),
+        };
+        for line in lines {
+            text.push_str("\r\u{1b}[K");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push_str("\u{1b}[J");
+        self.drawn = lines.len();
+        text
+    }
+}
+
+impl Frame {
+    fn new(rows: usize, columns: usize, colour: Colour) -> Self {
+        let (blocks, tail, footer) = (Vec::new(), Vec::new(), None);
+        Self { colour, rows, columns, blocks, tail, footer }
+    }
+
+    /// Tells whether nothing is on it.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Adds a block of lines, such as a table; blocks stand a blank line apart.
+    pub fn block(&mut self, text: &str) {
+        self.blocks.push(text.lines().map(str::to_owned).collect());
+    }
+
+    /// Fills the space that is left with the last of these lines.
+    pub fn tail(&mut self, lines: impl Iterator<Item = String>) {
+        self.tail = lines.map(|line| line.trim_end().to_owned()).collect();
+    }
+
+    /// Sets the last line.
+    pub fn footer(&mut self, text: String) {
+        self.footer = Some(text);
+    }
+
+    /// What fits: blocks are cut at their ends when together they are too long, each as long as the longest allowed.
+    fn lines(&self) -> Vec<String> {
+        // The cursor stands on a line of its own, and the footer is one more.
+        let room = self.rows.saturating_sub(2).max(1);
+        let mut lines = fit(&self.blocks, room);
+        let left = room.saturating_sub(lines.len() + 1).min(self.tail.len());
+        if left > 0 {
+            lines.push(String::new());
+            lines.extend_from_slice(&self.tail[self.tail.len() - left..]);
+        }
+        lines.extend(self.footer.clone());
+        lines.iter().map(|l| console::truncate_str(l, self.columns, "…").into_owned()).collect()
+    }
+}
+
+/// Joins blocks with blank lines; the longest give way until all fit.
+fn fit(blocks: &[Vec<String>], room: usize) -> Vec<String> {
+    let longest = blocks.iter().map(Vec::len).max().unwrap_or(0);
+    let length = |most: usize| {
+        let blanks = blocks.len().saturating_sub(1);
+        blocks.iter().map(|block| block.len().min(most)).sum::<usize>() + blanks
+    };
+    let most = (1..=longest).rev().find(|most| length(*most) <= room).unwrap_or(1);
+    let mut lines = Vec::new();
+    for block in blocks {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        if block.len() > most && most > 1 {
+            lines.extend_from_slice(&block[..most - 1]);
+            lines.push(format!("… {} more", block.len() - (most - 1)));
+        } else {
+            lines.extend(block.iter().take(most).cloned());
+        }
+    }
+    lines.truncate(room);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rows: usize, columns: usize, expected: &str) {
+        let mut frame = Frame::new(rows, columns, Colour::Off);
+        frame.block("NAME\na\nb\nc\nd\n");
+        frame.block("NAME\nz\n");
+        frame.tail(["first", "second", "third"].map(|l| format!("{l}\n")).into_iter());
+        frame.footer("Ctrl-C ends".to_owned());
+        let lines = frame.lines();
+        assert!(lines.len() < rows, "{lines:?}");
+        assert_eq!(lines.join("|"), expected);
+    }
+
+    #[test]
+    fn everything_is_shown_where_there_is_room() {
+        check(20, 80, "NAME|a|b|c|d||NAME|z||first|second|third|Ctrl-C ends");
+    }
+
+    #[test]
+    fn the_oldest_lines_of_the_tail_give_way_first() {
+        check(12, 80, "NAME|a|b|c|d||NAME|z||third|Ctrl-C ends");
+    }
+
+    #[test]
+    fn then_the_longest_block() {
+        check(8, 80, "NAME|a|… 3 more||NAME|z|Ctrl-C ends");
+        check(4, 80, "NAME||Ctrl-C ends");
+    }
+
+    #[test]
+    fn long_lines_are_cut() {
+        check(20, 4, "NAME|a|b|c|d||NAME|z||fir…|sec…|thi…|Ctr…");
+    }
+
+    #[test]
+    fn a_picture_is_drawn_over_the_one_before() {
+        let mut screen = Screen::default();
+        let (two, one) = (["a".to_owned(), "b".to_owned()], ["c".to_owned()]);
+        assert_eq!(screen.draw(&two), "\r\u{1b}[Ka\n\r\u{1b}[Kb\n\u{1b}[J");
+        assert_eq!(screen.draw(&one), "\u{1b}[2A\r\u{1b}[Kc\n\u{1b}[J");
+    }
+}

@@ -1,0 +1,145 @@
+//! Tables as kubectl draws them: upper-case headings, three blanks between columns, no lines.
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, presets};
+
+use super::tabs::escape;
+
+/// What a cell says when there is nothing to say.
+pub const NONE: &str = "<none>";
+/// Blanks between columns.
+const GAP: u16 = 3;
+/// Columns whose words may be coloured.
+const COLOURED: [&str; 3] = ["READY", "STATE", "TYPE"];
+
+/// Whether the line of headings is shown (`--no-headers`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Headers {
+    /// Rows only.
+    Hidden,
+    /// Headings above the rows.
+    #[default]
+    Shown,
+}
+
+/// Whether words that tell good from bad are coloured as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colour {
+    /// Text only.
+    #[default]
+    Off,
+    /// With ANSI escapes.
+    On,
+}
+
+/// A table under construction: headings, then rows of as many cells.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    titles: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Starts a table with its headings.
+    pub fn new<T: Into<String>>(titles: impl IntoIterator<Item = T>) -> Self {
+        Self { titles: titles.into_iter().map(Into::into).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// Tells whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Renders the table, each line with its newline and without trailing blanks.
+    pub fn render(&self, headers: Headers, colour: Colour) -> String {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        if headers == Headers::Shown {
+            table.set_header(&self.titles);
+        }
+        for cells in &self.rows {
+            let titles = self.titles.iter().map(String::as_str).chain(std::iter::repeat(""));
+            table.add_row(cells.iter().zip(titles).map(|(cell, title)| {
+                let cell = one_line(cell);
+                if colour == Colour::On && COLOURED.contains(&title) { paint(&cell) } else { cell }
+            }));
+        }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, GAP));
+        }
+        table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
+    }
+}
+
+/// Cuts a text at its first line break, as kubectl does, and makes control characters visible.
+fn one_line(text: &str) -> String {
+    match text.find(['\n', '\r', '\u{c}']) {
+        Some(end) => format!("{}...", escape(&text[..end])),
+        None => escape(text),
+    }
+}
+
+/// Colours a word by what it means; other words stay.
+pub fn paint(word: &str) -> String {
+    let colour = match word {
+        "True" | "ready" | "valid" => AnsiColor::Green,
+        "False" | "errored" | "expired" | "invalid" => AnsiColor::Red,
+        "Unknown" | "Warning" | "pending" | "processing" => AnsiColor::Yellow,
+        _ => return word.to_owned(),
+    };
+    let style = Style::new().fg_color(Some(colour.into()));
+    format!("{style}{word}{style:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rows: &[[&str; 3]], headers: Headers, colour: Colour) -> String {
+        let mut table = Table::new(["NAME", "STATE", "AGE"]);
+        for row in rows {
+            table.row(*row);
+        }
+        table.render(headers, colour)
+    }
+
+    #[test]
+    fn columns_stand_three_blanks_apart_and_lines_end_in_text() {
+        let text = check(
+            &[["web", "pending", "5s"], ["a-longer-name", "", "22s"]],
+            Headers::Shown,
+            Colour::Off,
+        );
+        insta::assert_snapshot!(text, @r"
+        NAME            STATE     AGE
+        web             pending   5s
+        a-longer-name             22s
+        ");
+    }
+
+    #[test]
+    fn headings_can_be_left_out() {
+        let text = check(&[["web", "valid", "5s"]], Headers::Hidden, Colour::Off);
+        assert_eq!(text, "web   valid   5s\n");
+    }
+
+    #[test]
+    fn colour_changes_no_width() {
+        let rows = [["a", "valid", "5s"], ["b", "invalid", "6s"], ["valid", "other", "7s"]];
+        let coloured = check(&rows, Headers::Shown, Colour::On);
+        assert!(coloured.contains("\u{1b}[32mvalid\u{1b}[0m     5s"), "{coloured:?}");
+        assert!(coloured.contains("\u{1b}[31minvalid\u{1b}[0m   6s"), "{coloured:?}");
+        assert!(coloured.contains("\nvalid   other     7s"), "{coloured:?}");
+    }
+
+    #[test]
+    fn a_cell_is_one_line_and_cannot_steer_the_terminal() {
+        let text = check(&[["a\nb", "\u{1b}[2J", "5s"]], Headers::Hidden, Colour::Off);
+        assert_eq!(text, "a...   ^[[2J   5s\n");
+    }
+}

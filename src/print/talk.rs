@@ -1,0 +1,95 @@
+//! Standard error, shared by messages, logs and progress without tearing each other's lines.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use indicatif::MultiProgress;
+
+/// Where the conversation goes; clones share one stream.
+#[derive(Clone)]
+pub struct Talk(Arc<Mutex<Inner>>);
+
+struct Inner {
+    sink: Box<dyn Write + Send>,
+    /// Spinners that must be off the screen while something else is written.
+    spinners: Option<MultiProgress>,
+}
+
+impl Talk {
+    /// Talks to a stream.
+    pub fn new(sink: Box<dyn Write + Send>) -> Self {
+        Self(Arc::new(Mutex::new(Inner { sink, spinners: None })))
+    }
+
+    /// Writes a line. A stream that takes no more is no reason to stop working, so there is no error.
+    pub fn line(&self, text: &str) {
+        let mut line = String::with_capacity(text.len() + 1);
+        line.push_str(text);
+        line.push('\n');
+        // Nobody is left to be told.
+        self.clone().write_all(line.as_bytes()).ok();
+    }
+
+    /// Runs a deed that writes to the same terminal while the spinners are off the screen.
+    pub(super) fn aside<T>(&self, deed: impl FnOnce() -> T) -> T {
+        let spinners = self.inner().spinners.clone();
+        match spinners {
+            Some(spinners) => spinners.suspend(deed),
+            None => deed(),
+        }
+    }
+
+    pub(super) fn show(&self, spinners: Option<MultiProgress>) {
+        self.inner().spinners = spinners;
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Talk {
+    /// Writes all of it at once, above the spinners; callers hand over whole lines.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.aside(|| {
+            let mut inner = self.inner();
+            inner.sink.write_all(bytes)?;
+            inner.sink.flush()
+        })?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Talk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Talk")
+    }
+}
+
+/// A stream in memory, for tests of everything that writes.
+#[cfg(test)]
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory(pub(super) Arc<Mutex<Vec<u8>>>);
+
+#[cfg(test)]
+impl Memory {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+#[cfg(test)]
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,579 @@
+//! Challenge: present, self-check, accept, clean up.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Note, Recorded, Refusal, Wake};
+use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+use crate::model::event::{reason, source};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, ChallengeStatus, ChallengeType, Order, Problem, State, Time};
+
+/// What the machine looks at beside the Challenge.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// The Order it belongs to; none when that is gone.
+    pub order: Option<&'a Order>,
+    /// Another challenge waits for this one's name, or for a slot.
+    pub contended: bool,
+    /// The answer stands where the CA looks; false after a restart of the process that served it.
+    pub answer_stands: bool,
+    /// What the self-check of this step saw; none when nobody looked yet.
+    pub visible: Option<&'a Readiness>,
+}
+
+/// Would the CA accept what was seen?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// Not yet, and why; the reason is stable while the cause is the same.
+    NotYet {
+        /// What was seen instead.
+        reason: String,
+    },
+    /// Yes.
+    Ready,
+}
+
+/// The next deed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Give up: the Order has failed, the answer is not needed any more.
+    Abandon,
+    /// Tell the CA that the answer is up.
+    Accept,
+    /// Put our finalizer on the object, in place of an old one.
+    AddFinalizer,
+    /// Take the answer down and the finalizer off.
+    CleanUp,
+    /// Read the authorization.
+    FetchState,
+    /// Put the answer up.
+    Present,
+    /// Look as the CA would.
+    SelfCheck,
+    /// Keep what the self-check saw, until the next one.
+    Report(String),
+    /// It is over: neither presented nor processing any more.
+    Settle,
+    /// Take the state that the Order has read.
+    TakeState(State),
+    /// Wait.
+    Wait(Wake),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The Order has failed.
+    Abandoned,
+    /// The CA knows; this is its first word.
+    Accepted(Seen),
+    /// The answer and the finalizer are gone.
+    CleanedUp,
+    /// The answer could not be taken down.
+    CleanUpFailed(String),
+    /// Our finalizer is on the object.
+    FinalizerAdded,
+    /// The answer is up.
+    Presented,
+    /// The answer could not be put up.
+    PresentFailed(String),
+    /// The CA did not take the answer.
+    Refused(Refusal),
+    /// The self-check does not see the answer yet.
+    NotVisible(String),
+    /// It is over.
+    Settled,
+    /// The state the Order has read.
+    StateTaken(State),
+    /// The authorization was read.
+    StateFetched(Seen),
+}
+
+/// What the CA said of a challenge or its authorization.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// State; none for a word we do not know, which counts as not final.
+    pub state: Option<State>,
+    /// Why it is invalid.
+    pub problem: Option<Problem>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// Decides what to do next.
+pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
+    let status = &challenge.status;
+    let memory = memory(challenge);
+    if let Some(state) = settled_by_order(challenge, &memory, observed.order) {
+        return Action::TakeState(state);
+    }
+    if challenge.metadata.is_deleted() || status.state.is_some_and(State::is_final) {
+        return finish(challenge);
+    }
+    if memory.accepted_at.is_none() && has_failed(observed.order) {
+        return Action::Abandon;
+    }
+    if !status.processing {
+        return Action::Wait(Wake::OnChange);
+    }
+    if !has_only_our_finalizer(challenge) {
+        return Action::AddFinalizer;
+    }
+    if status.state.is_none() {
+        return match first_state(challenge, observed.order) {
+            Some(state) => Action::TakeState(state),
+            None => Action::FetchState,
+        };
+    }
+    if memory.accepted_at.is_none() && (!status.presented || !observed.answer_stands) {
+        return Action::Present;
+    }
+    if let Some(accepted_at) = memory.accepted_at {
+        if !observed.answer_stands {
+            return Action::Present;
+        }
+        return after_acceptance(accepted_at, &memory, observed, now);
+    }
+    if let Some(next_try) = memory.next_try.filter(|at| *at > now) {
+        return Action::Wait(Wake::At(next_try));
+    }
+    before_acceptance(challenge, observed, now)
+}
+
+/// The order has moved on, so this authorization holds; no request is spent to learn it.
+fn settled_by_order(
+    challenge: &Challenge,
+    memory: &Memory,
+    order: Option<&Order>,
+) -> Option<State> {
+    if challenge.status.state.is_some_and(State::is_final) || memory.accepted_at.is_none() {
+        return None;
+    }
+    match order?.status.state? {
+        State::Ready | State::Processing | State::Valid => Some(State::Valid),
+        State::Errored | State::Expired | State::Invalid | State::Pending => None,
+    }
+}
+
+fn finish(challenge: &Challenge) -> Action {
+    if !challenge.metadata.finalizers.is_empty() && has_finalizer(challenge) {
+        return Action::CleanUp;
+    }
+    if challenge.status.presented || challenge.status.processing {
+        return Action::Settle;
+    }
+    Action::Wait(Wake::OnChange)
+}
+
+fn after_acceptance(
+    accepted_at: Timestamp,
+    memory: &Memory,
+    observed: &Observed<'_>,
+    now: Timestamp,
+) -> Action {
+    if !has_failed(observed.order) && !observed.contended {
+        return Action::Wait(Wake::OnChange);
+    }
+    match poll_at(accepted_at, memory.next_try, now) {
+        Some(at) => Action::Wait(Wake::At(at)),
+        None => Action::FetchState,
+    }
+}
+
+fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
+    let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
+    if let Some(wait) = challenge.spec.solver.wait_instead_of_self_check {
+        let until = presented_at.saturating_add(wait.0).unwrap_or(now);
+        return if until <= now { Action::Accept } else { Action::Wait(Wake::At(until)) };
+    }
+    match observed.visible {
+        None => Action::SelfCheck,
+        Some(Readiness::Ready) => Action::Accept,
+        Some(Readiness::NotYet { reason }) => Action::Report(reason.clone()),
+    }
+}
+
+/// Returns the moment of the next self-check after one that failed: 1, 2 and 5 s after the first failure, then every
+/// `period` (product.md 5). Computed from when the answer was put up, so that a restart forgets nothing.
+pub fn next_self_check(challenge: &Challenge, period: SignedDuration, now: Timestamp) -> Timestamp {
+    let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
+    let pause = match now.duration_since(presented_at).as_secs() {
+        ..1 => SignedDuration::from_secs(1),
+        1..3 => SignedDuration::from_secs(2),
+        3..8 => SignedDuration::from_secs(5),
+        _ => period,
+    };
+    now.saturating_add(pause.min(period)).unwrap_or(now)
+}
+
+/// Returns the moment of the next poll of something that began at `since`, or none when it is due: Retry-After where the CA
+/// gave one, else from 50 ms growing to 2 s.
+pub fn poll_at(
+    since: Timestamp,
+    retry_after: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    retry_after.filter(|at| *at > now).or_else(|| {
+        // The first poll comes 50 ms after the start; each pause is half of the time gone by.
+        let first = since.saturating_add(SignedDuration::from_millis(50)).unwrap_or(since);
+        (first > now).then_some(first)
+    })
+}
+
+/// Returns how long to pause after a poll that found nothing new.
+pub fn poll_pause(since: Timestamp, now: Timestamp) -> SignedDuration {
+    let gone = now.duration_since(since);
+    (gone / 2).clamp(SignedDuration::from_millis(50), SignedDuration::from_secs(2))
+}
+
+/// Folds an outcome into status, memory and notes.
+pub fn record(
+    challenge: &Challenge,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Recorded<ChallengeStatus> {
+    let mut new =
+        Recorded { status: challenge.status.clone(), memory: memory(challenge), notes: Vec::new() };
+    match outcome {
+        Outcome::FinalizerAdded => {}
+        Outcome::Abandoned => {
+            new.status.state = Some(State::Errored);
+            "The Order has failed: the challenge is not needed any more"
+                .clone_into(&mut new.status.reason);
+        }
+        Outcome::CleanedUp | Outcome::Settled => {
+            new.status.presented = false;
+            new.status.processing = false;
+        }
+        Outcome::CleanUpFailed(why) => {
+            let message = format!("Error cleaning up challenge: {why}");
+            new.status.processing = false;
+            if challenge.status.state != Some(State::Valid) {
+                new.status.reason.clone_from(&message);
+            }
+            new.notes.push(Note::warning(source::CHALLENGES, reason::CLEAN_UP_ERROR, message));
+        }
+        Outcome::Presented => presented(challenge, &mut new, now),
+        Outcome::PresentFailed(why) => {
+            let message = format!("Error presenting challenge: {why}");
+            new.status.reason = why;
+            new.notes.push(Note::warning(source::CHALLENGES, reason::PRESENT_ERROR, message));
+        }
+        Outcome::NotVisible(why) => {
+            new.status.reason =
+                format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
+        }
+        Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
+        Outcome::Accepted(said) => {
+            new.memory.accepted_at = Some(now);
+            new.memory.next_try = said.retry_after;
+            // What a failed self-check left behind is no longer true.
+            new.status.reason = String::new();
+            if said.state.is_some_and(State::is_final) {
+                seen(challenge, &mut new, said.state, said.problem);
+            }
+        }
+        Outcome::StateFetched(said) => {
+            let pause = new.memory.accepted_at.map(|since| poll_pause(since, now));
+            let next = pause.and_then(|pause| now.saturating_add(pause).ok());
+            new.memory.next_try = said.retry_after.or(next);
+            seen(challenge, &mut new, said.state, said.problem);
+        }
+        Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
+    }
+    new
+}
+
+fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
+    if challenge.status.presented {
+        return;
+    }
+    new.status.presented = true;
+    new.status.presented_at = Some(now.into());
+    new.status.reason = String::new();
+    let message = format!("Presented challenge using {} challenge mechanism", challenge.spec.kind);
+    new.notes.push(Note::normal(source::CHALLENGES, reason::PRESENTED, message));
+}
+
+fn seen(
+    challenge: &Challenge,
+    new: &mut Recorded<ChallengeStatus>,
+    state: Option<State>,
+    problem: Option<Problem>,
+) {
+    let Some(state) = state else { return };
+    let name = &challenge.spec.dns_name;
+    match state {
+        State::Valid => {
+            "Successfully authorized domain".clone_into(&mut new.status.reason);
+            new.memory.next_try = None;
+            // An authorization that was valid before we did anything is no news.
+            if new.memory.accepted_at.is_some() {
+                let message = verified(name, challenge.spec.kind);
+                new.notes.push(Note::normal(source::CHALLENGES, reason::DOMAIN_VERIFIED, message));
+            }
+        }
+        State::Invalid | State::Expired | State::Errored => {
+            let said = problem.map(|p| p.to_string()).unwrap_or_default();
+            let error = format!("acme: authorization error for {name}: {said}");
+            new.status.reason = format!("Error accepting authorization: {error}");
+            new.memory.next_try = None;
+            let message = format!("Accepting challenge authorization failed: {error}");
+            new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
+        }
+        State::Pending | State::Processing | State::Ready => {
+            if let (None, Some(problem)) = (new.memory.accepted_at, problem) {
+                new.status.reason = problem.detail;
+            }
+            // While the CA validates, the CRD's word stays `pending`, as cert-manager leaves it.
+            new.status.state = Some(State::Pending);
+            return;
+        }
+    }
+    new.status.state = Some(state);
+}
+
+/// cert-manager's sentence for a verified name.
+fn verified(name: &str, kind: ChallengeType) -> String {
+    format!("Domain \"{name}\" verified with \"{kind}\" validation")
+}
+
+fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: Refusal) {
+    let problem = match refusal {
+        Refusal::Until(problem, at) => {
+            new.memory.next_try = Some(at);
+            new.status.reason =
+                format!("Error accepting challenge: {problem}; next try at {at:.0}");
+            return;
+        }
+        Refusal::Final(problem) => problem,
+    };
+    if problem.short_kind() == "malformed" {
+        new.status.state = Some(State::Expired);
+        new.status.reason = format!("Error accepting challenge: {problem}");
+    } else {
+        new.status.state = Some(State::Errored);
+        // The words are cert-manager's, although it is a challenge.
+        new.status.reason = format!("Failed to retrieve Order resource: {problem}");
+    }
+    let name = &challenge.spec.dns_name;
+    let message = format!("Accepting challenge authorization failed: {name}: {problem}");
+    new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
+}
+
+fn memory(challenge: &Challenge) -> Memory {
+    Memory::read(Holder::Challenge, &challenge.metadata.annotations)
+}
+
+/// The state that the Order read when it read the authorization.
+fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
+    order?
+        .status
+        .authorizations
+        .iter()
+        .find(|a| a.url == challenge.spec.authorization_url)
+        .and_then(|a| a.initial_state)
+}
+
+fn has_failed(order: Option<&Order>) -> bool {
+    order.is_none_or(|order| order.status.state.is_some_and(State::is_failure))
+}
+
+fn has_finalizer(challenge: &Challenge) -> bool {
+    challenge.metadata.finalizers.iter().any(|f| f == FINALIZER || f == LEGACY_FINALIZER)
+}
+
+fn has_only_our_finalizer(challenge: &Challenge) -> bool {
+    let finalizers = &challenge.metadata.finalizers;
+    finalizers.iter().any(|f| f == FINALIZER) && !finalizers.iter().any(|f| f == LEGACY_FINALIZER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing::{at, challenge, order};
+
+    const NOBODY_LOOKED: Observed<'static> =
+        Observed { order: None, contended: false, answer_stands: true, visible: None };
+
+    /// A challenge in flight, as far as `change` takes it.
+    fn running(change: impl FnOnce(&mut Challenge)) -> Challenge {
+        challenge("www.example.com")
+            .running(true)
+            .change(|c| {
+                c.metadata.finalizers = vec![FINALIZER.to_owned()];
+                c.status.state = Some(State::Pending);
+                c.status.presented = true;
+                c.status.presented_at = Some(at(10).into());
+                change(c);
+            })
+            .build()
+    }
+
+    fn accepted_at(challenge: &mut Challenge, second: i64) {
+        let memory = Memory { accepted_at: Some(at(second)), ..Memory::default() };
+        memory.write(Holder::Challenge, &mut challenge.metadata.annotations);
+    }
+
+    /// Asserts the action for a challenge whose order is in `state`.
+    fn check(
+        challenge: &Challenge,
+        state: State,
+        see: &Observed<'_>,
+        second: i64,
+        expected: &Action,
+    ) {
+        let order = order("web-1-42").state(state).authorization("www.example.com").build();
+        let observed = Observed { order: Some(&order), ..*see };
+        assert_eq!(next_action(challenge, &observed, at(second)), *expected);
+    }
+
+    #[test]
+    fn a_challenge_that_is_not_admitted_waits_for_the_scheduler() {
+        let new = challenge("www.example.com").build();
+        check(&new, State::Pending, &NOBODY_LOOKED, 1, &Action::Wait(Wake::OnChange));
+    }
+
+    #[test]
+    fn the_finalizer_is_on_the_object_before_anything_is_presented() {
+        let bare = running(|c| c.metadata.finalizers.clear());
+        check(&bare, State::Pending, &NOBODY_LOOKED, 1, &Action::AddFinalizer);
+        let old = running(|c| c.metadata.finalizers = vec![LEGACY_FINALIZER.to_owned()]);
+        check(&old, State::Pending, &NOBODY_LOOKED, 1, &Action::AddFinalizer);
+    }
+
+    #[test]
+    fn the_first_state_is_what_the_order_has_read() {
+        let fresh = running(|c| c.status.state = None);
+        check(&fresh, State::Pending, &NOBODY_LOOKED, 1, &Action::TakeState(State::Pending));
+    }
+
+    #[test]
+    fn a_presented_challenge_waits_for_its_self_check() {
+        let presented = running(|_| ());
+        check(&presented, State::Pending, &NOBODY_LOOKED, 11, &Action::SelfCheck);
+        let seen = Readiness::NotYet { reason: "wrong status code '404'".to_owned() };
+        let observed = Observed { visible: Some(&seen), ..NOBODY_LOOKED };
+        let report = Action::Report("wrong status code '404'".to_owned());
+        check(&presented, State::Pending, &observed, 11, &report);
+        let observed = Observed { visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
+        check(&presented, State::Pending, &observed, 11, &Action::Accept);
+    }
+
+    #[test]
+    fn an_answer_that_died_with_its_process_is_put_up_again() {
+        let observed = Observed { answer_stands: false, ..NOBODY_LOOKED };
+        check(&running(|_| ()), State::Pending, &observed, 11, &Action::Present);
+        check(&running(|c| accepted_at(c, 12)), State::Pending, &observed, 13, &Action::Present);
+        check(
+            &running(|c| c.status.presented = false),
+            State::Pending,
+            &NOBODY_LOOKED,
+            11,
+            &Action::Present,
+        );
+    }
+
+    #[test]
+    fn waiting_can_stand_in_for_the_self_check() {
+        let wait = |seconds| {
+            running(|c| {
+                c.spec.solver.wait_instead_of_self_check =
+                    Some(crate::model::Duration::from_secs(seconds));
+            })
+        };
+        check(&wait(0), State::Pending, &NOBODY_LOOKED, 10, &Action::Accept);
+        let until = Action::Wait(Wake::At(at(310)));
+        check(&wait(300), State::Pending, &NOBODY_LOOKED, 70, &until);
+    }
+
+    #[test]
+    fn an_accepted_challenge_leaves_the_polling_to_its_order() {
+        let accepted = running(|c| accepted_at(c, 12));
+        check(&accepted, State::Pending, &NOBODY_LOOKED, 13, &Action::Wait(Wake::OnChange));
+        for state in [State::Ready, State::Processing, State::Valid] {
+            check(&accepted, state, &NOBODY_LOOKED, 13, &Action::TakeState(State::Valid));
+        }
+        check(&accepted, State::Invalid, &NOBODY_LOOKED, 13, &Action::FetchState);
+    }
+
+    #[test]
+    fn it_reads_its_own_authorization_when_another_waits_for_its_slot() {
+        let accepted = running(|c| accepted_at(c, 12));
+        let observed = Observed { contended: true, ..NOBODY_LOOKED };
+        check(&accepted, State::Pending, &observed, 13, &Action::FetchState);
+    }
+
+    #[test]
+    fn a_deleted_or_final_challenge_is_cleaned_up_before_it_goes() {
+        let valid = running(|c| c.status.state = Some(State::Valid));
+        check(&valid, State::Ready, &NOBODY_LOOKED, 13, &Action::CleanUp);
+        let deleted = running(|c| c.metadata.deletion_timestamp = Some(at(11).into()));
+        check(&deleted, State::Pending, &NOBODY_LOOKED, 13, &Action::CleanUp);
+        let clean = running(|c| {
+            c.status.state = Some(State::Valid);
+            c.metadata.finalizers.clear();
+        });
+        check(&clean, State::Ready, &NOBODY_LOOKED, 13, &Action::Settle);
+    }
+
+    #[test]
+    fn a_challenge_of_a_failed_order_gives_its_slot_back() {
+        check(&running(|_| ()), State::Invalid, &NOBODY_LOOKED, 13, &Action::Abandon);
+    }
+
+    #[test]
+    fn self_checks_come_quickly_at_first() {
+        let presented = running(|_| ());
+        let period = SignedDuration::from_secs(10);
+        for (second, expected) in [(10, 11), (11, 13), (13, 18), (18, 28), (100, 110)] {
+            assert_eq!(next_self_check(&presented, period, at(second)), at(expected));
+        }
+    }
+
+    #[test]
+    fn what_the_ca_said_is_kept_in_its_own_words() {
+        let accepted = running(|c| accepted_at(c, 12));
+        let problem = Problem {
+            kind: "urn:ietf:params:acme:error:unauthorized".to_owned(),
+            detail: "Invalid response: 404".to_owned(),
+            status: 403,
+            ..Problem::default()
+        };
+        let said = Seen { state: Some(State::Invalid), problem: Some(problem), retry_after: None };
+        let new = record(&accepted, Outcome::StateFetched(said), at(14));
+        assert_eq!(new.status.state, Some(State::Invalid));
+        assert_eq!(
+            new.status.reason,
+            "Error accepting authorization: acme: authorization error for www.example.com: 403 \
+             urn:ietf:params:acme:error:unauthorized: Invalid response: 404"
+        );
+        assert_eq!(new.notes[0].reason, reason::FAILED);
+    }
+
+    #[test]
+    fn a_refusal_that_passes_waits_and_says_until_when() {
+        let problem = Box::new(Problem { status: 429, ..Problem::default() });
+        let new =
+            record(&running(|_| ()), Outcome::Refused(Refusal::Until(problem, at(60))), at(14));
+        assert_eq!(new.status.state, Some(State::Pending));
+        assert_eq!(new.memory.next_try, Some(at(60)));
+        assert!(
+            new.status.reason.ends_with("; next try at 2027-01-15T08:01:00Z"),
+            "{}",
+            new.status.reason
+        );
+    }
+
+    #[test]
+    fn a_failing_clean_up_releases_the_slot_and_keeps_the_good_news() {
+        let valid = running(|c| {
+            c.status.state = Some(State::Valid);
+            "Successfully authorized domain".clone_into(&mut c.status.reason);
+        });
+        let new = record(&valid, Outcome::CleanUpFailed("no route".to_owned()), at(14));
+        assert!(!new.status.processing);
+        assert_eq!(new.status.reason, "Successfully authorized domain");
+        assert_eq!(new.notes[0].message, "Error cleaning up challenge: no route");
+    }
+}

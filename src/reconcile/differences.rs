@@ -1,0 +1,288 @@
+//! Which fields of a Certificate's spec something made earlier no longer fits, in cert-manager's names and order.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use crate::model::certificate::{PrivateKey, Subject};
+use crate::model::{CertificateSpec, Identifier, IssuerRef};
+
+use super::facts::{KeyAlgorithm, KeyFacts, LeafFacts, Names, RequestFacts};
+
+/// The kind of key that a spec asks for: algorithm and bits.
+///
+/// # Errors
+/// Fails with the word when the algorithm is none we know.
+pub fn wanted_key(key: Option<&PrivateKey>) -> Result<(KeyAlgorithm, u32), String> {
+    let algorithm = key.map_or("", |key| key.algorithm.as_str());
+    let size = key.and_then(|key| key.size).filter(|size| *size > 0);
+    match algorithm {
+        "" | "RSA" => Ok((KeyAlgorithm::Rsa, size.unwrap_or(2048))),
+        "ECDSA" => Ok((KeyAlgorithm::Ecdsa, size.unwrap_or(256))),
+        "Ed25519" => Ok((KeyAlgorithm::Ed25519, 0)),
+        other => Err(other.to_owned()),
+    }
+}
+
+/// Fields that a key does not fit.
+pub fn of_key(spec: &CertificateSpec, key: &KeyFacts) -> Vec<&'static str> {
+    let Ok((algorithm, size)) = wanted_key(spec.private_key.as_ref()) else {
+        return vec!["spec.privateKey.algorithm"];
+    };
+    if algorithm != key.algorithm {
+        return vec!["spec.privateKey.algorithm"];
+    }
+    if algorithm != KeyAlgorithm::Ed25519 && size != key.size {
+        return vec!["spec.privateKey.size"];
+    }
+    Vec::new()
+}
+
+/// Fields that a CertificateRequest does not fit; none when its signing request cannot be read.
+pub fn of_request(spec: &CertificateSpec, facts: &RequestFacts) -> Vec<&'static str> {
+    let Ok(csr) = &facts.csr else { return Vec::new() };
+    let (names, request) = (&csr.names, &facts.request.spec);
+    let mut fields = of_addresses(spec, names);
+    if names_of(&spec.dns_names) != names_of(&names.dns_names) {
+        fields.push("spec.dnsNames");
+    }
+    // A literal subject is not taken apart here.
+    if spec.literal_subject.is_empty() {
+        if normal(&spec.common_name) != normal(&names.common_name) {
+            fields.push("spec.commonName");
+        }
+        fields.extend(of_subject(spec.subject.as_ref(), &names.subject));
+    }
+    if spec.is_ca != request.is_ca {
+        fields.push("spec.isCA");
+    }
+    if set(spec.usages.as_deref()) != set(request.usages.as_deref()) {
+        fields.push("spec.usages");
+    }
+    if let (Some(wanted), Some(asked)) = (spec.duration, request.duration)
+        && wanted != asked
+    {
+        fields.push("spec.duration");
+    }
+    if !same_issuer(&spec.issuer_ref, &request.issuer_ref) {
+        fields.push("spec.issuerRef");
+    }
+    fields
+}
+
+/// Fields that an issued certificate does not fit; a CA may have moved names between common name and DNS names.
+pub fn of_leaf(spec: &CertificateSpec, leaf: &LeafFacts) -> Vec<&'static str> {
+    let all = |common_name: &str, dns_names: &[String]| -> BTreeSet<String> {
+        let common_name = (!common_name.is_empty()).then(|| normal(common_name));
+        names_of(dns_names).into_iter().chain(common_name).collect()
+    };
+    let wanted = all(&spec.common_name, &spec.dns_names);
+    let issued = all(&leaf.names.common_name, &leaf.names.dns_names);
+    let mut fields = Vec::new();
+    if !spec.common_name.is_empty() && !issued.contains(&normal(&spec.common_name)) {
+        fields.push("spec.commonName");
+    }
+    let addresses: BTreeSet<String> =
+        leaf.names.ip_addresses.iter().map(ToString::to_string).collect();
+    // An address may stand in the common name as well.
+    if wanted.difference(&addresses).ne(issued.difference(&addresses)) {
+        fields.push("spec.dnsNames");
+    }
+    fields.extend(of_addresses(spec, &leaf.names));
+    fields
+}
+
+/// Tells whether two references mean the same issuer; an empty kind is `Issuer`, an empty group `cert-manager.io`.
+pub fn same_issuer(one: &IssuerRef, other: &IssuerRef) -> bool {
+    one.name == other.name
+        && one.effective_kind() == other.effective_kind()
+        && one.effective_group() == other.effective_group()
+}
+
+/// IP addresses, URIs and e-mail addresses.
+fn of_addresses(spec: &CertificateSpec, names: &Names) -> Vec<&'static str> {
+    let wanted: BTreeSet<Option<IpAddr>> =
+        spec.ip_addresses.iter().map(|text| text.parse().ok()).collect();
+    let given: BTreeSet<Option<IpAddr>> = names.ip_addresses.iter().copied().map(Some).collect();
+    let mut fields = Vec::new();
+    if wanted != given {
+        fields.push("spec.ipAddresses");
+    }
+    if set(Some(&spec.uris)) != set(Some(&names.uris)) {
+        fields.push("spec.uris");
+    }
+    if set(Some(&spec.email_addresses)) != set(Some(&names.email_addresses)) {
+        fields.push("spec.emailAddresses");
+    }
+    fields
+}
+
+fn of_subject(wanted: Option<&Subject>, given: &Subject) -> Vec<&'static str> {
+    let none = Subject::default();
+    let wanted = wanted.unwrap_or(&none);
+    let lists = [
+        ("spec.subject.organizations", &wanted.organizations, &given.organizations),
+        ("spec.subject.countries", &wanted.countries, &given.countries),
+        ("spec.subject.localities", &wanted.localities, &given.localities),
+        (
+            "spec.subject.organizationalUnits",
+            &wanted.organizational_units,
+            &given.organizational_units,
+        ),
+        ("spec.subject.postCodes", &wanted.postal_codes, &given.postal_codes),
+        ("spec.subject.provinces", &wanted.provinces, &given.provinces),
+        ("spec.subject.streetAddresses", &wanted.street_addresses, &given.street_addresses),
+    ];
+    let number = wanted.serial_number != given.serial_number;
+    let number = number.then_some("spec.subject.serialNumber");
+    let differs = |(field, one, other): (&'static str, &Vec<String>, &Vec<String>)| {
+        (set(Some(one)) != set(Some(other))).then_some(field)
+    };
+    number.into_iter().chain(lists.into_iter().filter_map(differs)).collect()
+}
+
+fn set(list: Option<&[String]>) -> BTreeSet<&str> {
+    list.unwrap_or_default().iter().map(String::as_str).collect()
+}
+
+fn names_of(list: &[String]) -> BTreeSet<String> {
+    list.iter().map(|name| normal(name)).collect()
+}
+
+/// A name as certificates carry it, so that upper case, a final dot or U-labels in a manifest are no difference.
+fn normal(name: &str) -> String {
+    Identifier::parse(name).map_or_else(|_| name.to_owned(), |identifier| identifier.to_string())
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "data reads better without borrows")]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::CertificateRequest;
+    use crate::reconcile::facts::CsrFacts;
+
+    fn spec(change: Value) -> CertificateSpec {
+        let mut spec = json!({
+            "secretName": "web-tls", "issuerRef": {"name": "acme"},
+            "dnsNames": ["www.example.com", "example.com"],
+        });
+        merge(&mut spec, change);
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn merge(into: &mut Value, change: Value) {
+        for (key, value) in change.as_object().unwrap() {
+            into[key] = value.clone();
+        }
+    }
+
+    /// Differences between a changed spec and a request made for `www.example.com` and `example.com`.
+    fn check(change: Value, expected: &[&str]) {
+        let names = Names {
+            dns_names: vec!["example.com".into(), "www.example.com".into()],
+            ..Names::default()
+        };
+        let facts = RequestFacts {
+            request: CertificateRequest {
+                spec: serde_json::from_value(json!({
+                    "request": "", "issuerRef": {"name": "acme"}, "duration": "2160h",
+                }))
+                .unwrap(),
+                ..CertificateRequest::default()
+            },
+            csr: Ok(CsrFacts { names, ..CsrFacts::default() }),
+            leaf: None,
+            has_order: true,
+        };
+        assert_eq!(of_request(&spec(change.clone()), &facts), expected, "{change}");
+    }
+
+    #[test]
+    fn a_request_differs_where_it_asks_for_something_else() {
+        for (change, expected) in [
+            (json!({}), &[][..]),
+            (json!({"dnsNames": ["WWW.example.com.", "example.com"]}), &[]),
+            (
+                json!({"issuerRef": {"name": "acme", "kind": "Issuer", "group": "cert-manager.io"}}),
+                &[],
+            ),
+            (json!({"duration": "2160h0m0s", "usages": []}), &[]),
+            (json!({"dnsNames": ["example.com"]}), &["spec.dnsNames"]),
+            (json!({"ipAddresses": ["192.0.2.1"]}), &["spec.ipAddresses"]),
+            (json!({"commonName": "example.com"}), &["spec.commonName"]),
+            (json!({"literalSubject": "CN=example.com"}), &[]),
+            (json!({"duration": "24h"}), &["spec.duration"]),
+            (json!({"issuerRef": {"name": "acme", "kind": "ClusterIssuer"}}), &["spec.issuerRef"]),
+            (
+                json!({"uris": ["spiffe://a"], "isCA": true, "usages": ["server auth"],
+                       "subject": {"serialNumber": "1", "countries": ["AT"], "postalCodes": ["1010"]}}),
+                &[
+                    "spec.uris",
+                    "spec.subject.serialNumber",
+                    "spec.subject.countries",
+                    "spec.subject.postCodes",
+                    "spec.isCA",
+                    "spec.usages",
+                ],
+            ),
+        ] {
+            check(change, expected);
+        }
+    }
+
+    #[test]
+    fn names_may_move_between_common_name_and_dns_names() {
+        let leaf = |common_name: &str, dns_names: &[&str], addresses: &[&str]| LeafFacts {
+            not_before: jiff::Timestamp::UNIX_EPOCH,
+            not_after: jiff::Timestamp::UNIX_EPOCH,
+            public_key: crate::reconcile::facts::PublicKey::default(),
+            names: Names {
+                common_name: common_name.into(),
+                dns_names: dns_names.iter().map(|name| (*name).into()).collect(),
+                ip_addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+                ..Names::default()
+            },
+        };
+        let both = ["example.com", "www.example.com"];
+        for (change, leaf, expected) in [
+            (json!({}), leaf("", &both, &[]), &[][..]),
+            (json!({}), leaf("example.com", &both, &[]), &[]),
+            (
+                json!({"commonName": "a.example.com"}),
+                leaf("", &both, &[]),
+                &["spec.commonName", "spec.dnsNames"],
+            ),
+            (json!({}), leaf("", &both[..1], &[]), &["spec.dnsNames"]),
+            (
+                json!({"dnsNames": [], "ipAddresses": ["192.0.2.1"]}),
+                leaf("192.0.2.1", &[], &["192.0.2.1"]),
+                &[],
+            ),
+        ] {
+            assert_eq!(of_leaf(&spec(change.clone()), &leaf), expected, "{change}");
+        }
+    }
+
+    #[test]
+    fn a_key_differs_by_algorithm_or_size() {
+        let key = |algorithm, size| KeyFacts {
+            algorithm,
+            size,
+            public_key: crate::reconcile::facts::PublicKey::default(),
+        };
+        for (wanted, held, expected) in [
+            (json!({}), key(KeyAlgorithm::Rsa, 2048), &[][..]),
+            (json!({"size": 4096}), key(KeyAlgorithm::Rsa, 2048), &["spec.privateKey.size"]),
+            (json!({"algorithm": "ECDSA"}), key(KeyAlgorithm::Ecdsa, 256), &[]),
+            (
+                json!({"algorithm": "ECDSA"}),
+                key(KeyAlgorithm::Rsa, 2048),
+                &["spec.privateKey.algorithm"],
+            ),
+            (json!({"algorithm": "Ed25519", "size": 1}), key(KeyAlgorithm::Ed25519, 256), &[]),
+        ] {
+            assert_eq!(of_key(&spec(json!({"privateKey": wanted})), &held), expected, "{wanted}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Plain facts about keys, certificates and signing requests; X.509 is taken apart elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+
+use crate::model::CertificateRequest;
+use crate::model::certificate::Subject;
+
+/// What kind of key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyAlgorithm {
+    /// ECDSA on P-256, P-384 or P-521.
+    Ecdsa,
+    /// Ed25519.
+    Ed25519,
+    /// RSA.
+    Rsa,
+}
+
+impl KeyAlgorithm {
+    /// The word of `spec.privateKey.algorithm`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ecdsa => "ECDSA",
+            Self::Ed25519 => "Ed25519",
+            Self::Rsa => "RSA",
+        }
+    }
+}
+
+/// A public key, DER (RFC 5280 §4.1.2.7); two keys are one when these bytes are equal.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct PublicKey(pub Vec<u8>);
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({} bytes)", self.0.len())
+    }
+}
+
+/// What is known of a private key; never the key itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyFacts {
+    /// Algorithm.
+    pub algorithm: KeyAlgorithm,
+    /// Bits; of no meaning for Ed25519.
+    pub size: u32,
+    /// Its public half.
+    pub public_key: PublicKey,
+}
+
+/// What a certificate or a signing request names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Names {
+    /// Common name of the subject, empty when absent.
+    pub common_name: String,
+    /// The subject without its common name.
+    pub subject: Subject,
+    /// DNS names, in their order.
+    pub dns_names: Vec<String>,
+    /// IP addresses.
+    pub ip_addresses: Vec<IpAddr>,
+    /// URIs.
+    pub uris: Vec<String>,
+    /// E-mail addresses.
+    pub email_addresses: Vec<String>,
+}
+
+/// What is known of an issued certificate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeafFacts {
+    /// Start of its life.
+    pub not_before: Timestamp,
+    /// End of its life.
+    pub not_after: Timestamp,
+    /// Its key.
+    pub public_key: PublicKey,
+    /// What it names.
+    pub names: Names,
+}
+
+/// What is known of a signing request.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CsrFacts {
+    /// Its key.
+    pub public_key: PublicKey,
+    /// What it names.
+    pub names: Names,
+}
+
+/// What is known of the Secret that holds key and certificate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SecretFacts {
+    /// Whether there is anything in it.
+    pub has_data: bool,
+    /// `tls.key`, or why it cannot be read.
+    pub key: Option<Result<KeyFacts, String>>,
+    /// First certificate of `tls.crt`, or why it cannot be read.
+    pub leaf: Option<Result<LeafFacts, String>>,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Keys of labels and annotations that somebody else wrote and that we leave alone.
+    pub foreign: BTreeSet<String>,
+}
+
+impl SecretFacts {
+    /// The key, when it can be read.
+    pub fn usable_key(&self) -> Option<&KeyFacts> {
+        self.key.as_ref()?.as_ref().ok()
+    }
+
+    /// The certificate, when it can be read.
+    pub fn usable_leaf(&self) -> Option<&LeafFacts> {
+        self.leaf.as_ref()?.as_ref().ok()
+    }
+}
+
+/// What is known of a CertificateRequest that a Certificate owns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestFacts {
+    /// The object.
+    pub request: CertificateRequest,
+    /// Its signing request, or why it cannot be read.
+    pub csr: Result<CsrFacts, String>,
+    /// First certificate of its status, or why it cannot be read; none before it is issued.
+    pub leaf: Option<Result<LeafFacts, String>>,
+    /// Whether there is an Order of it.
+    pub has_order: bool,
+}
+
+impl RequestFacts {
+    /// Number of the issuance it belongs to; none when the annotation is missing or no positive number.
+    pub fn revision(&self) -> Option<i64> {
+        let text = self.request.metadata.annotations.get(annotation::CERTIFICATE_REVISION)?;
+        text.parse().ok().filter(|revision| *revision > 0)
+    }
+}
+
+/// Keys of annotations and labels by which the resources of one issuance find each other.
+pub mod annotation {
+    /// On CertificateRequests and Secrets: name of the Certificate.
+    pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
+    /// On CertificateRequests: number of the issuance, from 1.
+    pub const CERTIFICATE_REVISION: &str = "cert-manager.io/certificate-revision";
+    /// On CertificateRequests: Secret of the key.
+    pub const PRIVATE_KEY_SECRET_NAME: &str = "cert-manager.io/private-key-secret-name";
+    /// On Secrets: name of the issuer.
+    pub const ISSUER_NAME: &str = "cert-manager.io/issuer-name";
+    /// On Secrets: kind of the issuer, as the request gave it.
+    pub const ISSUER_KIND: &str = "cert-manager.io/issuer-kind";
+    /// On Secrets: group of the issuer, as the request gave it.
+    pub const ISSUER_GROUP: &str = "cert-manager.io/issuer-group";
+    /// Label on temporary Secrets.
+    pub const NEXT_PRIVATE_KEY: &str = "cert-manager.io/next-private-key";
+    /// Label on every Secret of a Certificate.
+    pub const FAO: &str = "controller.cert-manager.io/fao";
+}

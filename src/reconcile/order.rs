@@ -1,0 +1,588 @@
+//! Order: create, authorize, finalize, download.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::challenge::{poll_at, poll_pause};
+use super::required::wanted;
+use super::{Note, Recorded, Refusal, Wake};
+use crate::model::event::{reason, source};
+use crate::model::memory::{Holder, Memory};
+use crate::model::order::Authorization;
+use crate::model::{
+    Blob, Challenge, ChallengeSpec, Identifier, Issuer, Order, OrderStatus, Problem, State, Time,
+};
+
+/// How long an order may stay `ready` after finalize before the signing request is sent again.
+const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// How long an order may stay pending although every challenge is final.
+const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long after its end an order is given up without asking: clocks differ.
+const EXPIRED_FOR: SignedDuration = SignedDuration::from_secs(60);
+
+/// What the machine looks at beside the Order.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    /// The Issuer it refers to.
+    pub issuer: &'a Issuer,
+    /// Challenges that this Order owns.
+    pub challenges: &'a [Challenge],
+    /// The Challenges that its authorizations call for, or why none can be made; empty before the authorizations are read.
+    pub required: Result<&'a [Required], &'a str>,
+}
+
+/// A Challenge that an authorization calls for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Required {
+    /// Its name: a hash over the spec, so that a repeat finds the first.
+    pub name: String,
+    /// Its spec.
+    pub spec: ChallengeSpec,
+}
+
+/// What is asked for at newOrder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Names, each once, DNS names before addresses.
+    pub identifiers: Vec<Identifier>,
+    /// Wanted end of the certificate.
+    pub not_after: Option<Timestamp>,
+    /// Profile.
+    pub profile: Option<String>,
+    /// ARI identifier of the predecessor.
+    pub replaces: Option<String>,
+}
+
+/// The next deed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// newOrder.
+    Create(Wanted),
+    /// Make these Challenges.
+    CreateChallenges(Vec<Required>),
+    /// Delete Challenges by name.
+    DeleteChallenges(Vec<String>),
+    /// Say that the order is too old to go on.
+    Expire(Timestamp),
+    /// Say why nothing can go on.
+    Explain(String),
+    /// Read the order, and once it is valid download the chain.
+    Fetch,
+    /// Read these authorizations, side by side.
+    FetchAuthorizations(Vec<String>),
+    /// Send the signing request.
+    Finalize,
+    /// Give up, for a reason of ours.
+    GiveUp(String),
+    /// Wait.
+    Wait(Wake),
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The order exists at the CA, or existed (an identical one is given back).
+    Created(Seen),
+    /// Challenges were made: name and DNS name of each.
+    ChallengesCreated(Vec<(String, String)>),
+    /// Challenges were deleted.
+    ChallengesDeleted,
+    /// Too old to go on.
+    Expired(Timestamp),
+    /// No solver fits, in words.
+    Explained(String),
+    /// The order was read, or has answered finalize.
+    Fetched(Seen),
+    /// The signing request was taken; this is the CA's answer.
+    Finalized(Seen),
+    /// The authorizations were read, in the order asked.
+    AuthorizationsFetched(Vec<Authorization>),
+    /// The CA refused; the deed in cert-manager's words (`create Order`).
+    Refused(&'static str, Refusal),
+    /// Given up without asking, or because what came is not what was ordered.
+    GivenUp(String),
+}
+
+/// What the CA said of the order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Order URL.
+    pub url: String,
+    /// Finalize URL.
+    pub finalize_url: String,
+    /// Authorization URLs.
+    pub authorizations: Vec<String>,
+    /// State; none for a word we do not know, which counts as not final.
+    pub state: Option<State>,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// Why it is invalid, one problem for each name that has one: name (empty for the order itself) and problem.
+    pub problems: Vec<(String, Problem)>,
+    /// The chain, checked, once it is valid and was downloaded.
+    pub certificate: Option<Vec<u8>>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// Decides what to do next.
+pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
+    let status = &order.status;
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    if order.metadata.is_deleted() || status.state.is_some_and(State::is_failure) {
+        return Action::Wait(Wake::OnChange);
+    }
+    if status.state == Some(State::Valid) && !status.certificate.is_empty() {
+        return clear_away(observed.challenges);
+    }
+    if let Some(at) = memory.next_try.filter(|at| *at > now) {
+        // The CA asked for patience; what concerns our own objects goes on meanwhile.
+        return own_deeds(order, observed).unwrap_or(Action::Wait(Wake::At(at)));
+    }
+    if status.url.is_empty() {
+        return match wanted(order, now) {
+            Ok(wanted) => Action::Create(wanted),
+            Err(why) => Action::GiveUp(why),
+        };
+    }
+    if let Some(at) = memory.expires.filter(|at| now.duration_since(*at) > EXPIRED_FOR) {
+        return Action::Expire(at);
+    }
+    if status.finalize_url.is_empty() || status.state == Some(State::Valid) {
+        return Action::Fetch;
+    }
+    let unread = unread(status);
+    // An order that is ready or further needs no authorization: nothing is left to prove.
+    if !unread.is_empty() && status.state == Some(State::Pending) {
+        return Action::FetchAuthorizations(unread);
+    }
+    if let Some(deed) = own_deeds(order, observed) {
+        return deed;
+    }
+    match status.state {
+        Some(State::Ready) if memory.finalized_at.is_none() => Action::Finalize,
+        Some(State::Ready | State::Processing) => poll(memory.finalized_at, &memory, now),
+        Some(State::Pending) | None => pending(order, observed, &memory, now),
+        Some(State::Valid | State::Invalid | State::Expired | State::Errored) => Action::Fetch,
+    }
+}
+
+/// Makes missing Challenges and deletes those that are no longer called for.
+fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
+    if order.status.url.is_empty() || order.status.state != Some(State::Pending) {
+        return None;
+    }
+    let required = match observed.required {
+        Ok(required) => required,
+        Err(why) => {
+            let why = solver_message(why);
+            let told = order.status.reason == why;
+            return Some(if told { Action::Wait(Wake::OnChange) } else { Action::Explain(why) });
+        }
+    };
+    let exists = |name: &str| observed.challenges.iter().any(|c| c.metadata.name == name);
+    let missing: Vec<Required> = required.iter().filter(|r| !exists(&r.name)).cloned().collect();
+    if !missing.is_empty() {
+        return Some(Action::CreateChallenges(missing));
+    }
+    let surplus: Vec<String> = observed
+        .challenges
+        .iter()
+        .filter(|c| !c.metadata.is_deleted())
+        .map(|c| c.metadata.name.clone())
+        .filter(|name| !required.iter().any(|r| r.name == *name))
+        .collect();
+    (!surplus.is_empty() && unread(&order.status).is_empty())
+        .then_some(Action::DeleteChallenges(surplus))
+}
+
+/// While challenges are under way the order waits for them; once all are accepted it is polled in their place.
+fn pending(order: &Order, observed: &Observed<'_>, memory: &Memory, now: Timestamp) -> Action {
+    let mut last_deed = order.metadata.creation_timestamp.map_or(now, Time::timestamp);
+    let mut patience = None;
+    let mut failed: Option<&Challenge> = None;
+    for challenge in observed.challenges {
+        let remembered = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+        let is_final = challenge.status.state.is_some_and(State::is_final);
+        if challenge.status.state.is_some_and(State::is_failure) {
+            failed = failed.or(Some(challenge));
+        } else if !is_final && remembered.accepted_at.is_none() {
+            // Not everything is told yet; its change wakes us.
+            patience = Some(Action::Wait(Wake::OnChange));
+        }
+        if let Some(at) = remembered.accepted_at {
+            last_deed = last_deed.max(at);
+        }
+    }
+    if let Some(challenge) = failed {
+        return after_failure(challenge, memory, now);
+    }
+    patience.unwrap_or_else(|| poll_since(last_deed, memory, now))
+}
+
+/// A challenge failed: the order's own word is read; a CA that keeps it pending does not hold us for ever.
+fn after_failure(challenge: &Challenge, memory: &Memory, now: Timestamp) -> Action {
+    let told = challenge.status.state == Some(State::Invalid);
+    let since = Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at;
+    let long_ago = since.is_none_or(|at| now.duration_since(at) > AGREE_WITHIN);
+    let fetched = memory.next_try.is_some();
+    if fetched && (!told || long_ago) {
+        let name = &challenge.spec.dns_name;
+        return Action::GiveUp(format!("challenge for {name}: {}", challenge.status.reason));
+    }
+    Action::Fetch
+}
+
+fn poll(since: Option<Timestamp>, memory: &Memory, now: Timestamp) -> Action {
+    poll_since(since.unwrap_or(now - SignedDuration::from_secs(1)), memory, now)
+}
+
+fn poll_since(since: Timestamp, memory: &Memory, now: Timestamp) -> Action {
+    match poll_at(since, memory.next_try, now) {
+        Some(at) => Action::Wait(Wake::At(at)),
+        None => Action::Fetch,
+    }
+}
+
+/// The certificate is there: Challenges that have recorded their end are deleted, the others first record it.
+fn clear_away(challenges: &[Challenge]) -> Action {
+    let done: Vec<String> = challenges
+        .iter()
+        .filter(|c| !c.metadata.is_deleted() && c.status.state.is_some_and(State::is_final))
+        .map(|c| c.metadata.name.clone())
+        .collect();
+    if done.is_empty() { Action::Wait(Wake::OnChange) } else { Action::DeleteChallenges(done) }
+}
+
+fn unread(status: &OrderStatus) -> Vec<String> {
+    let bare = |a: &&Authorization| a.identifier.is_empty();
+    status.authorizations.iter().filter(bare).map(|a| a.url.clone()).collect()
+}
+
+/// Folds an outcome into status, memory and notes.
+pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<OrderStatus> {
+    let mut new = Recorded {
+        status: order.status.clone(),
+        memory: Memory::read(Holder::Order, &order.metadata.annotations),
+        notes: Vec::new(),
+    };
+    match outcome {
+        Outcome::Created(seen) => {
+            new.memory.next_try = seen.retry_after;
+            new.status.reason = String::new();
+            fold(&mut new, seen, now);
+        }
+        Outcome::Fetched(seen) => {
+            let since = new.memory.finalized_at.unwrap_or(now - SignedDuration::from_secs(1));
+            let pause = now.saturating_add(poll_pause(since, now)).ok();
+            new.memory.next_try = seen.retry_after.or(pause);
+            if seen.state == Some(State::Ready) && now.duration_since(since) > FINALIZE_AGAIN {
+                new.memory.finalized_at = None;
+            }
+            fold(&mut new, seen, now);
+        }
+        Outcome::Finalized(seen) => {
+            new.memory.finalized_at = Some(now);
+            new.memory.next_try = seen.retry_after;
+            fold(&mut new, seen, now);
+        }
+        Outcome::AuthorizationsFetched(read) => {
+            for authorization in read {
+                let slot = new.status.authorizations.iter_mut();
+                if let Some(slot) = slot.into_iter().find(|a| a.url == authorization.url) {
+                    *slot = authorization;
+                }
+            }
+        }
+        Outcome::ChallengesCreated(made) => {
+            new.status.reason = String::new();
+            for (name, domain) in made {
+                let message =
+                    format!("Created Challenge resource \"{name}\" for domain \"{domain}\"");
+                new.notes.push(Note::normal(source::ORDERS, reason::CREATED, message));
+            }
+        }
+        Outcome::ChallengesDeleted => {}
+        Outcome::Explained(why) => {
+            new.status.reason.clone_from(&why);
+            new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
+        }
+        Outcome::Refused(deed, Refusal::Final(problem)) => {
+            fail(&mut new, State::Errored, format!("Failed to {deed}: {problem}"), now);
+        }
+        Outcome::Refused(deed, Refusal::Until(problem, at)) => {
+            new.memory.next_try = Some(at);
+            new.status.reason = format!("Failed to {deed}: {problem}; next try at {at:.0}");
+        }
+        Outcome::Expired(at) => {
+            fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
+        }
+        Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
+    }
+    new
+}
+
+fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
+    let status = &mut new.status;
+    status.url = seen.url;
+    if !seen.finalize_url.is_empty() {
+        status.finalize_url = seen.finalize_url;
+    }
+    if status.authorizations.is_empty() {
+        let bare = |url| Authorization { url, ..Authorization::default() };
+        status.authorizations = seen.authorizations.into_iter().map(bare).collect();
+    }
+    new.memory.expires = seen.expires.or(new.memory.expires);
+    let Some(state) = seen.state else { return };
+    if state.is_failure() {
+        let reasons: Vec<String> = seen
+            .problems
+            .iter()
+            .map(|(name, problem)| match name.as_str() {
+                "" => problem.to_string(),
+                name => format!("acme: authorization error for {name}: {problem}"),
+            })
+            .collect();
+        fail(new, state, reasons.join("; "), now);
+        return;
+    }
+    new.status.state = Some(state);
+    if state != State::Pending {
+        new.status.reason = String::new();
+    }
+    if let Some(pem) = seen.certificate {
+        new.status.certificate = Blob(pem);
+        new.memory.next_try = None;
+        let message = "Order completed successfully";
+        new.notes.push(Note::normal(source::ORDERS, reason::COMPLETE, message));
+    }
+}
+
+fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timestamp) {
+    new.status.state = Some(state);
+    new.status.reason = why;
+    new.status.failure_time = Some(now.into());
+    new.memory.next_try = None;
+}
+
+/// cert-manager's sentence when no solver fits.
+pub fn solver_message(why: &str) -> String {
+    format!(
+        "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing::{at, challenge, order};
+
+    const NAME: &str = "www.example.com";
+
+    fn required() -> Vec<Required> {
+        let spec = challenge(NAME).build().spec;
+        vec![Required { name: NAME.to_owned(), spec }]
+    }
+
+    fn remember(order: &mut Order, memory: &Memory) {
+        memory.write(Holder::Order, &mut order.metadata.annotations);
+    }
+
+    fn accepted(second: i64) -> Challenge {
+        let memory = Memory { accepted_at: Some(at(second)), ..Memory::default() };
+        challenge(NAME)
+            .running(true)
+            .state(State::Pending)
+            .change(|c| {
+                memory.write(Holder::Challenge, &mut c.metadata.annotations);
+            })
+            .build()
+    }
+
+    fn check(order: &Order, challenges: &[Challenge], second: i64, expected: &Action) {
+        let (issuer, required) = (Issuer::default(), required());
+        let observed = Observed { issuer: &issuer, challenges, required: Ok(&required) };
+        assert_eq!(next_action(order, &observed, at(second)), *expected);
+    }
+
+    fn problem(status: u16, kind: &str) -> Problem {
+        let kind = format!("urn:ietf:params:acme:error:{kind}");
+        Problem { kind, status, detail: "no".to_owned(), ..Problem::default() }
+    }
+
+    #[test]
+    fn names_are_ordered_once_and_sorted() {
+        let new = order("o")
+            .change(|o| {
+                o.spec.dns_names =
+                    ["b.example", "A.example", "b.example"].map(str::to_owned).to_vec();
+                o.spec.ip_addresses = vec!["192.0.2.1".to_owned()];
+                "c.example".clone_into(&mut o.spec.common_name);
+            })
+            .build();
+        let names: Vec<String> =
+            wanted(&new, at(0)).unwrap().identifiers.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["a.example", "b.example", "c.example", "192.0.2.1"]);
+        let odd = order("o").change(|o| "My Site".clone_into(&mut o.spec.common_name)).build();
+        assert_eq!(wanted(&odd, at(0)).unwrap().identifiers.len(), 1);
+    }
+
+    #[test]
+    fn a_new_order_is_created_then_its_authorizations_are_read() {
+        let fresh = order("o").build();
+        let identifiers = vec![Identifier::parse(NAME).unwrap()];
+        check(&fresh, &[], 1, &Action::Create(Wanted { identifiers, ..Wanted::default() }));
+        let seen = Seen {
+            url: "https://ca.example/order/1".to_owned(),
+            finalize_url: "https://ca.example/f".to_owned(),
+            authorizations: vec!["https://ca.example/authz/1".to_owned()],
+            state: Some(State::Pending),
+            ..Seen::default()
+        };
+        let status = record(&fresh, Outcome::Created(seen), at(1)).status;
+        let created = order("o").change(|o| o.status = status).build();
+        let urls = vec!["https://ca.example/authz/1".to_owned()];
+        check(&created, &[], 2, &Action::FetchAuthorizations(urls));
+    }
+
+    #[test]
+    fn challenges_follow_the_authorizations() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        check(&read, &[], 1, &Action::CreateChallenges(required()));
+        let stranger = challenge("other.example").build();
+        let ours = challenge(NAME).build();
+        let surplus = Action::DeleteChallenges(vec!["other.example".to_owned()]);
+        check(&read, &[ours.clone(), stranger], 1, &surplus);
+        check(&read, &[ours], 1, &Action::Wait(Wake::OnChange));
+    }
+
+    #[test]
+    fn when_no_solver_fits_it_is_said_once() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let issuer = Issuer::default();
+        let observed = Observed { issuer: &issuer, challenges: &[], required: Err("none") };
+        let why = solver_message("none");
+        assert_eq!(next_action(&read, &observed, at(1)), Action::Explain(why.clone()));
+        let new = record(&read, Outcome::Explained(why), at(1));
+        assert_eq!(new.notes[0].reason, reason::SOLVER);
+        let told = order("o").change(|o| o.status = new.status).build();
+        let told =
+            Order { status: OrderStatus { state: Some(State::Pending), ..told.status }, ..told };
+        assert_eq!(next_action(&told, &observed, at(1)), Action::Wait(Wake::OnChange));
+    }
+
+    #[test]
+    fn the_order_is_polled_once_every_challenge_is_accepted() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let soon = at(10) + SignedDuration::from_millis(50);
+        check(&read, &[accepted(10)], 10, &Action::Wait(Wake::At(soon)));
+        check(&read, &[accepted(10)], 11, &Action::Fetch);
+    }
+
+    #[test]
+    fn retry_after_is_waited_for() {
+        let patient = Memory { next_try: Some(at(30)), ..Memory::default() };
+        let read = order("o")
+            .state(State::Pending)
+            .authorization(NAME)
+            .change(|o| remember(o, &patient))
+            .build();
+        check(&read, &[accepted(10)], 11, &Action::Wait(Wake::At(at(30))));
+        check(&read, &[accepted(10)], 30, &Action::Fetch);
+    }
+
+    #[test]
+    fn a_ready_order_is_finalized_once() {
+        let ready = order("o").state(State::Ready).authorization(NAME).build();
+        check(&ready, &[accepted(10)], 11, &Action::Finalize);
+        let sent = Memory { finalized_at: Some(at(11)), ..Memory::default() };
+        let processing = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
+        check(&processing, &[], 12, &Action::Fetch);
+        let still = order("o").state(State::Ready).change(|o| remember(o, &sent)).build();
+        check(&still, &[], 12, &Action::Fetch);
+        let seen = Seen { state: Some(State::Ready), ..Seen::default() };
+        let later = record(&still, Outcome::Fetched(seen.clone()), at(12));
+        assert_eq!(later.memory.finalized_at, Some(at(11)));
+        let later = record(&still, Outcome::Fetched(seen), at(30));
+        assert_eq!(later.memory.finalized_at, None);
+    }
+
+    #[test]
+    fn challenges_of_a_finished_order_go_when_they_have_recorded_their_end() {
+        let done = order("o")
+            .state(State::Valid)
+            .change(|o| o.status.certificate = Blob(b"PEM".to_vec()))
+            .build();
+        check(&done, &[accepted(10)], 12, &Action::Wait(Wake::OnChange));
+        let valid = challenge(NAME).state(State::Valid).build();
+        check(&done, &[valid], 12, &Action::DeleteChallenges(vec![NAME.to_owned()]));
+    }
+
+    #[test]
+    fn a_refusal_ends_the_order_and_a_limit_only_delays_it() {
+        let fresh = order("o").build();
+        let outcome = Outcome::Refused(
+            "create Order",
+            Refusal::Final(Box::new(problem(400, "rejectedIdentifier"))),
+        );
+        let new = record(&fresh, outcome, at(5));
+        assert_eq!(new.status.state, Some(State::Errored));
+        assert_eq!(new.status.failure_time, Some(at(5).into()));
+        assert_eq!(
+            new.status.reason,
+            "Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: no"
+        );
+        let outcome = Outcome::Refused(
+            "create Order",
+            Refusal::Until(Box::new(problem(429, "rateLimited")), at(3600)),
+        );
+        let new = record(&fresh, outcome, at(5));
+        assert_eq!((new.status.state, new.memory.next_try), (None, Some(at(3600))));
+        let waiting = order("o").change(|o| remember(o, &new.memory)).build();
+        check(&waiting, &[], 6, &Action::Wait(Wake::At(at(3600))));
+    }
+
+    #[test]
+    fn an_invalid_order_says_which_name_failed_and_why() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let problems = vec![(NAME.to_owned(), problem(403, "unauthorized"))];
+        let seen = Seen { state: Some(State::Invalid), problems, ..Seen::default() };
+        let new = record(&read, Outcome::Fetched(seen), at(5));
+        assert_eq!(
+            new.status.reason,
+            "acme: authorization error for www.example.com: 403 \
+             urn:ietf:params:acme:error:unauthorized: no"
+        );
+    }
+
+    #[test]
+    fn a_challenge_given_up_does_not_hold_the_order_for_ever() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let errored = challenge(NAME)
+            .state(State::Errored)
+            .change(|c| "refused".clone_into(&mut c.status.reason))
+            .build();
+        check(&read, std::slice::from_ref(&errored), 5, &Action::Fetch);
+        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        let memory = record(&read, Outcome::Fetched(seen), at(5)).memory;
+        let polled = order("o")
+            .state(State::Pending)
+            .authorization(NAME)
+            .change(|o| remember(o, &memory))
+            .build();
+        let given_up = Action::GiveUp("challenge for www.example.com: refused".to_owned());
+        check(&polled, &[errored], 9, &given_up);
+    }
+
+    #[test]
+    fn an_order_past_its_end_is_expired() {
+        let old = Memory { expires: Some(at(100)), ..Memory::default() };
+        let read = order("o")
+            .state(State::Pending)
+            .authorization(NAME)
+            .change(|o| remember(o, &old))
+            .build();
+        check(&read, &[], 200, &Action::Expire(at(100)));
+        let new = record(&read, Outcome::Expired(at(100)), at(200));
+        assert_eq!(new.status.state, Some(State::Expired));
+    }
+}

@@ -1,0 +1,253 @@
+//! Which challenges may start now, and what each other one waits for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Challenge, ChallengeType, ObjectName, State};
+
+/// How much may run at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most challenges in flight (`--max-concurrent-challenges`).
+    pub max_in_flight: usize,
+}
+
+impl Default for Limits {
+    /// cert-manager's default.
+    fn default() -> Self {
+        Self { max_in_flight: 60 }
+    }
+}
+
+/// What a queued challenge waits for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Waits {
+    /// A slot: all are taken.
+    Slot {
+        /// How many slots there are.
+        slots: usize,
+    },
+    /// Another challenge for the same name and type.
+    Lock {
+        /// The one that runs, or that is older.
+        holder: ObjectName,
+    },
+    /// Nothing: it starts at the next change.
+    Nothing,
+}
+
+impl Waits {
+    /// The sentence kept in `status.reason`; it does not change while the wait is the same.
+    pub fn reason(&self, challenge: &Challenge) -> String {
+        match self {
+            Self::Slot { slots } => {
+                format!("Waiting for a slot: {slots} challenges are being processed")
+            }
+            Self::Lock { holder } => format!(
+                "Waiting for challenge {holder}: one {} challenge for {} at a time",
+                challenge.spec.kind, challenge.spec.dns_name
+            ),
+            Self::Nothing => String::new(),
+        }
+    }
+}
+
+/// One queued challenge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queued<'a> {
+    /// The challenge.
+    pub challenge: &'a Challenge,
+    /// Its place among those that wait for the same thing, from 1.
+    pub position: usize,
+    /// What it waits for.
+    pub waits: Waits,
+}
+
+/// Returns the challenges that may start now: oldest first (whole seconds; ties by DNS name, type, object name),
+/// never two with the same DNS name and type, never more than the limit in flight.
+pub fn admit(challenges: &[Challenge], limits: Limits) -> Vec<&Challenge> {
+    let running = running(challenges);
+    let free = limits.max_in_flight.saturating_sub(running.len());
+    let locks: BTreeSet<Lock<'_>> = running.iter().map(|c| lock(c)).collect();
+    heads(challenges).into_iter().filter(|c| !locks.contains(&lock(c))).take(free).collect()
+}
+
+/// Returns every challenge that is neither running nor final nor admitted now, with what it waits for, in the order in
+/// which they will start.
+pub fn queue(challenges: &[Challenge], limits: Limits) -> Vec<Queued<'_>> {
+    let running = running(challenges);
+    let admitted: BTreeSet<ObjectName> =
+        admit(challenges, limits).into_iter().map(Challenge::name).collect();
+    let mut holders: BTreeMap<Lock<'_>, &Challenge> =
+        running.iter().map(|c| (lock(c), *c)).collect();
+    for head in heads(challenges) {
+        holders.entry(lock(head)).or_insert(head);
+    }
+    let (mut slots, mut locked) = (0, 0);
+    waiting(challenges)
+        .into_iter()
+        .filter(|c| !admitted.contains(&c.name()))
+        .map(|challenge| {
+            let holder = holders.get(&lock(challenge)).map(|h| h.name());
+            if let Some(holder) = holder.filter(|name| *name != challenge.name()) {
+                locked += 1;
+                return Queued { challenge, position: locked, waits: Waits::Lock { holder } };
+            }
+            slots += 1;
+            let waits = Waits::Slot { slots: limits.max_in_flight };
+            Queued { challenge, position: slots, waits }
+        })
+        .collect()
+}
+
+/// Tells whether a running challenge stands in another one's way: that one waits for its name, or for any slot.
+pub fn is_contended(challenge: &Challenge, queue: &[Queued<'_>]) -> bool {
+    queue.iter().any(|queued| match &queued.waits {
+        Waits::Slot { .. } => true,
+        Waits::Lock { holder } => *holder == challenge.name(),
+        Waits::Nothing => false,
+    })
+}
+
+type Lock<'a> = (&'a str, ChallengeType);
+
+fn lock(challenge: &Challenge) -> Lock<'_> {
+    (&challenge.spec.dns_name, challenge.spec.kind)
+}
+
+fn running(challenges: &[Challenge]) -> Vec<&Challenge> {
+    challenges.iter().filter(|c| c.status.processing).collect()
+}
+
+/// Everything that has yet to start, oldest first.
+fn waiting(challenges: &[Challenge]) -> Vec<&Challenge> {
+    let mut waiting: Vec<&Challenge> = challenges
+        .iter()
+        .filter(|c| !c.status.processing && !c.status.state.is_some_and(State::is_final))
+        .filter(|c| !c.metadata.is_deleted())
+        .collect();
+    waiting.sort_by(|a, b| age(a).cmp(&age(b)));
+    waiting
+}
+
+/// The oldest of each name and type.
+fn heads(challenges: &[Challenge]) -> Vec<&Challenge> {
+    let mut seen = BTreeSet::new();
+    waiting(challenges).into_iter().filter(|c| seen.insert(lock(c))).collect()
+}
+
+fn age(challenge: &Challenge) -> impl Ord + '_ {
+    let metadata = &challenge.metadata;
+    (metadata.creation_timestamp, lock(challenge), &metadata.namespace, &metadata.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing::challenge;
+
+    fn names(admitted: &[&Challenge]) -> Vec<String> {
+        admitted.iter().map(|c| c.metadata.name.clone()).collect()
+    }
+
+    fn check(challenges: &[Challenge], max_in_flight: usize, expected: &[&str]) {
+        assert_eq!(names(&admit(challenges, Limits { max_in_flight })), expected);
+    }
+
+    #[test]
+    fn one_new_challenge_starts() {
+        check(&[challenge("a.example").build()], 60, &["a.example"]);
+    }
+
+    #[test]
+    fn the_oldest_start_first() {
+        let all: Vec<Challenge> = (0..10_i64)
+            .map(|i| challenge(&format!("n{i}.example")).created_at(100 - i).build())
+            .collect();
+        check(&all, 3, &["n9.example", "n8.example", "n7.example"]);
+    }
+
+    #[test]
+    fn never_more_than_the_limit() {
+        let all: Vec<Challenge> =
+            (0..240).map(|i| challenge(&format!("n{i:03}.example")).build()).collect();
+        assert_eq!(admit(&all, Limits::default()).len(), 60);
+        let busy: Vec<Challenge> =
+            (0..65).map(|i| challenge(&format!("n{i}.example")).running(i < 60).build()).collect();
+        check(&busy, 60, &[]);
+    }
+
+    #[test]
+    fn a_final_one_does_not_block() {
+        let all = [
+            challenge("x.example").named("new").build(),
+            challenge("x.example").named("old").state(State::Valid).build(),
+        ];
+        check(&all, 60, &["new"]);
+    }
+
+    #[test]
+    fn of_equal_names_the_older_starts() {
+        let a = challenge("x.example").named("a").created_at(2).build();
+        let b = challenge("x.example").named("b").created_at(1).build();
+        check(&[a.clone(), b.clone()], 60, &["b"]);
+        check(&[b, a], 60, &["b"]);
+    }
+
+    #[test]
+    fn types_do_not_block_each_other_and_dns_goes_first() {
+        let http = challenge("x.example").named("http").build();
+        let dns = challenge("x.example").named("dns").dns01().build();
+        check(&[http.clone(), dns.clone()], 60, &["dns", "http"]);
+        check(&[dns, http], 60, &["dns", "http"]);
+    }
+
+    #[test]
+    fn a_running_name_blocks_its_wildcard() {
+        let all = [
+            challenge("x.example").named("wild").dns01().build(),
+            challenge("x.example").named("apex").dns01().running(true).build(),
+            challenge("y.example").named("other").dns01().build(),
+        ];
+        check(&all, 60, &["other"]);
+    }
+
+    #[test]
+    fn two_running_ones_of_a_name_start_nothing() {
+        let all = [
+            challenge("x.example").named("a").running(true).build(),
+            challenge("x.example").named("b").running(true).build(),
+        ];
+        check(&all, 60, &[]);
+    }
+
+    #[test]
+    fn everyone_in_the_queue_is_told_what_it_waits_for() {
+        let all = [
+            challenge("x.example").named("first").running(true).created_at(1).build(),
+            challenge("x.example").named("second").created_at(2).build(),
+            challenge("y.example").named("third").created_at(3).build(),
+            challenge("z.example").named("fourth").created_at(4).build(),
+        ];
+        let queue = queue(&all, Limits { max_in_flight: 1 });
+        let told: Vec<(String, usize, String)> = queue
+            .iter()
+            .map(|q| (q.challenge.metadata.name.clone(), q.position, q.waits.reason(q.challenge)))
+            .collect();
+        let slot = "Waiting for a slot: 1 challenges are being processed".to_owned();
+        assert_eq!(
+            told,
+            [
+                (
+                    "second".to_owned(),
+                    1,
+                    "Waiting for challenge default/first: one HTTP-01 challenge for x.example \
+                     at a time"
+                        .to_owned()
+                ),
+                ("third".to_owned(), 1, slot.clone()),
+                ("fourth".to_owned(), 2, slot),
+            ]
+        );
+        assert!(is_contended(&all[0], &queue));
+    }
+}

@@ -1,0 +1,244 @@
+//! Would the CA accept what the probes saw?
+//!
+//! Where cert-manager has words for it, they are used: people search for them.
+
+use super::challenge::Readiness;
+use crate::model::Answer;
+use crate::model::observation::{Observation, Seen};
+
+/// How much of a wrong body a reason shows, in characters.
+const EXCERPT: usize = 60;
+
+/// Judges HTTP-01 observations by the CA's rules (RFC 8555 §8.3): status 200, white space at the end forgiven.
+///
+/// Every vantage must have seen the answer; when nobody has looked it is not yet ready.
+pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
+    let reason = match observations {
+        [] => Some("nobody has looked yet".to_owned()),
+        _ => observations.iter().find_map(|observation| fault(answer, observation)),
+    };
+    match reason {
+        Some(reason) => Readiness::NotYet { reason },
+        None => Readiness::Ready,
+    }
+}
+
+/// Says how cert-manager's own self-check would see it otherwise than a CA: it compares exactly and follows any redirect.
+pub fn disagreement(answer: &Answer, observation: &Observation) -> Option<&'static str> {
+    match &observation.seen {
+        Seen::Nothing { .. } => None,
+        Seen::Redirect { .. } => {
+            Some("cert-manager's self-check follows this redirect, a CA does not")
+        }
+        Seen::Reply { body, .. } => {
+            (fault(answer, observation).is_none() && *body != answer.key_authorization).then_some(
+                "cert-manager's self-check refuses the white space at the end, a CA does not mind",
+            )
+        }
+    }
+}
+
+fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
+    let url = &observation.url;
+    let failed = |why: &str| format!("failed to perform self check GET request '{url}': {why}");
+    match &observation.seen {
+        Seen::Nothing { why } => Some(failed(why)),
+        Seen::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
+        Seen::Reply { status: 200, body, truncated } => wrong_body(answer, body, *truncated)
+            .map(|got| format!("did not get expected response when querying endpoint: got {got}")),
+        Seen::Reply { status, .. } => {
+            let last = observation.hops.last().filter(|hop| hop.url != *url);
+            let place = last.map(|hop| format!(" (redirected to {})", hop.url)).unwrap_or_default();
+            Some(format!("wrong status code '{status}', expected '200'{place}"))
+        }
+    }
+}
+
+/// Describes a body that the CA would not take.
+fn wrong_body(answer: &Answer, body: &str, truncated: bool) -> Option<String> {
+    let text = body.trim_end();
+    if text == answer.key_authorization {
+        return truncated.then(|| "the right answer and more than 128 bytes in all".to_owned());
+    }
+    if text.is_empty() {
+        return Some("an empty body".to_owned());
+    }
+    let excerpt = excerpt(text);
+    let token = text.split_once('.').map(|(token, _)| token);
+    Some(if token == Some(answer.token.as_str()) {
+        format!("\"{excerpt}\", the answer of another account for the same token")
+    } else {
+        format!("\"{excerpt}\"")
+    })
+}
+
+/// The beginning of a text on one line.
+fn excerpt(text: &str) -> String {
+    let mut printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let start: String = printable.by_ref().take(EXCERPT).collect();
+    match printable.next() {
+        Some(_) => format!("{start}…"),
+        None => start,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::Identifier;
+    use crate::model::observation::{Hop, Vantage};
+
+    const URL: &str = "http://www.example.com/.well-known/acme-challenge/token";
+
+    fn answer() -> Answer {
+        Answer {
+            identifier: Identifier::parse("www.example.com").unwrap(),
+            token: "token".to_owned(),
+            key_authorization: "token.thumbprint".to_owned(),
+        }
+    }
+
+    fn observation(seen: Seen) -> Observation {
+        let hop = Hop { url: URL.to_owned(), address: None, status: None };
+        Observation {
+            vantage: Vantage::ThisMachine,
+            at: Timestamp::UNIX_EPOCH,
+            url: URL.to_owned(),
+            hops: vec![hop],
+            seen,
+        }
+    }
+
+    fn reply(status: u16, body: &str) -> Seen {
+        Seen::Reply { status, body: body.to_owned(), truncated: false }
+    }
+
+    /// An empty reason stands for ready.
+    #[track_caller]
+    fn check(observations: &[Observation], expected: &str) {
+        let reason = match judge(&answer(), observations) {
+            Readiness::Ready => String::new(),
+            Readiness::NotYet { reason } => reason,
+        };
+        assert_eq!(reason, expected);
+    }
+
+    #[track_caller]
+    fn check_one(seen: Seen, expected: &str) {
+        check(&[observation(seen)], expected);
+    }
+
+    #[test]
+    fn the_answer_is_ready_also_with_white_space_at_its_end() {
+        check_one(reply(200, "token.thumbprint"), "");
+        check_one(reply(200, "token.thumbprint \t\r\n\n"), "");
+    }
+
+    #[test]
+    fn white_space_before_the_answer_is_not_forgiven() {
+        check_one(
+            reply(200, " token.thumbprint"),
+            "did not get expected response when querying endpoint: got \" token.thumbprint\"",
+        );
+    }
+
+    #[test]
+    fn another_status_is_not_ready_whatever_the_body() {
+        check_one(reply(404, "token.thumbprint"), "wrong status code '404', expected '200'");
+        check_one(reply(206, "token.thumbprint"), "wrong status code '206', expected '200'");
+    }
+
+    #[test]
+    fn a_status_after_a_redirect_names_its_place() {
+        let mut seen = observation(reply(403, ""));
+        let url = "https://www.example.com/login".to_owned();
+        seen.hops.push(Hop { url, address: None, status: Some(403) });
+        check(
+            &[seen],
+            "wrong status code '403', expected '200' (redirected to https://www.example.com/login)",
+        );
+    }
+
+    #[test]
+    fn nobody_answering_is_said_in_cert_managers_words() {
+        check_one(
+            Seen::Nothing { why: "connection refused by 192.0.2.1:80".to_owned() },
+            "failed to perform self check GET request \
+             'http://www.example.com/.well-known/acme-challenge/token': \
+             connection refused by 192.0.2.1:80",
+        );
+    }
+
+    #[test]
+    fn a_redirect_that_no_ca_follows_is_not_ready() {
+        check_one(
+            Seen::Redirect { to: "http://a.example:8080/".to_owned(), why: "no".to_owned() },
+            "failed to perform self check GET request \
+             'http://www.example.com/.well-known/acme-challenge/token': \
+             redirect to http://a.example:8080/: no",
+        );
+    }
+
+    #[test]
+    fn a_wrong_body_is_shown_on_one_short_line() {
+        let page = format!("<html>\r\n<body>\u{7}{}", "ä".repeat(60));
+        check_one(
+            reply(200, &page),
+            &format!(
+                "did not get expected response when querying endpoint: got \"<html>  <body> {}…\"",
+                "ä".repeat(45)
+            ),
+        );
+        check_one(
+            reply(200, " \n"),
+            "did not get expected response when querying endpoint: got an empty body",
+        );
+    }
+
+    #[test]
+    fn an_answer_of_another_account_is_recognised() {
+        check_one(
+            reply(200, "token.other"),
+            "did not get expected response when querying endpoint: got \"token.other\", \
+             the answer of another account for the same token",
+        );
+    }
+
+    #[test]
+    fn white_space_beyond_128_bytes_is_too_much() {
+        let body = format!("token.thumbprint{}", " ".repeat(112));
+        check_one(
+            Seen::Reply { status: 200, body, truncated: true },
+            "did not get expected response when querying endpoint: \
+             got the right answer and more than 128 bytes in all",
+        );
+    }
+
+    #[test]
+    fn every_vantage_must_have_seen_it() {
+        check(&[], "nobody has looked yet");
+        let good = || observation(reply(200, "token.thumbprint"));
+        check(&[good(), good()], "");
+        let bad = observation(reply(500, ""));
+        check(&[good(), bad], "wrong status code '500', expected '200'");
+    }
+
+    #[test]
+    fn a_disagreement_with_cert_manager_is_noted() {
+        let note = |seen| disagreement(&answer(), &observation(seen));
+        assert_eq!(note(reply(200, "token.thumbprint")), None);
+        assert_eq!(note(reply(200, "other\n")), None);
+        assert_eq!(
+            note(reply(200, "token.thumbprint\n")),
+            Some(
+                "cert-manager's self-check refuses the white space at the end, a CA does not mind"
+            )
+        );
+        assert_eq!(
+            note(Seen::Redirect { to: String::new(), why: String::new() }),
+            Some("cert-manager's self-check follows this redirect, a CA does not")
+        );
+    }
+}

@@ -1,0 +1,12 @@
+//! HTTP-01 (RFC 8555 §8.3): the answer under a path of the name itself, on port 80.
+
+pub mod listener;
+pub mod webroot;
+
+/// Where answers stand on a web server; the token follows.
+pub const PATH: &str = "/.well-known/acme-challenge/";
+
+/// Tells whether a token may stand in a path: base64url, as the RFC demands, so that it can never lead elsewhere.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}

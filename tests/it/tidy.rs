@@ -1,0 +1,284 @@
+//! Order in the tree: the floors, the size wall, words that may not stay, and files that somebody forgot.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Lines that a file may have above its test module.
+const WALL: usize = 400;
+
+/// Rooms, and the rooms they may import; `*` stands for every room. Down only.
+const FLOORS: [(&str, &[&str]); 15] = [
+    ("main", &["*"]),
+    ("lib", &["*"]),
+    ("commands", &["*"]),
+    ("cli", &["model", "print", "commands"]),
+    ("print", &["model"]),
+    ("controllers", &["model", "reconcile", "store", "acme", "solvers", "probes"]),
+    ("solvers", &["model", "dns"]),
+    ("probes", &["model", "dns", "fetch", "acme"]),
+    ("ca", &["model", "dns", "fetch"]),
+    ("fetch", &["model", "dns"]),
+    ("store", &["model"]),
+    ("acme", &["model"]),
+    ("dns", &["model"]),
+    ("reconcile", &["model"]),
+    ("model", &[]),
+];
+
+/// Outside crates that are named in one place only.
+const ONE_ROOM: [(&str, &str); 4] = [
+    ("instant_acme", "src/acme/"),
+    ("rusqlite", "src/store/local"),
+    ("comfy_table", "src/print/"),
+    ("indicatif", "src/print/"),
+];
+
+/// Words that show something unfinished.
+const UNFINISHED: [&str; 6] = ["todo!", "unimplemented!", "dbg!", "TODO", "FIXME", "XXX"];
+
+/// A source file, its path relative to the root.
+struct Source {
+    path: PathBuf,
+    text: String,
+}
+
+impl Source {
+    /// The name of its room: the first folder or file below `src/`.
+    fn room(&self) -> String {
+        let below = self.path.components().nth(1).unwrap();
+        below.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
+    }
+
+    /// Its lines of code, numbered from 1, without comments.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.text.lines().enumerate();
+        lines.map(|(index, line)| (index + 1, line.split("//").next().unwrap_or_default()))
+    }
+
+    /// How many lines stand above its test module; none in a file that is one.
+    fn height(&self) -> usize {
+        let is_tests = |part: &str| ["tests", "tests.rs", "testing.rs"].contains(&part);
+        if self.path.starts_with("src")
+            && self.path.iter().any(|p| p.to_str().is_some_and(is_tests))
+        {
+            return 0;
+        }
+        self.text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count()
+    }
+
+    /// The rooms it imports, with the line: every name after `crate::`, and those in braces after it.
+    fn imports(&self) -> Vec<(usize, String)> {
+        let code: Vec<_> = self.code().collect();
+        let mut imports = Vec::new();
+        for (index, (number, line)) in code.iter().enumerate() {
+            for (at, _) in line.match_indices("crate::") {
+                let path = &line[at + "crate::".len()..];
+                if let Some(rest) = path.strip_prefix('{') {
+                    let more: String = code[index + 1..].iter().map(|(_, line)| *line).collect();
+                    let names = first_names(&format!("{rest}{more}"));
+                    imports.extend(names.into_iter().map(|name| (*number, name)));
+                } else {
+                    imports.push((*number, identifier(path)));
+                }
+            }
+        }
+        imports
+    }
+}
+
+/// The identifier at the start of a text.
+fn identifier(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// The first name of every path in a list that stands in braces, up to the closing one: `a::{b, c}, d}` gives a and d.
+fn first_names(list: &str) -> Vec<String> {
+    let (mut names, mut depth, mut fresh) = (Vec::new(), 0, true);
+    for (at, character) in list.char_indices() {
+        match character {
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            '{' => depth += 1,
+            ',' if depth == 0 => fresh = true,
+            _ if fresh && !character.is_whitespace() => {
+                names.push(identifier(&list[at..]));
+                fresh = false;
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Lists the files that git knows or would take in, so that build products and ignored files stay out.
+fn files(under: &str) -> Vec<PathBuf> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "--", under])
+        .current_dir(root())
+        .output()
+        .expect("git is installed");
+    assert!(output.status.success(), "git: {}", String::from_utf8_lossy(&output.stderr));
+    let listed = String::from_utf8(output.stdout).unwrap();
+    let present = |path: &PathBuf| root().join(path).exists();
+    listed.lines().map(PathBuf::from).filter(present).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn sources(under: &str) -> Vec<Source> {
+    let rust = files(under).into_iter().filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    rust.map(|path| Source { text: fs::read_to_string(root().join(&path)).unwrap(), path })
+        .collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Fails with every fault found.
+fn check(faults: impl IntoIterator<Item = String>) {
+    let faults: Vec<_> = faults.into_iter().collect();
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+/// Says what is wrong with one import, if anything is.
+fn judge(room: &str, imported: &str) -> Option<String> {
+    let Some((_, allowed)) = FLOORS.iter().find(|(name, _)| *name == room) else {
+        return Some(format!("{room} has no floor: give it one in tests/it/tidy.rs"));
+    };
+    if room == imported || allowed.contains(&imported) || *allowed == ["*"] {
+        return None;
+    }
+    Some(format!("{room} imports {imported}, which stands above it or beside it"))
+}
+
+#[test]
+fn imports_go_down_the_floors() {
+    check(sources("src").iter().flat_map(|source| {
+        let room = source.room();
+        let at = |number, fault| format!("{}:{number}: {fault}", source.path.display());
+        let fault = |(number, name): (usize, String)| judge(&room, &name).map(|f| at(number, f));
+        source.imports().into_iter().filter_map(fault).collect::<Vec<_>>()
+    }));
+}
+
+#[test]
+fn the_check_of_imports_sees_every_form() {
+    let source =
+        |text: &str| Source { path: PathBuf::from("src/model/x.rs"), text: text.to_owned() };
+    let names =
+        |text: &str| -> Vec<_> { source(text).imports().into_iter().map(|i| i.1).collect() };
+    assert_eq!(names("use crate::store::Store;"), ["store"]);
+    assert_eq!(names("use crate::{acme::{A, B}, dns};\nuse crate::ca;"), ["acme", "dns", "ca"]);
+    assert_eq!(names("use crate::{\n    store::X,\n    print::{\n  Y },\n};"), ["store", "print"]);
+    assert_eq!(
+        names("let x = crate::print::text(crate::acme::A); // crate::ca"),
+        ["print", "acme"]
+    );
+    assert!(judge("model", "store").is_some() && judge("nowhere", "model").is_some());
+    assert!(judge("solvers", "store").is_some() && judge("controllers", "commands").is_some());
+    assert!(judge("commands", "print").is_none() && judge("probes", "fetch").is_none());
+}
+
+#[test]
+fn nobody_climbs_out_of_a_room_by_super() {
+    check(sources("src").iter().flat_map(|source| {
+        // From src/room/mod.rs one `super` is the crate's root; from src/room/file.rs two are. A module inside a file,
+        // such as its tests, stands one deeper.
+        let depth = source.path.components().count() - 1;
+        let is_mod = source.path.ends_with("mod.rs");
+        let above = "super::".repeat(depth - usize::from(is_mod));
+        source
+            .code()
+            .take(source.height())
+            .filter(move |(_, line)| line.contains(&above))
+            .map(|(number, _)| format!("{}:{number}: say crate:: instead", source.path.display()))
+    }));
+}
+
+#[test]
+fn no_file_is_higher_than_the_wall() {
+    let files = sources("src").into_iter().chain(sources("tests/support"));
+    let tall = files.filter(|source| source.height() > WALL);
+    check(tall.map(|s| format!("{}: {} lines above its tests", s.path.display(), s.height())));
+}
+
+#[test]
+fn every_source_file_is_part_of_the_program() {
+    check(sources("src").iter().filter_map(|source| {
+        let path = &source.path;
+        let is_mod = path.ends_with("mod.rs");
+        let own = if is_mod { path.parent().unwrap() } else { path };
+        let name = own.file_stem().unwrap().to_string_lossy().into_owned();
+        let folder = own.parent().unwrap();
+        if folder == Path::new("src") && !is_mod && ["main", "lib"].contains(&name.as_str()) {
+            return None;
+        }
+        let parents =
+            if folder == Path::new("src") { ["lib.rs", "main.rs"] } else { ["mod.rs"; 2] };
+        let declared = parents.iter().any(|parent| declares(&folder.join(parent), &name));
+        (!declared).then(|| format!("{}: no `mod {name};` leads here", path.display()))
+    }));
+}
+
+#[test]
+fn every_test_file_is_listed() {
+    let main = Path::new("tests/it/main.rs");
+    check(sources("tests/it").iter().filter_map(|source| {
+        let relative = source.path.strip_prefix("tests/it").unwrap();
+        let name = relative.components().next().unwrap();
+        let name = name.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+        let listed = source.path == main || declares(main, &name);
+        (!listed).then(|| format!("{}: not in {}", source.path.display(), main.display()))
+    }));
+}
+
+/// Says whether a file has a line `mod NAME;`, public or not.
+fn declares(file: &Path, name: &str) -> bool {
+    let text = fs::read_to_string(root().join(file)).unwrap_or_default();
+    let declaration = format!("mod {name};");
+    text.lines().any(|line| line == declaration || line.ends_with(&format!(" {declaration}")))
+}
+
+#[test]
+fn outside_crates_are_named_in_one_room() {
+    check(sources("src").iter().flat_map(|source| {
+        let strangers = ONE_ROOM
+            .into_iter()
+            .filter(|(_, home)| !source.path.to_string_lossy().starts_with(home));
+        let lines: Vec<_> = source.code().take(source.height()).collect();
+        strangers.filter_map(move |(name, home)| {
+            let path = format!("{name}::");
+            let (number, _) = lines.iter().find(|(_, line)| line.contains(&path))?;
+            Some(format!("{}:{number}: {name} belongs to {home}", source.path.display()))
+        })
+    }));
+}
+
+#[test]
+fn no_globs_are_imported() {
+    check(sources("src").iter().flat_map(|source| {
+        let code = source.code().take(source.height());
+        let globs = code.filter(|(_, line)| line.contains("use ") && line.contains("::*"));
+        globs.map(|(number, _)| format!("{}:{number}: a glob", source.path.display()))
+    }));
+}
+
+#[test]
+fn nothing_unfinished_stays() {
+    let this = Path::new(file!());
+    let all = ["src", "tests", "benches"].into_iter().flat_map(sources);
+    check(all.filter(|source| source.path != this).flat_map(|source| {
+        let numbered = source.text.lines().zip(1..);
+        let marked = numbered.filter(|(line, _)| UNFINISHED.iter().any(|word| line.contains(word)));
+        let fault =
+            |(line, number): (&str, _)| format!("{}:{number}: {line}", source.path.display());
+        marked.map(fault).collect::<Vec<_>>()
+    }));
+}
+
+#[test]
+fn the_changelog_has_a_place_for_the_next_change() {
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).expect("CHANGELOG.md is there");
+    assert!(changelog.lines().any(|line| line.starts_with("## [Unreleased]")));
+}

@@ -1,0 +1,88 @@
+//! The bed's programs: where they are, and how one runs no longer than its test.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Ports below the range from which the system takes those of outgoing connections.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Returns the path of one of the bed's programs; a missing bed fails the test, it never skips it.
+pub fn program(name: &str) -> PathBuf {
+    let bed = std::env::var_os("KUBECTL_ACME_BED")
+        .map(PathBuf::from)
+        .expect("KUBECTL_ACME_BED names the folder of the test servers: run `just pebble`");
+    let path = bed.join(name);
+    assert!(path.exists(), "{} is missing: run tests/run once", path.display());
+    path
+}
+
+/// Returns a loopback port that is free for TCP and UDP, another one at each call.
+pub fn free_port() -> u16 {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let span = PORTS.end - PORTS.start;
+    // Test processes that run side by side begin far from each other.
+    let offset = u16::try_from(std::process::id() * 37 % u32::from(span)).unwrap();
+    (0..span)
+        .map(|_| TAKEN.fetch_add(1, Ordering::Relaxed))
+        .map(|step| PORTS.start + (offset + step % span) % span)
+        .find(|port| {
+            let address = (Ipv4Addr::LOCALHOST, *port);
+            TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+        })
+        .expect("12,000 ports are not all taken")
+}
+
+/// A server process that ends when this value goes, or when the test process dies in whatever way.
+#[derive(Debug)]
+pub struct Server {
+    /// A shell that waits for the end of its input and then kills the server.
+    tether: Child,
+}
+
+impl Server {
+    /// Starts a command with its output in `log`.
+    pub fn start(command: &Command, log: &Path) -> Self {
+        let output = File::create(log).unwrap();
+        let mut tethered = Command::new("bash");
+        tethered
+            .args(["-c", TETHER, "tether"])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => tethered.env(name, value),
+                None => tethered.env_remove(name),
+            };
+        }
+        Self { tether: tethered.spawn().expect("bash starts") }
+    }
+
+    /// Says whether the server is still running.
+    pub fn is_running(&mut self) -> bool {
+        self.tether.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.tether.stdin.take());
+        self.tether.wait().ok();
+    }
+}
+
+/// Ends with the server, or ends the server at the end of input. A signal on the death of the parent would not do:
+/// it comes when the thread that started the server ends, and tests share servers between threads.
+const TETHER: &str = r#"
+exec 3<&0
+"$@" </dev/null 3<&- & server=$!
+{ cat <&3 >/dev/null; kill -KILL "$server"; } 2>/dev/null & watch=$!
+exec 3<&-
+wait "$server" 2>/dev/null
+kill "$watch" 2>/dev/null
+"#;

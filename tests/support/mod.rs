@@ -1,0 +1,18 @@
+//! What tests stand on: real servers on loopback, started and stopped by the test that needs them.
+//!
+//! [`pebble::Pebble`] is a real CA with its DNS server; [`proxy::Proxy`] stands between a client and a CA, counts
+//! requests and injects faults. Everything listens on loopback only and dies with the test, however that ends.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a harness offers more than the tests of one day use"
+)]
+
+pub mod bed;
+pub mod certificates;
+pub mod fault;
+pub mod http;
+pub mod name_server;
+pub mod pebble;
+pub mod proxy;
+pub mod traffic;

@@ -1,0 +1,246 @@
+//! A proxy between an ACME client and a CA: counts requests, and injects faults where a test asks for them.
+//!
+//! Pebble builds its URLs from the `Host` header, which is passed through: so every later request of a client that
+//! began here comes through here.
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderName, Request, Response, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+
+use super::certificates::LocalCertificates;
+use super::fault::{Deed, Fault};
+use super::traffic::{Counts, Endpoint, Exchange};
+
+/// Headers that belong to one connection only.
+const HOP_BY_HOP: [HeaderName; 3] =
+    [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+
+/// A running proxy; ends when it goes.
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    directory: String,
+    shared: Arc<Shared>,
+    runtime: Option<Runtime>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    upstream: String,
+    client: reqwest::Client,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: Vec<Fault>,
+    exchanges: Vec<Exchange>,
+}
+
+impl State {
+    /// What the first fault that meets such a request does to it.
+    fn deed_for(&mut self, endpoint: Endpoint) -> Option<Deed> {
+        let mut deeds = self.faults.iter_mut().filter_map(|fault| fault.meet(endpoint));
+        deeds.next()
+    }
+}
+
+/// Why a connection ends without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("dropped by a fault")]
+struct Dropped;
+
+impl Proxy {
+    /// Starts one before `https://localhost:PORT`, with a listener that shows the same certificate.
+    pub fn start(upstream: u16, directory: &str, certificates: &LocalCertificates) -> Self {
+        // reqwest takes the process's provider; another test may have installed the same one.
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let ca = reqwest::Certificate::from_pem(certificates.ca.as_bytes()).unwrap();
+        let client = reqwest::Client::builder()
+            .tls_certs_only([ca])
+            .http1_only()
+            .no_gzip()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .unwrap();
+        let shared = Arc::new(Shared {
+            upstream: format!("https://localhost:{upstream}"),
+            client,
+            state: Mutex::default(),
+        });
+
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.spawn(accept(listener, acceptor(certificates), Arc::clone(&shared)));
+        Self { port, directory: directory.to_owned(), shared, runtime: Some(runtime) }
+    }
+
+    /// URL of the directory, through this proxy.
+    pub fn directory(&self) -> String {
+        format!("https://localhost:{}{}", self.port, self.directory)
+    }
+
+    /// Adds a fault behind those that were added before.
+    pub fn inject(&self, fault: Fault) {
+        self.shared.state().faults.push(fault);
+    }
+
+    /// Every exchange so far, in the order in which they ended.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.shared.state().exchanges.clone()
+    }
+
+    /// How many requests of which kind there were since the start or the last [`Proxy::forget`].
+    pub fn counts(&self) -> Counts {
+        Counts::of(&self.shared.state().exchanges)
+    }
+
+    /// Forgets faults and exchanges.
+    pub fn forget(&self) {
+        *self.shared.state() = State::default();
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // A plain drop would block, which async tests may not.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers one request, or fails to when a fault says so; notes either.
+    async fn serve(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Dropped> {
+        let endpoint = Endpoint::of(request.uri().path());
+        let line = format!("{} {}", request.method(), request.uri().path());
+        let started = Instant::now();
+        let deed = self.state().deed_for(endpoint);
+        let faulty = deed.is_some();
+        let answer = match deed {
+            None => Ok(self.forward(request).await),
+            Some(Deed::Answer { status, headers, body }) => Ok(injected(status, &headers, body)),
+            Some(Deed::DropRequest) => Err(Dropped),
+            Some(Deed::DropAnswer) => {
+                self.forward(request).await;
+                Err(Dropped)
+            }
+            Some(Deed::Delay(by)) => {
+                tokio::time::sleep(by).await;
+                Ok(self.forward(request).await)
+            }
+        };
+        let (status, nonce_refused) = match &answer {
+            Ok((answer, nonce_refused)) => (Some(answer.status().as_u16()), *nonce_refused),
+            Err(Dropped) => (None, false),
+        };
+        let finished = Instant::now();
+        let exchange =
+            Exchange { endpoint, request: line, status, nonce_refused, faulty, started, finished };
+        self.state().exchanges.push(exchange);
+        answer.map(|(answer, _)| answer)
+    }
+
+    /// Asks the CA; returns its answer and whether it refused the nonce.
+    async fn forward(&self, request: Request<Incoming>) -> (Response<Full<Bytes>>, bool) {
+        match self.ask(request).await {
+            Ok(answer) => answer,
+            Err(error) => injected(502, &[], format!("the CA does not answer: {error}")),
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<(Response<Full<Bytes>>, bool), Box<dyn std::error::Error + Send + Sync>> {
+        let (mut head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        for name in &HOP_BY_HOP {
+            head.headers.remove(name);
+        }
+        let url = format!("{}{}", self.upstream, head.uri);
+        let reply =
+            self.client.request(head.method, url).headers(head.headers).body(body).send().await?;
+        let mut answer = Response::builder().status(reply.status());
+        for (name, value) in reply.headers().iter().filter(|(n, _)| !HOP_BY_HOP.contains(n)) {
+            answer = answer.header(name, value);
+        }
+        let body = reply.bytes().await?;
+        let nonce_refused = String::from_utf8_lossy(&body).contains("acme:error:badNonce");
+        Ok((answer.body(Full::new(body))?, nonce_refused))
+    }
+}
+
+fn injected(
+    status: u16,
+    headers: &[(String, String)],
+    body: String,
+) -> (Response<Full<Bytes>>, bool) {
+    let mut answer = Response::builder().status(status);
+    for (name, value) in headers {
+        answer = answer.header(name, value);
+    }
+    (answer.body(Full::from(body)).expect("a test gives valid headers"), false)
+}
+
+fn acceptor(certificates: &LocalCertificates) -> TlsAcceptor {
+    let chain = CertificateDer::from_pem_slice(certificates.certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(certificates.key.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![chain], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+/// Takes connections for ever, each in a task of its own.
+async fn accept(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    shared: Arc<Shared>,
+) -> Result<Infallible, std::io::Error> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
+        tokio::spawn(async move {
+            let stream = acceptor.accept(stream).await?;
+            let service = service_fn(|request| shared.serve(request));
+            // An error ends the connection without an answer: that is how a fault drops it.
+            hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await
+                .ok();
+            Ok::<_, std::io::Error>(())
+        });
+    }
+}
