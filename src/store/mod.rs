@@ -27,6 +27,8 @@ pub struct Scope {
     pub owner_uid: Option<String>,
     /// Only Events about the object with this UID.
     pub involved_uid: Option<String>,
+    /// A list may leave out what no table shows: signing requests, certificates and authorizations are empty then.
+    pub brief: bool,
 }
 
 impl Scope {
@@ -48,6 +50,12 @@ impl Scope {
     /// The Events about one object.
     pub fn about(uid: impl Into<String>) -> Self {
         Self { involved_uid: Some(uid.into()), ..Self::default() }
+    }
+
+    /// The same without what no table shows.
+    #[must_use]
+    pub fn brief(self) -> Self {
+        Self { brief: true, ..self }
     }
 
     /// Tells whether an object fits.

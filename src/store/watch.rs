@@ -53,7 +53,7 @@ pub(super) fn changes(
         journal,
         revisions,
         kind,
-        scope,
+        scope: Scope { brief: false, ..scope },
         told: HashSet::new(),
         reached: None,
         waiting: VecDeque::new(),

@@ -22,7 +22,7 @@ const OPEN_LOCK: &str = "open.lock";
 
 /// What each version of the schema added; `user_version` says how many of them a file has. Never edit a step that was
 /// released: add one.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     // 1: the objects.
     "CREATE TABLE counter(id INTEGER PRIMARY KEY CHECK(id = 1), revision INTEGER NOT NULL);
      INSERT INTO counter VALUES(1, 0);
@@ -49,6 +49,10 @@ const STEPS: [&str; 2] = [
          gone INTEGER NOT NULL,
          body TEXT NOT NULL);
      CREATE INDEX change_kind ON change(kind, revision);",
+    // 3: objects without their bulk, for tables of thousands.
+    "CREATE TABLE brief(
+         object INTEGER PRIMARY KEY REFERENCES object(id) ON DELETE CASCADE,
+         body TEXT NOT NULL);",
 ];
 
 /// Schema of this version.

@@ -11,6 +11,15 @@ use crate::store::rules::Shelf;
 use crate::store::watch::{KEPT, Logged};
 use crate::store::{Scope, StoreError};
 
+/// Where an object's bulk is: signing requests, certificates and what the CA offered.
+const BULK: [&str; 4] =
+    ["/spec/request", "/status/authorizations", "/status/ca", "/status/certificate"];
+/// A list of whole objects.
+const WHOLE: &str = "SELECT namespace, name, body FROM object WHERE kind = ?";
+/// A list without the bulk. An object that has none, or was written by an older version, has no brief form.
+const BRIEF: &str = "SELECT namespace, name, coalesce(brief.body, object.body)
+    FROM object LEFT JOIN brief ON brief.object = object.id WHERE kind = ?";
+
 /// The database, seen from within one transaction or one read.
 pub(super) struct Rows<'a> {
     connection: &'a Connection,
@@ -31,7 +40,7 @@ impl<'a> Rows<'a> {
 
     /// Reads the objects of a kind, ordered by namespace and name.
     pub(super) fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-        let mut text = String::from("SELECT namespace, name, body FROM object WHERE kind = ?");
+        let mut text = String::from(if scope.brief { BRIEF } else { WHOLE });
         let kind_name = kind.as_str();
         let mut values: Vec<&dyn ToSql> = vec![&kind_name];
         let wanted = [
@@ -153,6 +162,13 @@ impl Shelf for Rows<'_> {
             params![kind.as_str(), name.namespace, name.name, record.uid(), involved, body];
         let id: Option<i64> = self.one(text, values, |row| row.get(0))?;
         self.run("DELETE FROM owner WHERE object = ?", params![id])?;
+        match without_bulk(&record.object) {
+            Some(brief) => {
+                let text = "INSERT OR REPLACE INTO brief(object, body) VALUES(?, ?)";
+                self.run(text, params![id, brief.to_string()])?;
+            }
+            None => self.run("DELETE FROM brief WHERE object = ?", params![id])?,
+        }
         for owner in record.metadata().owner_references {
             let text = "INSERT OR REPLACE INTO owner(object, uid, manages) VALUES(?, ?, ?)";
             self.run(text, params![id, owner.uid, owner.controller == Some(true)])?;
@@ -185,6 +201,20 @@ impl Shelf for Rows<'_> {
 
 fn name(row: &Row<'_>) -> rusqlite::Result<ObjectName> {
     Ok(ObjectName { namespace: row.get(0)?, name: row.get(1)? })
+}
+
+/// The object with its bulk left out; nothing when it has none.
+fn without_bulk(object: &Value) -> Option<Value> {
+    BULK.iter().find(|pointer| object.pointer(pointer).is_some())?;
+    let mut brief = object.clone();
+    for pointer in BULK {
+        match brief.pointer_mut(pointer) {
+            Some(Value::String(text)) => text.clear(),
+            Some(Value::Array(entries)) => entries.clear(),
+            Some(_) | None => {}
+        }
+    }
+    Some(brief)
 }
 
 /// Parses a stored object where it lies; nothing when it is no JSON.
