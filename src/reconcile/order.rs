@@ -66,8 +66,8 @@ pub enum Action {
     Expire(Timestamp),
     /// Say why nothing can go on.
     Explain(String),
-    /// Read the order, and once it is valid download the chain.
-    Fetch,
+    /// Read the order, and once it is valid download the chain; what it is polled for began at that moment.
+    Fetch(Timestamp),
     /// Read these authorizations, side by side.
     FetchAuthorizations(Vec<String>),
     /// Send the signing request.
@@ -91,8 +91,8 @@ pub enum Outcome {
     Expired(Timestamp),
     /// No solver fits, in words.
     Explained(String),
-    /// The order was read, or has answered finalize.
-    Fetched(Seen),
+    /// The order was read; what it is polled for began at that moment.
+    Fetched(Seen, Timestamp),
     /// The signing request was taken; this is the CA's answer.
     Finalized(Seen),
     /// The authorizations were read, in the order asked.
@@ -148,7 +148,7 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
         return Action::Expire(at);
     }
     if status.finalize_url.is_empty() || status.state == Some(State::Valid) {
-        return Action::Fetch;
+        return Action::Fetch(a_second_ago(now));
     }
     let unread = unread(status);
     // An order that is ready or further needs no authorization: nothing is left to prove.
@@ -162,7 +162,9 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
         Some(State::Ready) if memory.finalized_at.is_none() => Action::Finalize,
         Some(State::Ready | State::Processing) => poll(memory.finalized_at, &memory, now),
         Some(State::Pending) | None => pending(order, observed, &memory, now),
-        Some(State::Valid | State::Invalid | State::Expired | State::Errored) => Action::Fetch,
+        Some(State::Valid | State::Invalid | State::Expired | State::Errored) => {
+            Action::Fetch(a_second_ago(now))
+        }
     }
 }
 
@@ -229,17 +231,22 @@ fn after_failure(challenge: &Challenge, memory: &Memory, now: Timestamp) -> Acti
         let name = &challenge.spec.dns_name;
         return Action::GiveUp(format!("challenge for {name}: {}", challenge.status.reason));
     }
-    Action::Fetch
+    Action::Fetch(a_second_ago(now))
 }
 
 fn poll(since: Option<Timestamp>, memory: &Memory, now: Timestamp) -> Action {
-    poll_since(since.unwrap_or(now - SignedDuration::from_secs(1)), memory, now)
+    poll_since(since.unwrap_or_else(|| a_second_ago(now)), memory, now)
+}
+
+/// The beginning of a wait whose beginning nobody noted.
+fn a_second_ago(now: Timestamp) -> Timestamp {
+    now.saturating_add(SignedDuration::from_secs(-1)).unwrap_or(now)
 }
 
 fn poll_since(since: Timestamp, memory: &Memory, now: Timestamp) -> Action {
     match poll_at(since, memory.next_try, now) {
         Some(at) => Action::Wait(Wake::At(at)),
-        None => Action::Fetch,
+        None => Action::Fetch(since),
     }
 }
 
@@ -271,13 +278,16 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             new.status.reason = String::new();
             fold(&mut new, seen, now);
         }
-        Outcome::Fetched(seen) => {
-            let since = new.memory.finalized_at.unwrap_or(now - SignedDuration::from_secs(1));
-            let pause = now.saturating_add(poll_pause(since, now)).ok();
-            new.memory.next_try = seen.retry_after.or(pause);
-            if seen.state == Some(State::Ready) && now.duration_since(since) > FINALIZE_AGAIN {
+        Outcome::Fetched(seen, since) => {
+            let is_ready = seen.state == Some(State::Ready);
+            let finalized_at = new.memory.finalized_at;
+            if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
                 new.memory.finalized_at = None;
             }
+            // What is ready is finalized at once, the rest is asked again after a while.
+            let is_awaited = is_ready && new.memory.finalized_at.is_none();
+            let pause = now.saturating_add(poll_pause(since, now)).ok();
+            new.memory.next_try = seen.retry_after.or_else(|| pause.filter(|_| !is_awaited));
             fold(&mut new, seen, now);
         }
         Outcome::Finalized(seen) => {
@@ -475,7 +485,7 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let soon = at(10) + SignedDuration::from_millis(50);
         check(&read, &[accepted(10)], 10, &Action::Wait(Wake::At(soon)));
-        check(&read, &[accepted(10)], 11, &Action::Fetch);
+        check(&read, &[accepted(10)], 11, &Action::Fetch(at(10)));
     }
 
     #[test]
@@ -487,7 +497,7 @@ mod tests {
             .change(|o| remember(o, &patient))
             .build();
         check(&read, &[accepted(10)], 11, &Action::Wait(Wake::At(at(30))));
-        check(&read, &[accepted(10)], 30, &Action::Fetch);
+        check(&read, &[accepted(10)], 30, &Action::Fetch(at(10)));
     }
 
     #[test]
@@ -496,14 +506,33 @@ mod tests {
         check(&ready, &[accepted(10)], 11, &Action::Finalize);
         let sent = Memory { finalized_at: Some(at(11)), ..Memory::default() };
         let processing = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
-        check(&processing, &[], 12, &Action::Fetch);
+        check(&processing, &[], 12, &Action::Fetch(at(11)));
         let still = order("o").state(State::Ready).change(|o| remember(o, &sent)).build();
-        check(&still, &[], 12, &Action::Fetch);
+        check(&still, &[], 12, &Action::Fetch(at(11)));
         let seen = Seen { state: Some(State::Ready), ..Seen::default() };
-        let later = record(&still, Outcome::Fetched(seen.clone()), at(12));
+        let later = record(&still, Outcome::Fetched(seen.clone(), at(11)), at(12));
         assert_eq!(later.memory.finalized_at, Some(at(11)));
-        let later = record(&still, Outcome::Fetched(seen), at(30));
+        let later = record(&still, Outcome::Fetched(seen, at(11)), at(30));
         assert_eq!(later.memory.finalized_at, None);
+    }
+
+    #[test]
+    fn an_order_found_ready_is_finalized_at_once() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let seen = Seen { state: Some(State::Ready), ..Seen::default() };
+        assert_eq!(record(&read, Outcome::Fetched(seen, at(10)), at(11)).memory.next_try, None);
+    }
+
+    #[test]
+    fn pauses_between_polls_are_half_of_the_time_gone_by() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        for (seconds, milliseconds) in [(0, 50), (1, 500), (3, 1500), (20, 2000)] {
+            let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+            let now = at(10 + seconds);
+            let new = record(&read, Outcome::Fetched(seen, at(10)), now);
+            let expected = now + SignedDuration::from_millis(milliseconds);
+            assert_eq!(new.memory.next_try, Some(expected));
+        }
     }
 
     #[test]
@@ -546,7 +575,7 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let problems = vec![(NAME.to_owned(), problem(403, "unauthorized"))];
         let seen = Seen { state: Some(State::Invalid), problems, ..Seen::default() };
-        let new = record(&read, Outcome::Fetched(seen), at(5));
+        let new = record(&read, Outcome::Fetched(seen, at(4)), at(5));
         assert_eq!(
             new.status.reason,
             "acme: authorization error for www.example.com: 403 \
@@ -561,9 +590,9 @@ mod tests {
             .state(State::Errored)
             .change(|c| "refused".clone_into(&mut c.status.reason))
             .build();
-        check(&read, std::slice::from_ref(&errored), 5, &Action::Fetch);
+        check(&read, std::slice::from_ref(&errored), 5, &Action::Fetch(at(4)));
         let seen = Seen { state: Some(State::Pending), ..Seen::default() };
-        let memory = record(&read, Outcome::Fetched(seen), at(5)).memory;
+        let memory = record(&read, Outcome::Fetched(seen, at(4)), at(5)).memory;
         let polled = order("o")
             .state(State::Pending)
             .authorization(NAME)
