@@ -9,8 +9,12 @@ use crate::controllers::ReconcileError;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State, Time};
+use crate::model::{
+    Certificate, Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State, Time,
+};
 use crate::reconcile::order::solver_message;
+use crate::store::Change;
+use crate::store::resources::typed;
 
 /// How far a Certificate is from its end.
 #[derive(Debug)]
@@ -41,6 +45,14 @@ pub struct Holdup {
     pub what: String,
     /// When the next try comes, if that is known.
     pub until: Option<Timestamp>,
+}
+
+/// Tells whether a change is that of a Certificate which nobody is issuing any more.
+pub fn may_end(change: &Change) -> bool {
+    let Change::Applied(record) = change else { return false };
+    record.key.kind == Kind::Certificate
+        && typed::<Certificate>(record.clone())
+            .is_ok_and(|certificate| !is_true(&certificate.status.conditions, "Issuing"))
 }
 
 /// Judges a Certificate; `since` is its revision when this run began, for one that was due.

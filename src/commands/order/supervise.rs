@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{BoxStream, select_all};
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, SelectAll, select_all};
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::commands::chain::Chain;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::mark_for_renewal;
-use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, verdict};
+use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, may_end, verdict};
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
@@ -31,8 +32,11 @@ const KINDS: [Kind; 6] = [
     Kind::Issuer,
     Kind::ClusterIssuer,
 ];
-/// Changes that come within this time are judged together.
+/// Changes that come within this time are judged together, save those by which a Certificate may have ended. It is longer
+/// where judging takes long.
 const TOGETHER: Duration = Duration::from_millis(20);
+/// Longest such time.
+const LONGEST: Duration = Duration::from_millis(200);
 /// How often spinners turn.
 const TURN: Duration = Duration::from_millis(200);
 
@@ -115,16 +119,16 @@ impl<'a> Supervision<'a> {
         let mut turn = tokio::time::interval(TURN);
         let mut signal = None;
         while !self.open.is_empty() {
+            let began = Instant::now();
             self.judge(&obstacles).await?;
+            let together = (began.elapsed() * 3).clamp(TOGETHER, LONGEST);
             if self.open.is_empty() {
                 break;
             }
             tokio::select! {
                 change = changes.next() => {
                     let Some(change) = change else { break };
-                    self.saw(change?);
-                    tokio::time::sleep(TOGETHER).await;
-                    self.drain(&mut changes)?;
+                    self.gather(change?, &mut changes, together).await?;
                 }
                 moved = obstacles.changed() => {
                     if moved.is_err() && self.has_ended() {
@@ -148,16 +152,26 @@ impl<'a> Supervision<'a> {
         self.engine.is_some_and(Engine::has_ended)
     }
 
-    fn drain(
+    /// Takes in what comes within some time, or until a Certificate may have ended.
+    async fn gather(
         &mut self,
-        changes: &mut futures_util::stream::SelectAll<
-            BoxStream<'static, Result<Change, StoreError>>,
-        >,
+        first: Change,
+        changes: &mut SelectAll<BoxStream<'static, Result<Change, StoreError>>>,
+        within: Duration,
     ) -> Result<(), Failure> {
-        while let Some(Some(change)) = changes.next().now_or_never() {
-            self.saw(change?);
+        let end = Instant::now() + within;
+        let mut change = first;
+        loop {
+            let may_end = may_end(&change);
+            self.saw(change);
+            if may_end {
+                return Ok(());
+            }
+            match timeout_at(end, changes.next()).await {
+                Ok(Some(next)) => change = next?,
+                Ok(None) | Err(_) => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     /// Notes which followed objects a change concerns, and shows challenges.
