@@ -8,5 +8,6 @@ mod bed;
 mod cli;
 mod crash;
 mod pairs;
+mod scale;
 mod store;
 mod tidy;
