@@ -15,7 +15,7 @@ use crate::reconcile::order::solver_message;
 /// How far a Certificate is from its end.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The Secret holds what was asked for.
+    /// The Secret holds what was asked for, and nothing is left of the way there.
     Issued,
     /// Only a change helps.
     Failed(Failed),
@@ -50,7 +50,7 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     let revision = status.revision.unwrap_or(0);
     let moved = since.is_none_or(|before| revision > before);
     if !issuing && moved && is_true(&status.conditions, "Ready") {
-        return Verdict::Issued;
+        return if chain.is_tidy() { Verdict::Issued } else { Verdict::Waiting(None) };
     }
     if let Some(failed) = failed_request(chain) {
         return Verdict::Failed(failed);

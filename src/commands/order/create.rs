@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::settle::{self, Results};
 use super::supervise::Followed;
 use super::work::{Job, work};
+use crate::commands::chain::Chain;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, duration};
 use crate::commands::due::due;
@@ -161,7 +162,7 @@ fn announce(records: &[Record], workshop: &Workshop, context: &Context, output: 
     }
 }
 
-/// What has to be followed: Certificates that are due, and Issuers given alone.
+/// What has to be followed: Certificates that are due or left untidy, and Issuers given alone.
 async fn followed(
     records: &[Record],
     store: &Arc<dyn Store>,
@@ -170,9 +171,12 @@ async fn followed(
     let of_kind = |kind| records.iter().filter(move |r| r.key.kind == kind);
     let mut open = BTreeMap::new();
     for record in of_kind(Kind::Certificate) {
-        if let Some(since) = due(store, &record.key.name, now).await? {
-            let followed = Followed::due(store, &record.key.name, since).await?;
-            open.insert(record.key.clone(), followed);
+        let name = &record.key.name;
+        if let Some(since) = due(store, name, now).await? {
+            open.insert(record.key.clone(), Followed::due(store, name, since).await?);
+        } else if Chain::read(store, name).await?.is_some_and(|chain| !chain.is_tidy()) {
+            // An earlier run was killed when the certificate was in its Secret already.
+            open.insert(record.key.clone(), Followed::default());
         }
     }
     if of_kind(Kind::Certificate).next().is_none() {
