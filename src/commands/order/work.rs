@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::supervise::{End, Followed, Supervision};
 use crate::commands::context::Context;
 use crate::commands::drive::{DriveArgs, Engine, Equipment};
-use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::failure::Failure;
 use crate::commands::local::Claim;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
@@ -82,7 +82,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let (ends, signal) = watched?;
     match signal {
         None => Ok(ends),
-        Some(kind) => Err(interrupted_failure(kind)),
+        Some(kind) => Err(Failure::interrupted(kind)),
     }
 }
 
@@ -95,10 +95,4 @@ async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
     }
     context.talk().line("waiting for the requests under way; Ctrl-C once more leaves at once");
     stopping.await
-}
-
-fn interrupted_failure(kind: FailureKind) -> Failure {
-    let words: Vec<String> = std::env::args().collect();
-    Failure::new(kind, "interrupted; everything so far is kept")
-        .hint(format!("go on with: {}", words.join(" ")))
 }
