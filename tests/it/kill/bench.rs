@@ -28,6 +28,9 @@ use crate::support::ca::{TestCa, is_pair};
 /// Longer than any machine takes for what is waited for.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How long the CA takes to look: long enough to be met by a kill.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// A CA, a state folder, and manifests.
 pub(super) struct Bench {
     pub(super) ca: TestCa,
@@ -172,7 +175,7 @@ impl Bench {
     async fn silence(&self) {
         let mut heard = self.ca.server.statistics();
         loop {
-            sleep(Duration::from_millis(50)).await;
+            sleep(Duration::from_millis(100)).await;
             let now = self.ca.server.statistics();
             if std::mem::replace(&mut heard, now) == heard {
                 return;
@@ -285,6 +288,7 @@ impl Look for Gated {
     async fn get(&self, url: &Url) -> Fetched {
         self.gate.waiting.add_permits(1);
         let _through = self.gate.open.acquire().await;
+        sleep(LOOK).await;
         self.fetcher.get(url).await
     }
 }
