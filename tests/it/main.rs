@@ -8,6 +8,7 @@ mod adversary;
 mod bed;
 mod cli;
 mod crash;
+mod generated;
 mod pairs;
 mod store;
 mod tidy;
