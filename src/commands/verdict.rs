@@ -123,7 +123,7 @@ fn no_window(chain: &Chain) -> Option<Failed> {
     let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
     let failure = Failure::new(FailureKind::Usage, what)
         .hint("change spec.renewal.windows; the certificate stays as it is");
-    Some(Failed { failure, order_created: None })
+    Some(Failed { failure, order: None })
 }
 
 /// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
