@@ -8,6 +8,7 @@ use crate::acme::{AcmeError, Retry};
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::{condition, is_true};
+use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State};
 use crate::reconcile::order::solver_message;
@@ -51,6 +52,12 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     let moved = since.is_none_or(|before| revision > before);
     if !issuing && moved && is_true(&status.conditions, "Ready") {
         return if chain.is_tidy() { Verdict::Issued } else { Verdict::Waiting(None) };
+    }
+    if !issuing
+        && moved
+        && let Some(failed) = no_window(chain)
+    {
+        return Verdict::Failed(failed);
     }
     if let Some(failed) = failed_request(chain) {
         return Verdict::Failed(failed);
@@ -104,6 +111,19 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let failure =
         failure.hint(format!("kubectl-acme timeline certificate/{} shows every step", name.name));
     Some(Failed { failure, order: order.map(|order| order.metadata.uid.clone()) })
+}
+
+/// The Secret is there, and nobody can say when to renew it.
+fn no_window(chain: &Chain) -> Option<Failed> {
+    let ready = condition(&chain.certificate.status.conditions, "Ready")?;
+    if ready.reason != reason::WINDOW_ERROR {
+        return None;
+    }
+    let name = chain.certificate.name();
+    let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
+    let failure = Failure::new(FailureKind::Usage, what)
+        .hint("change spec.renewal.windows; the certificate stays as it is");
+    Some(Failed { failure, order: None })
 }
 
 /// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
