@@ -234,6 +234,11 @@ async fn is_ready(store: &MemoryStore) -> bool {
 
 /// Issues one certificate at a CA with that script, until it is there or its Order is over.
 async fn issue(script: Script) -> End {
+    issue_at("127.0.0.1", script).await
+}
+
+/// The same, with the directory on that host; every other URL is on 127.0.0.1.
+async fn issue_at(host: &str, script: Script) -> End {
     let listener = Listener::bind(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]).await.unwrap();
     let port = listener.addresses()[0].port();
     let target = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(port));
@@ -243,7 +248,8 @@ async fn issue(script: Script) -> End {
 
     let memory = Arc::new(MemoryStore::new());
     let store: Arc<dyn Store> = memory.clone();
-    let given = manifests(&server.directory_url(), server.tls_root_pem());
+    let given =
+        manifests(&server.directory_url().replace("127.0.0.1", host), server.tls_root_pem());
     let keys: BTreeSet<_> = given.iter().map(|record| record.key.clone()).collect();
     for record in given {
         store.apply(record).await.unwrap();
@@ -433,6 +439,13 @@ async fn an_account_that_the_ca_forgot_is_registered_again_once() {
         _ => None,
     };
     check_refused(script, "errored", "accountDoesNotExist", 20).await;
+}
+
+#[tokio::test]
+async fn a_ca_whose_accounts_are_on_another_host_is_asked_for_one_once() {
+    let end = issue_at("localhost", |_, _| None).await;
+    assert!(end.ready, "{end:?}");
+    assert_eq!(end.asked(Deed::Register), 1, "{end:?}");
 }
 
 #[tokio::test]
