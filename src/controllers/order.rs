@@ -13,14 +13,17 @@ use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
 use crate::model::memory::Holder;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::{
-    Challenge, ChallengeStatus, Issuer, Key, Kind, Metadata, ObjectName, Order, Problem, Record,
-    State,
+    Challenge, ChallengeStatus, Issuer, Key, Kind, Metadata, ObjectName, Order, OrderStatus,
+    Problem, Record, State,
 };
 use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Seen, Wanted};
 use crate::reconcile::required::required;
-use crate::reconcile::{Refusal, Wake};
+use crate::reconcile::{Recorded, Refusal, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
+
+/// In whose name an Order is remembered beyond its status.
+const HOLDER: Option<Holder> = Some(Holder::Order);
 
 /// Carries Orders from newOrder to the certificate.
 #[derive(Debug)]
@@ -68,8 +71,22 @@ impl OrderController {
             Action::GiveUp(why) => Outcome::GivenUp(why),
         };
         let recorded = order::record(order, outcome, now);
-        self.recorder.keep(&self.orders, order, Some(Holder::Order), recorded, now).await?;
+        self.keep(order, recorded, now).await?;
         Ok(Wake::Now)
+    }
+
+    /// Keeps the order's URL before anything else: a process that is killed without it makes a second order.
+    async fn keep(
+        &self,
+        order: &Order,
+        recorded: Recorded<OrderStatus>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        if order.status.url.is_empty() && !recorded.status.url.is_empty() {
+            let order = self.orders.replace_status(order, &recorded.status).await?;
+            return self.recorder.keep(&self.orders, &order, HOLDER, recorded, now).await;
+        }
+        self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
     }
 
     async fn create(
