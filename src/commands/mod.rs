@@ -31,6 +31,7 @@ pub mod target;
 pub mod timeline;
 pub mod verdict;
 pub mod version;
+pub mod waits;
 pub mod watch;
 
 use self::context::Context;
