@@ -108,13 +108,58 @@ pub enum Command {
 
 /// The plugin's file name.
 pub const PROGRAM: &str = "kubectl-acme";
+/// What people type who start it by kubectl.
+const PLUGIN: &str = "kubectl acme";
+
+/// The command line of this process, to be typed again.
+pub fn again() -> String {
+    let words = env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Another command line on the same objects: the same program, state and namespace.
+pub fn like(command: &str) -> String {
+    like_words(program(), command, env::args().skip(1))
+}
+
+fn like_words(program: &str, command: &str, words: impl Iterator<Item = String>) -> String {
+    let mut line = format!("{program} {command}");
+    let mut words = words.take_while(|word| word != "--").peekable();
+    while let Some(word) = words.next() {
+        let value = match word.as_str() {
+            "-n" | "--namespace" => words.next(),
+            _ if word == "--local" || word.starts_with("--local=") => None,
+            _ if word.starts_with("--namespace=") => None,
+            _ => continue,
+        };
+        for word in [Some(word), value].into_iter().flatten() {
+            line.push(' ');
+            line.push_str(&quoted(&word));
+        }
+    }
+    line
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// How people start this program.
+fn program() -> &'static str {
+    let program = env::args_os().next().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    if is_plugin(Path::new(&program), &path) { PLUGIN } else { PROGRAM }
+}
 
 /// The command tree; usage says `kubectl acme` when kubectl started us.
 pub fn command() -> clap::Command {
-    let program = env::args_os().next().unwrap_or_default();
-    let path = env::var_os("PATH").unwrap_or_default();
     let command = Cli::command();
-    if is_plugin(Path::new(&program), &path) { command.bin_name("kubectl acme") } else { command }
+    if program() == PLUGIN { command.bin_name(PLUGIN) } else { command }
 }
 
 /// Reads this process's command line; ends the process with usage or help where that is due.
@@ -139,6 +184,31 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn hints_name_the_same_state_and_namespace() {
+        for (typed, expected) in [
+            ("order -f x.yaml", "kubectl-acme get certs"),
+            ("order --local -f x", "kubectl-acme get certs --local"),
+            ("order --local=st -n web -f x", "kubectl-acme get certs --local=st -n web"),
+            ("order --namespace=web -- -n x", "kubectl-acme get certs --namespace=web"),
+        ] {
+            let words = typed.split(' ').map(str::to_owned);
+            assert_eq!(like_words(PROGRAM, "get certs", words), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_change_them() {
+        for (word, expected) in [
+            ("--local=st", "--local=st"),
+            ("*=[::1]:80", "'*=[::1]:80'"),
+            ("", "''"),
+            ("it's", "'it'\\''s'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub struct CheckArgs {
 pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
         ChallengeCommand::Get(args) => {
-            get::show(&Wanted::of_kind(Kind::Challenge, &args.names), &args.list, context).await
+            get::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context).await
         }
         ChallengeCommand::Check(args) => check(args, context).await,
     }
@@ -80,7 +80,7 @@ pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failu
 /// Asks nothing of the CA and writes nothing.
 async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadOnly).await?;
-    let name = args.name.strip_prefix("challenge/").unwrap_or(&args.name);
+    let name = &target::name_of(Kind::Challenge, &args.name)?;
     let key = target::key(Kind::Challenge, name, context.namespace());
     let challenge: Challenge = typed(target::read(&store, &key).await?)?;
     if challenge.spec.kind == ChallengeType::Dns01 {

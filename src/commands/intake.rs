@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
 use super::files::{self, Depth};
+use crate::cli;
 use crate::model::manifest::{self, Complaint, Namespaces, Set};
 use crate::model::quick::{self, Server, Wish};
 use crate::model::{Identifier, Record};
@@ -68,8 +69,8 @@ impl IntakeArgs {
         let sources = match (&self.files[..], &self.domain[..]) {
             ([], []) => {
                 return Err(Failure::usage("nothing to issue: neither -f nor --domain is given")
-                    .hint("kubectl-acme order -f MANIFEST.yaml --local")
-                    .hint("kubectl-acme order --domain www.example.com --local"));
+                    .hint(cli::like("order -f MANIFEST.yaml"))
+                    .hint(cli::like("order --domain www.example.com")));
             }
             ([], domains) => vec![self.made(domains, context.namespace())?],
             (paths, _) => self.sources(&printer, paths)?,

@@ -10,6 +10,7 @@ use super::context::{Context, OutputArgs};
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
 use super::out;
+use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
@@ -66,7 +67,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     engine.stop().await?;
     drop(guard);
     Err(Failure::new(kind, "ended; everything so far is kept")
-        .hint("go on with: kubectl-acme run --local"))
+        .hint(format!("go on with: {}", cli::again())))
 }
 
 /// Tells what becomes of Certificates, and writes what was issued.

@@ -9,14 +9,17 @@ use jiff::Timestamp;
 use super::settle::{self, Results};
 use super::supervise::Followed;
 use super::work::{Job, work};
+use crate::commands::announce;
 use crate::commands::chain::issuer_key;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, duration};
 use crate::commands::failure::Failure;
 use crate::commands::local::claim;
+use crate::commands::precheck;
 use crate::commands::renewal::mark_for_renewal;
+use crate::commands::target;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Duration, Key, Kind, ObjectName, Record};
+use crate::model::{Certificate, Duration, Key, Kind, ObjectName};
 use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::typed;
@@ -68,16 +71,22 @@ pub async fn run(
     let folder = context.state_folder()?;
     let store = context.store(Access::ReadWrite).await?;
     let claim = claim(&folder, context, deadline).await?;
-    let (mut given, mut open, mut records) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
+    let mut records = Vec::new();
     for name in certificates {
-        let (certificate, record) = read(&store, &name).await?;
+        records.push(target::read(&store, &Key::new(Kind::Certificate, name)).await?);
+    }
+    precheck::check(&records, &store).await?;
+    announce::local(context, &store, &precheck::issuers(&records), &claim).await?;
+    let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
+    for record in &records {
+        let certificate = typed::<Certificate>(record.clone())?;
+        let name = certificate.name();
         if wanted == Wanted::Fresh {
             mark_for_renewal(&store, &name, started).await?;
         } else if !is_true(&certificate.status.conditions, "Issuing") {
             context
                 .printer(&args.output)
                 .note(&format!("Certificate {name}: nothing is under way"));
-            records.push(record);
             continue;
         }
         let since = Some(certificate.status.revision.unwrap_or(0));
@@ -85,7 +94,6 @@ pub async fn run(
         let followed = Followed { since, retried: wanted == Wanted::Fresh };
         open.insert(record.key.clone(), followed);
         given.extend([record.key.clone(), issuer_key(&certificate)]);
-        records.push(record);
     }
     let job = Job {
         store: Arc::clone(&store),
@@ -104,15 +112,6 @@ pub async fn run(
     settle::settle(&results, &args.output, context, ends).await
 }
 
-async fn read(store: &Arc<dyn Store>, name: &ObjectName) -> Result<(Certificate, Record), Failure> {
-    let key = Key::new(Kind::Certificate, name.clone());
-    match store.get(&key).await? {
-        Some(record) => Ok((typed::<Certificate>(record.clone())?, record)),
-        None => Err(Failure::usage(format!("{key} not found"))
-            .hint("kubectl-acme get certificates --local lists what there is")),
-    }
-}
-
 /// The Certificate to which an Order belongs.
 ///
 /// # Errors
@@ -123,10 +122,7 @@ pub async fn certificate_of_order(
 ) -> Result<ObjectName, Failure> {
     let mut key = Key::new(Kind::Order, name.clone());
     loop {
-        let Some(record) = store.get(&key).await? else {
-            return Err(Failure::usage(format!("{key} not found"))
-                .hint("kubectl-acme order get --local lists what there is"));
-        };
+        let record = target::read(store, &key).await?;
         if key.kind == Kind::Certificate {
             return Ok(key.name);
         }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::settle::{self, Results};
 use super::supervise::Followed;
 use super::work::{Job, work};
+use crate::commands::announce;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, duration};
 use crate::commands::due::due;
@@ -77,13 +78,16 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let workshop = open(&args, context, deadline).await?;
     let records = prepare(&intake, &workshop);
     precheck::check(&records, &workshop.store).await?;
-    announce(&records, &workshop, context, &args.output);
     for record in &records {
         workshop.store.apply(record.clone()).await?;
     }
-    let open = followed(&records, &workshop.store, started).await?;
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(&records));
+    match &workshop.rehearsal {
+        Some(_) => announce::rehearsal(context),
+        None => announce::local(context, &workshop.store, &given, &workshop.claim).await?,
+    }
+    let open = followed(&records, &workshop.store, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     let job = Job {
         store: Arc::clone(&workshop.store),
@@ -131,34 +135,6 @@ fn prepare(intake: &Intake, workshop: &Workshop) -> Vec<Record> {
         }
     }
     records
-}
-
-/// The first line of every driving command: where, which CA, who drives.
-fn announce(records: &[Record], workshop: &Workshop, context: &Context, output: &OutputArgs) {
-    let printer = context.printer(output);
-    let place = match (&workshop.rehearsal, context.state_folder()) {
-        (Some(_), _) => "nothing is kept".to_owned(),
-        (None, Ok(folder)) => format!("local state in {}", folder.display()),
-        (None, Err(_)) => String::new(),
-    };
-    let servers: BTreeSet<&str> = records
-        .iter()
-        .map(|record| record.text("/spec/acme/server"))
-        .filter(|server| !server.is_empty())
-        .collect();
-    let cas: Vec<String> = servers.into_iter().map(precheck::known_ca).collect();
-    let ca = match (&workshop.rehearsal, cas.len()) {
-        (Some(_), _) => "rehearsal CA, trusted by nobody".to_owned(),
-        (None, 0) => "as stored".to_owned(),
-        (None, _) => cas.join(", "),
-    };
-    printer.note(&format!(
-        "{place}; namespace {}; CA: {ca}; driver: kubectl-acme",
-        context.namespace()
-    ));
-    if records.iter().any(|r| r.text("/kind").ends_with("Issuer")) {
-        printer.note("HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class");
-    }
 }
 
 /// What has to be followed: Certificates that are due, and Issuers given alone.

@@ -3,20 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::supervise::{End, Followed, Supervision};
+use crate::cli;
+use crate::commands::chain::Chain;
 use crate::commands::context::Context;
 use crate::commands::drive::{DriveArgs, Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::local::Claim;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
-use crate::model::Key;
+use crate::model::{Challenge, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
+
+/// How long taking answers down may hold the end of a command.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(20);
 
 /// What is to be worked on, and with what.
 #[derive(Debug)]
@@ -68,10 +75,14 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
     let interrupted = context.interrupted().clone();
     let times = (job.started, job.deadline);
+    let store = Arc::clone(&job.store);
     let supervision =
         Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
     let watched = supervision.run().await;
     if let Some(engine) = engine {
+        if let Ok((ends, _)) = &watched {
+            answers_taken_down(&store, ends, context).await?;
+        }
         engine.stop().await?;
     }
     let (ends, signal) = watched?;
@@ -81,8 +92,37 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     }
 }
 
+/// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
+async fn answers_taken_down(
+    store: &Arc<dyn Store>,
+    ends: &BTreeMap<Key, End>,
+    context: &Context,
+) -> Result<(), Failure> {
+    let is_up = |challenge: &Challenge| {
+        challenge.status.processing && challenge.status.state.is_some_and(State::is_final)
+    };
+    let failed = ends.iter().filter(|(_, end)| matches!(end, End::Failed(_)));
+    let certificates: Vec<&Key> =
+        failed.map(|(key, _)| key).filter(|key| key.kind == Kind::Certificate).collect();
+    let all_down = async {
+        for key in certificates {
+            while Chain::read(store, &key.name)
+                .await?
+                .is_some_and(|c| c.challenges.iter().any(is_up))
+            {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+        Ok(())
+    };
+    tokio::select! {
+        down = all_down => down,
+        () = tokio::time::sleep(PATIENCE) => Ok(()),
+        _ = context.interrupted().wait() => Ok(()),
+    }
+}
+
 fn interrupted_failure(kind: FailureKind) -> Failure {
-    let words: Vec<String> = std::env::args().collect();
     Failure::new(kind, "interrupted; everything so far is kept")
-        .hint(format!("go on with: {}", words.join(" ")))
+        .hint(format!("go on with: {}", cli::again()))
 }
