@@ -10,6 +10,7 @@ use crate::model::{Kind, ObjectName};
 
 /// Flags of `certificate`.
 #[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
 pub struct CertificateArgs {
     /// What to do with certificates
     #[command(subcommand)]

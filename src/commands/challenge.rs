@@ -21,6 +21,7 @@ use crate::store::resources::typed;
 
 /// Commands below `challenge`.
 #[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
 pub struct ChallengeArgs {
     /// Command
     #[command(subcommand)]
@@ -91,7 +92,11 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         Failure::new(FailureKind::Solver, format!("cannot look at challenge {name}: {why}"))
     })?;
     let probe = HttpProbe { fetcher: args.look.fetcher().await? };
-    let observations = probe.look(&answer).await;
+    let now = context.now();
+    let mut observations = probe.look(&answer).await;
+    for observation in &mut observations {
+        observation.at = now;
+    }
     let verdict = visible::judge(&answer, &observations);
     let look = Look {
         challenge: &challenge,

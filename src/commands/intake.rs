@@ -25,12 +25,12 @@ pub struct IntakeArgs {
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub domain: Vec<String>,
     /// Contact of the account, with --domain
-    #[arg(long, value_name = "ADDRESS", requires = "domain", env = "KUBECTL_ACME_EMAIL")]
+    #[arg(long, value_name = "ADDRESS")]
     pub email: Option<String>,
     /// CA, with --domain: letsencrypt, letsencrypt-staging or the URL of a directory
-    #[arg(long, value_name = "CA", default_value = "letsencrypt", env = "KUBECTL_ACME_SERVER")]
+    #[arg(long, value_name = "CA", default_value = "letsencrypt")]
     pub server: String,
-    /// Only print what would be applied: none, client or server
+    /// Only print what would be applied
     #[arg(long, value_name = "HOW", default_value = "none", value_enum)]
     pub dry_run: DryRun,
 }
@@ -73,7 +73,12 @@ impl IntakeArgs {
                     .hint(cli::like("order --domain www.example.com")));
             }
             ([], domains) => vec![self.made(domains, context.namespace())?],
-            (paths, _) => self.sources(&printer, paths)?,
+            (paths, _) => {
+                if self.email.is_some() {
+                    printer.note("--email is for --domain: an Issuer's manifest names its own");
+                }
+                self.sources(&printer, paths)?
+            }
         };
         let set = match manifest::read(&sources, namespaces) {
             Ok(set) => set,

@@ -24,7 +24,7 @@ use crate::store::{Change, Scope, Store};
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
-    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_OUT")]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// How challenges are answered
     #[command(flatten)]
@@ -55,7 +55,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-        limits: args.drive.limits(),
+        limits: args.drive.slots.limits(),
         check_period: args.drive.dns01_check_retry_period.0,
     });
     let out = args.out.unwrap_or_else(|| folder.join("out"));

@@ -40,8 +40,7 @@ pub struct SlotArgs {
         long,
         value_name = "N",
         default_value_t = 60,
-        value_parser = clap::value_parser!(u32).range(1..),
-        env = "KUBECTL_ACME_MAX_CONCURRENT_CHALLENGES"
+        value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub max_concurrent_challenges: u32,
 }

@@ -8,6 +8,7 @@ use std::time::Duration as StdDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::commands::announce;
+use crate::commands::completion;
 use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
@@ -29,11 +30,11 @@ const POLL: StdDuration = StdDuration::from_millis(20);
 /// Flags of `order delete`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeleteOrderArgs {
-    /// Names
-    #[arg(value_name = "NAME", required = true)]
+    /// Names of orders
+    #[arg(value_name = "NAME", required = true, add = completion::names(Kind::Order))]
     names: Vec<String>,
     /// Where answers were written as files, to take them away
-    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_HTTP01_WEBROOT")]
+    #[arg(long, value_name = "DIR")]
     http01_webroot: Option<PathBuf>,
 }
 

@@ -2,28 +2,49 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Duration as StdDuration;
 
 use jiff::Timestamp;
 
 use super::supervise::{End, Followed, Supervision};
 use crate::cli;
 use crate::commands::chain::Chain;
-use crate::commands::context::Context;
-use crate::commands::drive::{DriveArgs, Engine, Equipment};
+use crate::commands::context::{Context, OutputArgs};
+use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::local::Claim;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
-use crate::model::{Challenge, Key, Kind, State};
+use crate::model::{Challenge, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
 
 /// How long taking answers down may hold the end of a command.
-const PATIENCE: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(20);
+const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const POLL: StdDuration = StdDuration::from_millis(20);
+
+/// Flags of every command that works until Certificates have ended.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WorkArgs {
+    /// Give up after this time
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration, help_heading = "How to issue")]
+    pub timeout: Duration,
+    /// How challenges are answered
+    #[command(flatten)]
+    pub drive: DriveArgs,
+    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Write DIR/SECRETNAME/secret.yaml, too
+    #[arg(long, help_heading = "Output")]
+    pub out_secret: bool,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
 
 /// What is to be worked on, and with what.
 #[derive(Debug)]
@@ -67,7 +88,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 fetcher,
                 selection: Selection::only(job.given),
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-                limits: job.drive.limits(),
+                limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,
             }))
         }
