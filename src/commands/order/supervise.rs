@@ -211,8 +211,9 @@ impl<'a> Supervision<'a> {
         let status = &challenge.status;
         let name = format!("challenge/{} ({})", challenge.metadata.name, challenge.spec.dns_name);
         if let Some(state) = status.state.filter(|state| state.is_final()) {
-            // The clean-up writes again; the end is told once.
-            if self.told.insert(challenge.metadata.uid.clone()) {
+            // What an earlier run left is old news; the clean-up writes again, but the end is told once.
+            let is_news = status.processing || self.progress.is_waiting(&name);
+            if is_news && self.told.insert(challenge.metadata.uid.clone()) {
                 let why = if state == State::Valid { "" } else { status.reason.as_str() };
                 let gap = if why.is_empty() { "" } else { ": " };
                 self.progress.done(&name, &format!("{state}{gap}{why}"), now);
