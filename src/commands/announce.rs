@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::context::{Context, OutputArgs};
 use super::failure::Failure;
 use super::local::Claim;
-use crate::model::{Key, Kind};
-use crate::store::Store;
+use crate::model::{Key, Kind, Record};
+use crate::store::{Scope, Store};
 
 /// Let's Encrypt's directories, and what to call them.
 const KNOWN: [(&str, &str); 2] = [
@@ -27,25 +27,36 @@ pub async fn local(
     given: &BTreeSet<Key>,
     claim: &Claim,
 ) -> Result<(), Failure> {
-    let mut authorities = BTreeSet::new();
+    let mut issuers = Vec::new();
     for key in given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
-        if let Some(issuer) = store.get(key).await? {
-            authorities.insert(authority(issuer.text("/spec/acme/server")));
-        }
+        issuers.extend(store.get(key).await?);
     }
-    let place = format!("local state in {}", context.state_folder()?.display());
+    let place = format!("{}; namespace {}", place(context)?, context.namespace());
     let driver = match claim {
         Claim::Alone | Claim::Drives(_) => "kubectl-acme",
         Claim::Watches => "kubectl-acme run, in another process",
     };
-    say(context, &place, &authorities, driver);
+    say(context, &place, &authorities(&issuers), driver);
+    Ok(())
+}
+
+/// Announces work on everything in the local state.
+///
+/// # Errors
+/// Fails when no state is chosen, or it cannot be read.
+pub async fn everything(context: &Context, store: &Arc<dyn Store>) -> Result<(), Failure> {
+    let mut issuers = store.list(Kind::Issuer, &Scope::all()).await?;
+    issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
+    let place = format!("{}; all namespaces", place(context)?);
+    say(context, &place, &authorities(&issuers), "kubectl-acme");
     Ok(())
 }
 
 /// Announces work that leaves nothing behind but what `--out` asks for.
 pub fn rehearsal(context: &Context) {
+    let place = format!("rehearsal in a throw-away store; namespace {}", context.namespace());
     let authorities = BTreeSet::from(["our own, trusted by nobody".to_owned()]);
-    say(context, "rehearsal in a throw-away store", &authorities, "kubectl-acme");
+    say(context, &place, &authorities, "kubectl-acme");
 }
 
 fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &str) {
@@ -55,10 +66,18 @@ fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &
         [] => String::new(),
         several => format!("; CA: {}", several.join(", ")),
     };
-    printer.note(&format!("{place}; namespace {}{ca}; driver: {driver}", context.namespace()));
+    printer.note(&format!("{place}{ca}; driver: {driver}"));
     if !authorities.is_empty() {
         printer.note(ANSWERS);
     }
+}
+
+fn place(context: &Context) -> Result<String, Failure> {
+    Ok(format!("local state in {}", context.state_folder()?.display()))
+}
+
+fn authorities(issuers: &[Record]) -> BTreeSet<String> {
+    issuers.iter().map(|issuer| authority(issuer.text("/spec/acme/server"))).collect()
 }
 
 /// The CA behind a directory URL, in words where it is known.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use jiff::Timestamp;
 
-use super::context::{Context, OutputArgs};
+use super::announce;
+use super::context::Context;
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
 use super::out;
@@ -44,11 +45,8 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         return Err(Failure::new(FailureKind::OwnedByAnother, message)
             .hint("wait for it, end it, or use another state folder (--local=DIR)"));
     };
-    let printer = context.printer(&OutputArgs::default());
-    printer.note(&format!(
-        "local state in {}; driver: kubectl-acme; Ctrl-C ends it",
-        folder.display()
-    ));
+    announce::everything(context, &store).await?;
+    context.talk().line("Ctrl-C ends it");
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01().await?,
