@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::acme::refusal::{self, Sort};
+use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::model::Problem;
 use crate::store::StoreError;
@@ -120,9 +121,8 @@ impl Failure {
 
     /// Interrupted with the state kept: the same command goes on.
     pub fn interrupted(kind: Kind) -> Self {
-        let words: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
         Self::new(kind, "interrupted; everything so far is kept")
-            .hint(format!("go on with: {}", words.join(" ")))
+            .hint(format!("go on with: {}", cli::again()))
     }
 
     /// Adds a line that says what to do next.
@@ -150,33 +150,5 @@ impl From<StoreError> for Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::new(Kind::Unexpected, format!("cannot write the output: {error}"))
-    }
-}
-
-/// A word as every shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(word: &str, expected: &str) {
-        assert_eq!(quoted(word), expected);
-    }
-
-    #[test]
-    fn a_word_is_quoted_when_a_shell_would_take_it_apart() {
-        check("--local=/srv/state", "--local=/srv/state");
-        check("my manifests", "'my manifests'");
-        check("--http01-resolve=*=127.0.0.1:5002", "'--http01-resolve=*=127.0.0.1:5002'");
-        check("it's", r"'it'\''s'");
-        check("", "''");
     }
 }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::chain::{Chain, issuer_key};
 use super::failure::{Failure, Kind as FailureKind};
 use crate::acme::{AcmeError, Retry};
+use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::{condition, is_true};
@@ -79,10 +80,19 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
             }
         };
     }
-    if let Some(verdict) = chain.issuer.as_ref().and_then(|issuer| of_issuer(chain, issuer)) {
+    let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
+    if let Some(verdict) = of_issuer(chain, issuer) {
         return verdict;
     }
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(&chain.challenges)))
+}
+
+/// Somebody has deleted the Issuer since.
+fn no_issuer(chain: &Chain) -> Failed {
+    let (name, issuer) = (chain.certificate.name(), issuer_key(&chain.certificate));
+    let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
+        .hint(format!("{} brings it back", cli::like("order -f MANIFEST.yaml")));
+    Failed { failure, order: None }
 }
 
 /// The Certificate has recorded that its request failed.
@@ -105,11 +115,15 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let mut failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
     if let Some(order) = order {
         let order = &order.metadata.name;
-        failure =
-            failure.hint(format!("kubectl-acme describe order {order} shows the CA's answers"));
+        failure = failure.hint(format!(
+            "{} shows the CA's answers",
+            cli::like(&format!("describe order/{order}"))
+        ));
     }
-    let failure =
-        failure.hint(format!("kubectl-acme timeline certificate/{} shows every step", name.name));
+    let failure = failure.hint(format!(
+        "{} shows every step",
+        cli::like(&format!("timeline certificate/{}", name.name))
+    ));
     Some(Failed { failure, order: order.map(|order| order.metadata.uid.clone()) })
 }
 
