@@ -8,5 +8,7 @@ mod bed;
 mod cli;
 mod crash;
 mod pairs;
+mod pebble;
+mod pebble_again;
 mod store;
 mod tidy;

@@ -15,4 +15,5 @@ pub mod http;
 pub mod name_server;
 pub mod pebble;
 pub mod proxy;
+pub mod terminal;
 pub mod traffic;
