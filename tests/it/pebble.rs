@@ -75,8 +75,15 @@ fn an_ecdsa_key_of_384_bits_is_p384() {
 
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
-fn an_ed25519_key_gets_its_certificate() {
-    assert_eq!(check_key(json!({"algorithm": "Ed25519"})), "ED25519 Private-Key:");
+fn an_ed25519_key_is_refused_in_the_words_of_the_ca() {
+    let pebble = Pebble::start(&options());
+    let terminal = Terminal::at(&pebble);
+    let said = terminal.try_order(&[
+        issuer(&pebble.directory(), pebble.tls_ca_pem(), json!({})),
+        certificate("web", &[NAME], json!({"privateKey": {"algorithm": "Ed25519"}})),
+    ]);
+    assert_eq!((said.code, pebble.orders()), (Some(2), 1), "{said:?}");
+    assert!(said.stderr.contains("badCSR: CSR signature algorithm Ed25519"), "{said:?}");
 }
 
 #[test]
