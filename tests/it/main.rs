@@ -10,5 +10,6 @@ mod crash;
 mod pairs;
 mod pebble;
 mod pebble_again;
+mod peers;
 mod store;
 mod tidy;
