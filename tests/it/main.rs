@@ -11,5 +11,6 @@ mod pairs;
 mod pebble;
 mod pebble_again;
 mod peers;
+mod recordings;
 mod store;
 mod tidy;
