@@ -1,18 +1,18 @@
 //! A port before our listener whose answers can be spoilt, as long as a test wants.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// What comes back through a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Passage {
     /// The listener's answer.
     Open,
+    /// Nothing, until another answer is chosen.
+    Held,
     /// 404.
     Missing,
     /// 200 with a wrong body.
@@ -24,7 +24,7 @@ pub enum Passage {
 pub struct Gate {
     /// Where it is.
     pub port: u16,
-    passage: Arc<AtomicU8>,
+    passage: watch::Sender<Passage>,
 }
 
 impl Gate {
@@ -32,34 +32,34 @@ impl Gate {
     pub async fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let gate = Self { port, passage: Arc::new(AtomicU8::new(Passage::Open as u8)) };
-        let passage = Arc::clone(&gate.passage);
+        let (passage, chosen) = watch::channel(Passage::Open);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let state = passage.load(Ordering::SeqCst);
-                tokio::spawn(pass(client, target, state));
+                tokio::spawn(pass(client, target, chosen.clone()));
             }
         });
-        gate
+        Self { port, passage }
     }
 
     /// Says what comes back from now on.
     pub fn set(&self, passage: Passage) {
-        self.passage.store(passage as u8, Ordering::SeqCst);
+        self.passage.send_replace(passage);
     }
 }
 
 /// A client that goes away early is its own business.
-async fn pass(mut client: TcpStream, target: SocketAddr, passage: u8) {
-    if passage == Passage::Open as u8 {
-        let Ok(mut server) = TcpStream::connect(target).await else { return };
-        tokio::io::copy_bidirectional(&mut client, &mut server).await.ok();
+async fn pass(mut client: TcpStream, target: SocketAddr, mut chosen: watch::Receiver<Passage>) {
+    let Ok(passage) = chosen.wait_for(|passage| *passage != Passage::Held).await.map(|p| *p) else {
         return;
-    }
-    let (status, body) = if passage == Passage::Missing as u8 {
-        ("404 Not Found", "")
-    } else {
-        ("200 OK", "wrong.answer")
+    };
+    let (status, body) = match passage {
+        Passage::Open | Passage::Held => {
+            let Ok(mut server) = TcpStream::connect(target).await else { return };
+            tokio::io::copy_bidirectional(&mut client, &mut server).await.ok();
+            return;
+        }
+        Passage::Missing => ("404 Not Found", ""),
+        Passage::Wrong => ("200 OK", "wrong.answer"),
     };
     let length = body.len();
     let answer = format!(
