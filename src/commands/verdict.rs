@@ -8,8 +8,9 @@ use crate::acme::{AcmeError, Retry};
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::{condition, is_true};
+use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State, Time};
+use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State};
 use crate::reconcile::order::solver_message;
 
 /// How far a Certificate is from its end.
@@ -28,8 +29,8 @@ pub enum Verdict {
 pub struct Failed {
     /// What to say.
     pub failure: Failure,
-    /// When the order that failed was made, if one was.
-    pub order_created: Option<Timestamp>,
+    /// UID of the order that failed, if one did.
+    pub order: Option<String>,
 }
 
 /// An obstacle that may pass.
@@ -52,6 +53,12 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     if !issuing && moved && is_true(&status.conditions, "Ready") {
         return Verdict::Issued;
     }
+    if !issuing
+        && moved
+        && let Some(failed) = no_window(chain)
+    {
+        return Verdict::Failed(failed);
+    }
     if let Some(failed) = failed_request(chain) {
         return Verdict::Failed(failed);
     }
@@ -65,7 +72,7 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
         return match obstacle.error.retry() {
             Retry::Never => Verdict::Failed(Failed {
                 failure: with_hints(Failure::new(kind, what), chain, &obstacle.error),
-                order_created: None,
+                order: None,
             }),
             Retry::At(_) | Retry::Backoff => {
                 Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try }))
@@ -103,8 +110,20 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     }
     let failure =
         failure.hint(format!("kubectl-acme timeline certificate/{} shows every step", name.name));
-    let order_created = order.and_then(|o| o.metadata.creation_timestamp).map(Time::timestamp);
-    Some(Failed { failure, order_created })
+    Some(Failed { failure, order: order.map(|order| order.metadata.uid.clone()) })
+}
+
+/// The Secret is there, and nobody can say when to renew it.
+fn no_window(chain: &Chain) -> Option<Failed> {
+    let ready = condition(&chain.certificate.status.conditions, "Ready")?;
+    if ready.reason != reason::WINDOW_ERROR {
+        return None;
+    }
+    let name = chain.certificate.name();
+    let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
+    let failure = Failure::new(FailureKind::Usage, what)
+        .hint("change spec.renewal.windows; the certificate stays as it is");
+    Some(Failed { failure, order: None })
 }
 
 /// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
@@ -146,7 +165,7 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
     let failure =
         Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
             .hint(format!("change the solvers of {}", issuer_key(&chain.certificate)));
-    Some(Failed { failure, order_created: None })
+    Some(Failed { failure, order: None })
 }
 
 fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
@@ -171,7 +190,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     }
     let failure =
         Failure::new(kind, what).hint(format!("change {key}, then run the same command again"));
-    Some(Verdict::Failed(Failed { failure, order_created: None }))
+    Some(Verdict::Failed(Failed { failure, order: None }))
 }
 
 /// The CA named a moment before which the order makes no sense.

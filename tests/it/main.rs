@@ -4,9 +4,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adversary;
 mod bed;
 mod cli;
 mod crash;
+mod generated;
 mod pairs;
 mod pebble;
 mod pebble_again;

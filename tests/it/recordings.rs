@@ -157,9 +157,8 @@ impl Stage {
     /// Waits until a Certificate is issued and nothing is left of the way there.
     async fn until_issued(&self, name: &str, revision: u64) {
         let issued = |certificate: &Value| {
-            let at_work = condition(certificate, "Issuing").is_some()
-                || certificate["status"].get("nextPrivateKeySecretName").is_some();
-            !at_work && is_ready(certificate) && certificate["status"]["revision"] == revision
+            let issuing = condition(certificate, "Issuing").is_some();
+            !issuing && is_ready(certificate) && certificate["status"]["revision"] == revision
         };
         self.until(Kind::Certificate, name, issued).await;
         self.until_clean().await;
@@ -171,14 +170,17 @@ impl Stage {
         loop {
             let challenges = self.store.list(Kind::Challenge, &Scope::all()).await.unwrap();
             let secrets = self.store.list(Kind::Secret, &Scope::all()).await.unwrap();
+            let certificates = self.store.list(Kind::Certificate, &Scope::all()).await.unwrap();
             let waits =
                 |r: &Record| r.metadata().labels.contains_key("cert-manager.io/next-private-key");
+            let names_key = |r: &Record| !r.text("/status/nextPrivateKeySecretName").is_empty();
+            let idle = !secrets.iter().any(waits) && !certificates.iter().any(names_key);
             let at_work = |r: &Record| {
                 r.object["status"]["state"] == "valid"
                     || r.object["status"]["processing"] != false
                     || !r.metadata().finalizers.is_empty()
             };
-            if !challenges.iter().any(at_work) && !secrets.iter().any(waits) {
+            if idle && !challenges.iter().any(at_work) {
                 return;
             }
             assert!(Instant::now() < deadline, "never clean: {challenges:?}");
