@@ -356,8 +356,8 @@ fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
             .problems
             .iter()
             .map(|(name, problem)| match name.as_str() {
-                "" => told(problem),
-                name => format!("acme: authorization error for {name}: {}", told(problem)),
+                "" => problem.to_string(),
+                name => format!("acme: authorization error for {name}: {problem}"),
             })
             .collect();
         let why = if reasons.is_empty() {
@@ -378,14 +378,6 @@ fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
         let message = "Order completed successfully";
         new.notes.push(Note::normal(source::ORDERS, reason::COMPLETE, message));
     }
-}
-
-/// A problem in the CA's words, or the detail alone where the words are ours.
-fn told(problem: &Problem) -> String {
-    if problem.status == 0 && problem.kind.is_empty() {
-        return problem.detail.clone();
-    }
-    problem.to_string()
 }
 
 fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timestamp) {
