@@ -4,9 +4,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adversary;
 mod bed;
 mod cli;
 mod crash;
+mod generated;
+mod kill;
 mod pairs;
 mod store;
 mod tidy;

@@ -9,6 +9,7 @@
 )]
 
 pub mod bed;
+pub mod ca;
 pub mod certificates;
 pub mod fault;
 pub mod http;

@@ -10,6 +10,7 @@ use super::settle::{self, Results};
 use super::supervise::Followed;
 use super::work::{Job, WorkArgs, work};
 use crate::commands::announce;
+use crate::commands::chain::Chain;
 use crate::commands::context::Context;
 use crate::commands::due::due;
 use crate::commands::failure::Failure;
@@ -125,7 +126,7 @@ fn prepare(intake: &Intake, workshop: &Workshop) -> Vec<Record> {
     records
 }
 
-/// What has to be followed: Certificates that are due, and Issuers given alone.
+/// What has to be followed: Certificates that are due or left untidy, and Issuers given alone.
 async fn followed(
     records: &[Record],
     store: &Arc<dyn Store>,
@@ -134,8 +135,12 @@ async fn followed(
     let of_kind = |kind| records.iter().filter(move |r| r.key.kind == kind);
     let mut open = BTreeMap::new();
     for record in of_kind(Kind::Certificate) {
-        if let Some(since) = due(store, &record.key.name, now).await? {
-            open.insert(record.key.clone(), Followed { since: Some(since), retried: false });
+        let name = &record.key.name;
+        if let Some(since) = due(store, name, now).await? {
+            open.insert(record.key.clone(), Followed::due(store, name, since).await?);
+        } else if Chain::read(store, name).await?.is_some_and(|chain| !chain.is_tidy()) {
+            // An earlier run was killed when the certificate was in its Secret already.
+            open.insert(record.key.clone(), Followed::default());
         }
     }
     if of_kind(Kind::Certificate).next().is_none() {

@@ -18,7 +18,7 @@ use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, verdict};
 use crate::commands::waits::Wait;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
-use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
+use crate::model::{Challenge, Issuer, Key, Kind, ObjectName, Record, State, Time};
 use crate::print::progress::{self, Progress};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Change, Scope, Store, StoreError};
@@ -51,8 +51,25 @@ pub enum End {
 pub struct Followed {
     /// Its revision when this run began; nothing for an Issuer.
     pub since: Option<i64>,
-    /// Whether a fresh order was made in this run already.
-    pub retried: bool,
+    /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
+    pub inherited: Option<String>,
+}
+
+impl Followed {
+    /// A Certificate that is due and has this revision.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn due(
+        store: &Arc<dyn Store>,
+        name: &ObjectName,
+        revision: i64,
+    ) -> Result<Self, StoreError> {
+        let chain = Chain::read(store, name).await?;
+        let begun = chain.as_ref().and_then(Chain::order).filter(|o| !o.status.url.is_empty());
+        let inherited = begun.map(|order| order.metadata.uid.clone());
+        Ok(Self { since: Some(revision), inherited })
+    }
 }
 
 /// Follows objects until each has ended.
@@ -301,7 +318,7 @@ impl<'a> Supervision<'a> {
             return Ok(Some(match obstacle.next_try {
                 None => {
                     let failure = Failure::new(kind, what);
-                    Verdict::Failed(Failed { failure, order_created: None })
+                    Verdict::Failed(Failed { failure, order: None })
                 }
                 until => Verdict::Waiting(Some(Holdup { kind, what, until })),
             }));
@@ -312,12 +329,7 @@ impl<'a> Supervision<'a> {
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
     async fn failed(&mut self, key: &Key, failed: Failed, now: Timestamp) -> Result<(), Failure> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
-        let is_old = failed.order_created.is_some_and(|made| {
-            // Creation times are whole seconds.
-            made.as_second() < self.started.as_second()
-        });
-        if is_old && !followed.retried {
-            followed.retried = true;
+        if followed.inherited.take_if(|order| failed.order.as_ref() == Some(order)).is_some() {
             self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
             mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use jiff::Timestamp;
 
 use super::supervise::{End, Followed, Supervision};
-use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
-use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::failure::Failure;
 use crate::commands::local::Claim;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
@@ -22,6 +22,8 @@ use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
 
+/// So long the end of what is under way is awaited without a word.
+const SILENCE: StdDuration = StdDuration::from_secs(1);
 /// How long taking answers down may hold the end of a command.
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 const POLL: StdDuration = StdDuration::from_millis(20);
@@ -104,12 +106,12 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         if let Ok((ends, _)) = &watched {
             answers_taken_down(&store, ends, context).await?;
         }
-        engine.stop().await?;
+        stop(engine, context).await?;
     }
     let (ends, signal) = watched?;
     match signal {
         None => Ok(ends),
-        Some(kind) => Err(interrupted_failure(kind)),
+        Some(kind) => Err(Failure::interrupted(kind)),
     }
 }
 
@@ -143,7 +145,13 @@ async fn answers_taken_down(
     }
 }
 
-fn interrupted_failure(kind: FailureKind) -> Failure {
-    Failure::new(kind, "interrupted; everything so far is kept")
-        .hint(format!("go on with: {}", cli::again()))
+/// Stops the controllers; when the steps under way take their time, says what is waited for.
+async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
+    let mut stopping = pin!(engine.stop());
+    tokio::select! {
+        ended = &mut stopping => return ended,
+        () = tokio::time::sleep(SILENCE) => {}
+    }
+    context.talk().line("waiting for the requests under way; Ctrl-C once more leaves at once");
+    stopping.await
 }
