@@ -4,10 +4,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adversary;
 mod bed;
 mod cli;
 mod crash;
+mod generated;
+mod kill;
 mod pairs;
+mod pebble;
+mod pebble_again;
+mod peers;
+mod recordings;
 mod scale;
 mod store;
 mod tidy;

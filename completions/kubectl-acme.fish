@@ -1,0 +1,1 @@
+complete --keep-order --exclusive --command kubectl-acme --arguments "(KUBECTL_ACME_COMPLETE=fish kubectl-acme -- (commandline --current-process --tokenize --cut-at-cursor) (commandline --current-token))"
