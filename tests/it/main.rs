@@ -7,6 +7,7 @@ mod support;
 mod bed;
 mod cli;
 mod crash;
+mod faults;
 mod generated;
 mod pairs;
 mod store;
