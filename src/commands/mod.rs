@@ -1,5 +1,6 @@
 //! One file per verb: its flags and what it does.
 
+pub mod advice;
 pub mod ca;
 pub mod certificate;
 pub mod chain;

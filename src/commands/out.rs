@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, Kind};
 use crate::model::Secret;
+use crate::store::folder::explain;
 
 /// Where a certificate and its key were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,9 +30,11 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
     };
     let folder = folder.join(name);
     let fail = |path: &Path, error: &io::Error| {
-        Failure::new(Kind::Unexpected, format!("cannot write {}: {error}", path.display())).hint(
-            "the certificate is safe in the store; run the same command again to write it out",
+        Failure::new(
+            Kind::Unexpected,
+            format!("cannot write {}: {}", path.display(), explain(error)),
         )
+        .hint("the certificate is safe in the store; run the same command again to write it out")
     };
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| fail(&folder, &e))?;
     let written = Written { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
@@ -48,7 +51,8 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
 pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<PathBuf, Failure> {
     let path = folder.join(&secret.metadata.name).join("secret.yaml");
     replace(&path, yaml.as_bytes(), 0o600).map_err(|error| {
-        Failure::new(Kind::Unexpected, format!("cannot write {}: {error}", path.display()))
+        let message = format!("cannot write {}: {}", path.display(), explain(&error));
+        Failure::new(Kind::Unexpected, message)
     })?;
     Ok(path)
 }

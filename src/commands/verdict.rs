@@ -2,15 +2,19 @@
 
 use jiff::Timestamp;
 
+use super::advice;
 use super::chain::{Chain, issuer_key};
 use super::failure::{Failure, Kind as FailureKind};
 use crate::acme::{AcmeError, Retry};
 use crate::controllers::ReconcileError;
-use crate::controllers::driver::Obstacles;
+use crate::controllers::driver::{Obstacle, Obstacles};
 use crate::model::common::{condition, is_true};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State, Time};
+use crate::model::{
+    Challenge, ConditionStatus, Issuer, Key, Kind, ObjectName, Order, Problem, State, Time,
+};
 use crate::reconcile::order::solver_message;
+use crate::store::StoreError;
 
 /// How far a Certificate is from its end.
 #[derive(Debug)]
@@ -28,8 +32,8 @@ pub enum Verdict {
 pub struct Failed {
     /// What to say.
     pub failure: Failure,
-    /// When the order that failed was made, if one was.
-    pub order_created: Option<Timestamp>,
+    /// The order that failed, and when it was made, if one was.
+    pub order: Option<(ObjectName, Timestamp)>,
 }
 
 /// An obstacle that may pass.
@@ -41,6 +45,10 @@ pub struct Holdup {
     pub what: String,
     /// When the next try comes, if that is known.
     pub until: Option<Timestamp>,
+    /// Whether the CA has named that moment, so that no earlier try makes sense.
+    pub named_by_ca: bool,
+    /// What helps.
+    pub hint: Option<String>,
 }
 
 /// Judges a Certificate; `since` is its revision when this run began, for one that was due.
@@ -60,22 +68,34 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     }
     for key in chain.keys() {
         let Some(obstacle) = obstacles.get(&key) else { continue };
-        let what = format!("{key}: {}", obstacle.error);
-        let kind = FailureKind::of_error(&obstacle.error);
-        return match obstacle.error.retry() {
-            Retry::Never => Verdict::Failed(Failed {
-                failure: with_hints(Failure::new(kind, what), chain, &obstacle.error),
-                order_created: None,
-            }),
-            Retry::At(_) | Retry::Backoff => {
-                Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try }))
-            }
-        };
+        return of_obstacle(&key, obstacle, &issuer_key(&chain.certificate));
     }
     if let Some(verdict) = chain.issuer.as_ref().and_then(|issuer| of_issuer(chain, issuer)) {
         return verdict;
     }
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(&chain.challenges)))
+}
+
+/// Judges what stands in the way of an object whose issuer this is.
+pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
+    let error = &*obstacle.error;
+    let what = match error {
+        ReconcileError::Acme(AcmeError::Refused { problem, .. }) => {
+            format!("{key}: the CA answers {problem}")
+        }
+        _ => format!("{key}: {error}"),
+    };
+    let kind = FailureKind::of_error(error);
+    let hint = advice::for_error(error, issuer);
+    // A store that cannot be used may come back, which only `run` waits for.
+    let is_store = matches!(error, ReconcileError::Store(StoreError::Unusable { .. }));
+    let retry = error.retry();
+    if retry == Retry::Never || is_store {
+        let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
+        return Verdict::Failed(Failed { failure, order: None });
+    }
+    let named_by_ca = matches!(retry, Retry::At(_));
+    Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try, named_by_ca, hint }))
 }
 
 /// The Certificate has recorded that its request failed.
@@ -95,16 +115,14 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         }
         Some(_) | None => (FailureKind::Unexpected, issuing.message.clone()),
     };
-    let mut failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
-    if let Some(order) = order {
-        let order = &order.metadata.name;
-        failure =
-            failure.hint(format!("kubectl-acme describe order {order} shows the CA's answers"));
-    }
-    let failure =
-        failure.hint(format!("kubectl-acme timeline certificate/{} shows every step", name.name));
-    let order_created = order.and_then(|o| o.metadata.creation_timestamp).map(Time::timestamp);
-    Some(Failed { failure, order_created })
+    let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
+    let ended_badly = |c: &&Challenge| c.status.state.is_some_and(State::is_failure);
+    let challenge = chain.challenges.iter().rev().find(ended_badly);
+    let failure = advice::for_order(failure, problem_in(&why).as_ref(), challenge);
+    let order = order.and_then(|order| {
+        Some((order.name(), order.metadata.creation_timestamp.map(Time::timestamp)?))
+    });
+    Some(Failed { failure, order })
 }
 
 /// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
@@ -146,7 +164,7 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
     let failure =
         Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
             .hint(format!("change the solvers of {}", issuer_key(&chain.certificate)));
-    Some(Failed { failure, order_created: None })
+    Some(Failed { failure, order: None })
 }
 
 fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
@@ -163,15 +181,27 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         return None;
     }
     let problem = problem_in(&ready.message);
-    let kind = problem.as_ref().map_or(FailureKind::Account, FailureKind::of_problem);
+    let kind = match &problem {
+        None => FailureKind::Account,
+        // Not even a problem document: no CA is there.
+        Some(problem) if problem.kind.is_empty() => FailureKind::CaUnreachable,
+        Some(problem) => FailureKind::of_problem(problem),
+    };
+    let hint = advice::for_issuer(problem.as_ref(), &ready.message, key);
     let what = format!("{key} is not ready: {}", ready.message);
     let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
     if let Some(until) = memory.next_try {
-        return Some(Verdict::Waiting(Some(Holdup { kind, what, until: Some(until) })));
+        let until = Some(until);
+        return Some(Verdict::Waiting(Some(Holdup {
+            kind,
+            what,
+            until,
+            named_by_ca: true,
+            hint: None,
+        })));
     }
-    let failure =
-        Failure::new(kind, what).hint(format!("change {key}, then run the same command again"));
-    Some(Verdict::Failed(Failed { failure, order_created: None }))
+    let failure = Failure::new(kind, what).hint(hint);
+    Some(Verdict::Failed(Failed { failure, order: None }))
 }
 
 /// The CA named a moment before which the order makes no sense.
@@ -183,8 +213,10 @@ fn of_order(chain: &Chain) -> Option<Holdup> {
     }
     let kind = problem_in(&order.status.reason)
         .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
-    let what = format!("{}: {}", Key::new(Kind::Order, order.name()), order.status.reason);
-    Some(Holdup { kind, what, until: memory.next_try })
+    let reason = &order.status.reason;
+    let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
+    let named_by_ca = names_a_moment(reason);
+    Some(Holdup { kind, what, until: memory.next_try, named_by_ca, hint: None })
 }
 
 /// What the first waiting challenge waits for.
@@ -195,25 +227,16 @@ fn of_challenges(challenges: &[Challenge]) -> Option<Holdup> {
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
     let kind = problem_in(&challenge.status.reason)
         .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
-    let what =
-        format!("{}: {}", Key::new(Kind::Challenge, challenge.name()), challenge.status.reason);
-    Some(Holdup { kind, what, until: memory.next_try })
+    let reason = &challenge.status.reason;
+    let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
+    let named_by_ca = names_a_moment(reason);
+    let hint = (kind == FailureKind::Timeout).then(|| advice::for_name(challenge));
+    Some(Holdup { kind, what, until: memory.next_try, named_by_ca, hint })
 }
 
-fn with_hints(failure: Failure, chain: &Chain, error: &ReconcileError) -> Failure {
-    let issuer = issuer_key(&chain.certificate);
-    match error {
-        ReconcileError::Acme(AcmeError::Transport { fault, .. }) => match fault {
-            crate::acme::Fault::Untrusted => failure.hint(format!(
-                "put the CA's root into spec.acme.caBundle of {issuer}, or set skipTLSVerify for a test"
-            )),
-            crate::acme::Fault::NoSuchHost => {
-                failure.hint(format!("check spec.acme.server of {issuer}"))
-            }
-            crate::acme::Fault::Passing => failure,
-        },
-        _ => failure,
-    }
+/// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.
+fn names_a_moment(reason: &str) -> bool {
+    reason.contains("; next try at ")
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::mark_for_renewal;
-use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, verdict};
+use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, of_obstacle, verdict};
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
@@ -68,6 +68,8 @@ pub struct Supervision<'a> {
     pub started: Timestamp,
     /// When it gives up.
     pub deadline: Timestamp,
+    /// Flags with which another command finds the store; nothing when it goes with this process.
+    pub flags: Option<String>,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
     relatives: HashMap<String, Key>,
@@ -94,12 +96,19 @@ impl<'a> Supervision<'a> {
             interrupted,
             started,
             deadline,
+            flags: None,
             open,
             relatives: HashMap::new(),
             dirty,
             holdups: BTreeMap::new(),
             ends: BTreeMap::new(),
         }
+    }
+
+    /// Names the flags with which another command finds the store.
+    #[must_use]
+    pub fn reached_by(self, flags: Option<String>) -> Self {
+        Self { flags, ..self }
     }
 
     /// Follows every object to its end; when interrupted, what has not ended is missing from the result.
@@ -290,15 +299,7 @@ impl<'a> Supervision<'a> {
             return Ok(Some(Verdict::Issued));
         }
         if let Some(obstacle) = obstacles.get(key) {
-            let what = format!("{key}: {}", obstacle.error);
-            let kind = FailureKind::of_error(&obstacle.error);
-            return Ok(Some(match obstacle.next_try {
-                None => {
-                    let failure = Failure::new(kind, what);
-                    Verdict::Failed(Failed { failure, order_created: None })
-                }
-                until => Verdict::Waiting(Some(Holdup { kind, what, until })),
-            }));
+            return Ok(Some(of_obstacle(key, obstacle, key)));
         }
         Ok(Some(judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None))))
     }
@@ -306,7 +307,7 @@ impl<'a> Supervision<'a> {
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
     async fn failed(&mut self, key: &Key, failed: Failed, now: Timestamp) -> Result<(), Failure> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
-        let is_old = failed.order_created.is_some_and(|made| {
+        let is_old = failed.order.as_ref().is_some_and(|(_, made)| {
             // Creation times are whole seconds.
             made.as_second() < self.started.as_second()
         });
@@ -316,15 +317,28 @@ impl<'a> Supervision<'a> {
             mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());
         }
-        self.end(key, End::Failed(failed.failure), now);
+        let failure = self.where_to_look(key, failed);
+        self.end(key, End::Failed(failure), now);
         Ok(())
+    }
+
+    /// Adds the commands that show more, unless the store goes with this process.
+    fn where_to_look(&self, key: &Key, failed: Failed) -> Failure {
+        let Failed { failure, order } = failed;
+        let (Some(flags), Some((order, _))) = (&self.flags, order) else { return failure };
+        let order = format!("kubectl-acme describe order {}{flags}", order.name);
+        let timeline = format!("kubectl-acme timeline certificate/{}{flags}", key.name.name);
+        failure
+            .hint(format!("{order} shows the CA's answers"))
+            .hint(format!("{timeline} shows every step"))
     }
 
     /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
     fn held_up(&mut self, key: &Key, holdup: Holdup, now: Timestamp) {
-        if let Some(until) = holdup.until.filter(|until| *until > self.deadline) {
+        let too_late = |until: &Timestamp| holdup.named_by_ca && *until > self.deadline;
+        if let Some(until) = holdup.until.filter(too_late) {
             let failure = Failure::new(holdup.kind, holdup.what).hint(format!(
-                "the next try makes sense at {until:.0}, after this command's --timeout"
+                "run the same command again after {until:.0}, or with a longer --timeout: it goes on where it stopped"
             ));
             self.end(key, End::Failed(failure), now);
             return;
@@ -346,10 +360,10 @@ impl<'a> Supervision<'a> {
     fn out_of_time(&self, key: &Key) -> Failure {
         let wait = self.deadline.duration_since(self.started);
         match self.holdups.get(key) {
-            Some(holdup) => Failure::new(
-                holdup.kind,
-                format!("{key} is not done after {wait:#}: {}", holdup.what),
-            ),
+            Some(holdup) => {
+                let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
+                holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
+            }
             None => Failure::new(FailureKind::Timeout, format!("{key} is not done after {wait:#}")),
         }
         .hint("run the same command again: it goes on where it stopped")

@@ -47,6 +47,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
     }
+    let flags = job.rehearsal.is_none().then(|| context.flags());
     let engine = match job.claim {
         Claim::Watches => None,
         Claim::Drives(_) | Claim::Alone => {
@@ -69,7 +70,8 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let interrupted = context.interrupted().clone();
     let times = (job.started, job.deadline);
     let supervision =
-        Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
+        Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open)
+            .reached_by(flags);
     let watched = supervision.run().await;
     if let Some(engine) = engine {
         engine.stop().await?;

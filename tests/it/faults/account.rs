@@ -1,78 +1,127 @@
 //! CAs that are not there or not trusted, and accounts that they refuse.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use kubectl_acme::ca::{Config, MacKey};
+use kubectl_acme::model::Blob;
+use serde_json::json;
 
 use super::site::Site;
 use crate::support::bed::free_port;
 
-/// Runs with a changed manifest: no order is made, nothing is written out; what is stored is good for another try.
+/// Runs: no order is made and nothing is written out, and once the fault is mended the same command ends well.
 #[track_caller]
-fn check(site: &Site, more: &str, code: i32, complaint: &str) {
+fn check(site: &Site, more: &str, code: i32, complaint: &str, mend: impl FnOnce(&Site)) {
     site.run(site.order(more)).check(code, complaint);
     assert_eq!(site.orders(), 0);
     assert_eq!(site.results(), [""; 0]);
+    mend(site);
+    site.issues();
+}
+
+fn give_all(site: &Site) {
+    site.give(&site.manifest());
 }
 
 #[test]
-fn a_ca_that_nobody_answers_for_is_tried_until_the_time_is_up() {
+fn a_ca_that_does_not_answer_is_tried_until_the_time_is_up() {
     let site = Site::new();
-    let front = site.ca.directory_url();
-    site.change(&front, &format!("https://127.0.0.1:{}/dir", free_port()));
-    check(&site, "--timeout 2s", 6, "");
+    let closed = free_port();
+    site.change(&site.ca.directory_url(), &format!("https://127.0.0.1:{closed}/directory"));
+    let complaint = format!("\
+error: Certificate default/web is not done after 2s: Issuer default/acme: cannot read https://127.0.0.1:{closed}/directory: Connection refused
+");
+    check(&site, "--timeout 2s", 6, &complaint, give_all);
 }
 
 #[test]
 fn a_ca_host_that_does_not_exist_ends_at_once() {
     let site = Site::new();
     site.change(&site.ca.directory_url(), "https://acme.invalid/directory");
-    check(&site, "", 6, "");
+    check(&site, "", 6, "", give_all);
 }
 
 #[test]
 fn a_ca_that_is_not_trusted_ends_at_once() {
     let site = Site::new();
-    let stranger = Site::new();
-    site.change(&site.bundle(), &stranger.bundle());
-    check(&site, "", 6, "");
+    let other = json!(Blob(site.ca.tls_root_pem().as_bytes().to_vec()));
+    site.change(&site.bundle(), other.as_str().unwrap());
+    check(&site, "", 6, "", give_all);
 }
 
 #[test]
 fn an_email_that_the_ca_refuses_is_told_in_its_words() {
     let site = Site::new();
     site.change("    server:", "    email: me@example.com\n    server:");
-    check(&site, "", 7, "");
+    check(&site, "", 7, "", |site| {
+        site.change("me@example.com", "me@kubectl-acme.dev");
+    });
 }
 
-fn binding() -> Site {
+#[test]
+fn a_page_that_is_not_there_is_no_directory() {
+    let site = Site::new();
+    site.change("/directory", "/dir");
+    check(&site, "", 6, "", give_all);
+}
+
+/// A machine whose CA wants an external account.
+fn bound() -> Site {
     let keys = BTreeMap::from([("kid-1".to_owned(), MacKey::new(vec![7; 32]))]);
-    Site::with(Config {
-        external_accounts: keys,
-        external_account_required: true,
-        ..Config::default()
-    })
+    let config = Config::default();
+    Site::with(Config { external_accounts: keys, external_account_required: true, ..config })
 }
 
-const BINDING: &str = "    externalAccountBinding:\n      keyID: kid-1\n      keySecretRef: {name: eab, key: secret}\n    server:";
+/// Names the binding in the Issuer, and gives its Secret.
+fn bind(site: &Site, secret: &str) {
+    site.change(
+        "    server:",
+        "    externalAccountBinding:
+      keyID: kid-1
+      keySecretRef: {name: eab, key: hmac}
+    server:",
+    );
+    add(site, secret);
+}
+
+fn add(site: &Site, object: &str) {
+    let manifest = fs::read_to_string(site.path("site.yaml")).unwrap();
+    site.give(&format!("{manifest}{object}"));
+}
+
+/// The Secret with this key of the binding, un-padded base64url.
+fn secret(key: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: eab\nstringData:\n  hmac: {key}\n"
+    )
+}
+
+/// What the CA has given: 32 times the octet 7.
+const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc";
 
 #[test]
 fn a_missing_external_account_binding_is_told() {
-    check(&binding(), "", 7, "");
+    check(&bound(), "", 7, "", |site| bind(site, &secret(KEY)));
 }
 
 #[test]
 fn a_missing_secret_of_the_binding_is_told_with_its_namespace() {
-    let site = binding();
-    site.change("    server:", BINDING);
-    check(&site, "", 7, "");
+    let site = bound();
+    bind(&site, "");
+    check(&site, "", 7, "", |site| add(site, &secret(KEY)));
 }
 
 #[test]
 fn a_wrong_key_of_the_binding_is_told() {
-    let site = binding();
-    site.change("    server:", BINDING);
-    let secret = "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: eab\nstringData:\n  secret: d3Jvbmc\n";
-    site.give(&format!("{}{secret}", std::fs::read_to_string(site.path("site.yaml")).unwrap()));
-    check(&site, "", 7, "");
+    let site = bound();
+    bind(&site, &secret("d3Jvbmc"));
+    check(&site, "", 7, "", |site| site.change("d3Jvbmc", KEY));
+}
+
+#[test]
+fn a_key_of_the_binding_that_is_no_base64url_is_told() {
+    let site = bound();
+    bind(&site, &secret("'a key of my own'"));
+    check(&site, "", 7, "", |site| site.change("'a key of my own'", KEY));
 }

