@@ -24,6 +24,8 @@ use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::Scheduler;
 use crate::controllers::selection::Selection;
+use crate::dns::Resolve;
+use crate::dns::reqwest::ReqwestResolver;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
 use crate::probes::http::HttpProbe;
@@ -130,6 +132,14 @@ pub struct Engine {
     clients: Arc<Clients>,
 }
 
+/// The CAs, looked up by `--dns` where that is given.
+fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
+    if !resolver.replaces_system() {
+        return Clients::new();
+    }
+    Clients::with_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))))
+}
+
 /// What the controllers work with.
 #[derive(Debug)]
 pub struct Equipment {
@@ -154,7 +164,7 @@ impl Engine {
     pub fn start(equipment: Equipment) -> Self {
         let Equipment { store, http01, fetcher, selection, limits, .. } = equipment;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let clients = Arc::new(Clients::new());
+        let clients = Arc::new(clients(&fetcher.resolver));
         let namespace = equipment.cluster_resource_namespace;
         let connect = Accounts::connect_with(Arc::clone(&clients));
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));

@@ -9,10 +9,9 @@ use crate::acme::{AcmeError, Retry};
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::{Obstacle, Obstacles};
 use crate::model::common::{condition, is_true};
+use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{
-    Challenge, ConditionStatus, Issuer, Key, Kind, ObjectName, Order, Problem, State, Time,
-};
+use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State};
 use crate::reconcile::order::solver_message;
 use crate::store::StoreError;
 
@@ -32,8 +31,17 @@ pub enum Verdict {
 pub struct Failed {
     /// What to say.
     pub failure: Failure,
-    /// The order that failed, and when it was made, if one was.
-    pub order: Option<(ObjectName, Timestamp)>,
+    /// The order that failed, if one did.
+    pub order: Option<Tried>,
+}
+
+/// An order that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// UID.
+    pub uid: String,
+    /// Name, in the namespace of its Certificate.
+    pub name: String,
 }
 
 /// An obstacle that may pass.
@@ -59,6 +67,12 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     let moved = since.is_none_or(|before| revision > before);
     if !issuing && moved && is_true(&status.conditions, "Ready") {
         return Verdict::Issued;
+    }
+    if !issuing
+        && moved
+        && let Some(failed) = no_window(chain)
+    {
+        return Verdict::Failed(failed);
     }
     if let Some(failed) = failed_request(chain) {
         return Verdict::Failed(failed);
@@ -119,10 +133,24 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let ended_badly = |c: &&Challenge| c.status.state.is_some_and(State::is_failure);
     let challenge = chain.challenges.iter().rev().find(ended_badly);
     let failure = advice::for_order(failure, problem_in(&why).as_ref(), challenge);
-    let order = order.and_then(|order| {
-        Some((order.name(), order.metadata.creation_timestamp.map(Time::timestamp)?))
-    });
-    Some(Failed { failure, order })
+    let tried = |order: &Order| Tried {
+        uid: order.metadata.uid.clone(),
+        name: order.metadata.name.clone(),
+    };
+    Some(Failed { failure, order: order.map(tried) })
+}
+
+/// The Secret is there, and nobody can say when to renew it.
+fn no_window(chain: &Chain) -> Option<Failed> {
+    let ready = condition(&chain.certificate.status.conditions, "Ready")?;
+    if ready.reason != reason::WINDOW_ERROR {
+        return None;
+    }
+    let name = chain.certificate.name();
+    let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
+    let failure = Failure::new(FailureKind::Usage, what)
+        .hint("change spec.renewal.windows; the certificate stays as it is");
+    Some(Failed { failure, order: None })
 }
 
 /// The sort of a failed order: a refused validation, else what the CA's words in the reason say.

@@ -215,8 +215,10 @@ impl ChallengeController {
             {
                 // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
                 let reply = acme.authorization(&challenge.spec.authorization_url).await?;
+                let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
+                let under_way = own.is_some_and(|c| c.status == "processing");
                 let seen = read(reply, &challenge.spec.url);
-                if seen.state.is_some_and(State::is_final) {
+                if under_way || seen.state.is_some_and(State::is_final) {
                     return Ok(Outcome::Accepted(seen));
                 }
                 Ok(Outcome::Refused(Refusal::Final(problem)))

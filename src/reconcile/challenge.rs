@@ -277,7 +277,9 @@ pub fn record(
             let pause = new.memory.accepted_at.map(|since| poll_pause(since, now));
             let next = pause.and_then(|pause| now.saturating_add(pause).ok());
             new.memory.next_try = said.retry_after.or(next);
-            seen(challenge, &mut new, said.state, said.problem);
+            // A first word that we do not know is no end.
+            let first = challenge.status.state.is_none().then_some(State::Pending);
+            seen(challenge, &mut new, said.state.or(first), said.problem);
         }
         Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
     }
@@ -314,7 +316,10 @@ fn seen(
             }
         }
         State::Invalid | State::Expired | State::Errored => {
-            let said = problem.map(|p| p.to_string()).unwrap_or_default();
+            let said = match problem {
+                Some(problem) => problem.to_string(),
+                None => format!("the authorization is {state}, and the CA gives no reason"),
+            };
             let error = format!("acme: authorization error for {name}: {said}");
             new.status.reason = format!("Error accepting authorization: {error}");
             new.memory.next_try = None;

@@ -171,11 +171,12 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             email.clone_into(&mut account(&mut new.status).last_registered_email);
             set_registered(issuer, &mut new, now);
         }
-        Outcome::AccountGone | Outcome::KeyStored => {
-            if let Some(account) = &mut new.status.acme {
-                account.uri.clear();
-            }
+        Outcome::AccountGone => {
+            forget_account(&mut new.status);
+            // Nobody asks in its name until it is registered again.
+            new.status.conditions.retain(|condition| condition.kind != "Ready");
         }
+        Outcome::KeyStored => forget_account(&mut new.status),
         Outcome::Registered { url, contact: kept, key_hash } => {
             let account = account(&mut new.status);
             if !url.is_empty() {
@@ -233,6 +234,12 @@ impl Deed {
 
 fn account(status: &mut IssuerStatus) -> &mut AcmeIssuerStatus {
     status.acme.get_or_insert_default()
+}
+
+fn forget_account(status: &mut IssuerStatus) {
+    if let Some(account) = &mut status.acme {
+        account.uri.clear();
+    }
 }
 
 fn lower(contact: &[String]) -> Vec<String> {

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adversary;
 mod bed;
 mod cli;
 mod crash;

@@ -80,9 +80,8 @@ pub async fn run(
             records.push(record);
             continue;
         }
-        let since = Some(certificate.status.revision.unwrap_or(0));
-        // A fresh order was asked for: the one that fails now is not an old one.
-        let followed = Followed { since, retried: wanted == Wanted::Fresh };
+        let revision = certificate.status.revision.unwrap_or(0);
+        let followed = Followed::due(&store, &name, revision).await?;
         open.insert(record.key.clone(), followed);
         given.extend([record.key.clone(), issuer_key(&certificate)]);
         records.push(record);

@@ -171,7 +171,8 @@ async fn followed(
     let mut open = BTreeMap::new();
     for record in of_kind(Kind::Certificate) {
         if let Some(since) = due(store, &record.key.name, now).await? {
-            open.insert(record.key.clone(), Followed { since: Some(since), retried: false });
+            let followed = Followed::due(store, &record.key.name, since).await?;
+            open.insert(record.key.clone(), followed);
         }
     }
     if of_kind(Kind::Certificate).next().is_none() {

@@ -17,7 +17,7 @@ use crate::commands::renewal::mark_for_renewal;
 use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, of_obstacle, verdict};
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
-use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
+use crate::model::{Challenge, Issuer, Key, Kind, ObjectName, Record, State, Time};
 use crate::print::progress::{Progress, Wait};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Change, Scope, Store, StoreError};
@@ -50,8 +50,25 @@ pub enum End {
 pub struct Followed {
     /// Its revision when this run began; nothing for an Issuer.
     pub since: Option<i64>,
-    /// Whether a fresh order was made in this run already.
-    pub retried: bool,
+    /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
+    pub inherited: Option<String>,
+}
+
+impl Followed {
+    /// A Certificate that is due and has this revision.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn due(
+        store: &Arc<dyn Store>,
+        name: &ObjectName,
+        revision: i64,
+    ) -> Result<Self, StoreError> {
+        let chain = Chain::read(store, name).await?;
+        let begun = chain.as_ref().and_then(Chain::order).filter(|o| !o.status.url.is_empty());
+        let inherited = begun.map(|order| order.metadata.uid.clone());
+        Ok(Self { since: Some(revision), inherited })
+    }
 }
 
 /// Follows objects until each has ended.
@@ -307,12 +324,8 @@ impl<'a> Supervision<'a> {
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
     async fn failed(&mut self, key: &Key, failed: Failed, now: Timestamp) -> Result<(), Failure> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
-        let is_old = failed.order.as_ref().is_some_and(|(_, made)| {
-            // Creation times are whole seconds.
-            made.as_second() < self.started.as_second()
-        });
-        if is_old && !followed.retried {
-            followed.retried = true;
+        let tried = failed.order.as_ref().map(|order| &order.uid);
+        if followed.inherited.take_if(|order| tried == Some(order)).is_some() {
             self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
             mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());
@@ -325,7 +338,7 @@ impl<'a> Supervision<'a> {
     /// Adds the commands that show more, unless the store goes with this process.
     fn where_to_look(&self, key: &Key, failed: Failed) -> Failure {
         let Failed { failure, order } = failed;
-        let (Some(flags), Some((order, _))) = (&self.flags, order) else { return failure };
+        let (Some(flags), Some(order)) = (&self.flags, order) else { return failure };
         let order = format!("kubectl-acme describe order {}{flags}", order.name);
         let timeline = format!("kubectl-acme timeline certificate/{}{flags}", key.name.name);
         failure

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -17,6 +19,9 @@ use crate::model::Key;
 use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
+
+/// So long the end of what is under way is awaited without a word.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// What is to be worked on, and with what.
 #[derive(Debug)]
@@ -74,13 +79,24 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
             .reached_by(flags);
     let watched = supervision.run().await;
     if let Some(engine) = engine {
-        engine.stop().await?;
+        stop(engine, context).await?;
     }
     let (ends, signal) = watched?;
     match signal {
         None => Ok(ends),
         Some(kind) => Err(interrupted_failure(kind)),
     }
+}
+
+/// Stops the controllers; when the steps under way take their time, says what is waited for.
+async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
+    let mut stopping = pin!(engine.stop());
+    tokio::select! {
+        ended = &mut stopping => return ended,
+        () = tokio::time::sleep(SILENCE) => {}
+    }
+    context.talk().line("waiting for the requests under way; Ctrl-C once more leaves at once");
+    stopping.await
 }
 
 fn interrupted_failure(kind: FailureKind) -> Failure {

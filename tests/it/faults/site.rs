@@ -370,7 +370,10 @@ impl Said {
     /// It must have ended with this code, with these complaints and no others.
     #[track_caller]
     pub(super) fn check(&self, code: i32, complaint: &str) {
-        if complaint.is_empty() && code != 0 { println!("SHOW want {code} got {:?}\n{}", self.code, self.complaint()); return; }
+        if complaint.is_empty() && code != 0 {
+            println!("SHOW want {code} got {:?}\n{}", self.code, self.complaint());
+            return;
+        }
         assert_eq!(self.complaint(), complaint, "\n{}\n{}", self.talk, self.result);
         assert_eq!(self.code, Some(code), "\n{}\n{}", self.talk, self.result);
     }
