@@ -30,11 +30,11 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<String> {
         (AcmeError::Transport { fault: Fault::Passing, .. }, _) => format!(
             "check spec.acme.server of {issuer}, and whether this machine may connect there (firewall, proxy)"
         ),
-        (AcmeError::Protocol { .. }, _) => {
-            format!("spec.acme.server of {issuer} must be the URL of an ACME directory")
-        }
+        (AcmeError::Protocol { .. }, _) => format!(
+            "check that spec.acme.server of {issuer} is the URL of an ACME directory, and that no proxy answers in the CA's place"
+        ),
         (AcmeError::Refused { .. }, Sort::Unavailable) => {
-            "this fault is the CA's own, and may pass: run the same command again later".to_owned()
+            "the fault is the CA's own; its status page may tell more".to_owned()
         }
         (AcmeError::Refused { .. }, _) => return None,
     })
@@ -53,7 +53,7 @@ pub fn for_issuer(problem: Option<&Problem>, message: &str, issuer: &Key) -> Str
         Some(("invalidContact" | "unsupportedContact", _)) => {
             format!("change spec.acme.email of {issuer}")
         }
-        Some(("", 404)) => {
+        Some((_, 404)) => {
             format!("spec.acme.server of {issuer} must be the URL of an ACME directory")
         }
         None if message.contains("\" not found in namespace ") => {

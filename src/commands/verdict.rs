@@ -211,8 +211,8 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     let problem = problem_in(&ready.message);
     let kind = match &problem {
         None => FailureKind::Account,
-        // Not even a problem document: no CA is there.
-        Some(problem) if problem.kind.is_empty() => FailureKind::CaUnreachable,
+        // No account is asked for where there is none: this is the wrong URL, and no CA is there.
+        Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
         Some(problem) => FailureKind::of_problem(problem),
     };
     let hint = advice::for_issuer(problem.as_ref(), &ready.message, key);

@@ -13,6 +13,7 @@ use crate::commands::context::Context;
 use crate::commands::drive::{DriveArgs, Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::local::Claim;
+use crate::commands::renewal::look_anew;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
 use crate::model::Key;
@@ -60,6 +61,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 Some(means) => means,
                 None => (job.drive.http01().await?, job.drive.fetcher().await?),
             };
+            look_anew(&job.store, &job.given, job.started).await?;
             Some(Engine::start(Equipment {
                 store: Arc::clone(&job.store),
                 http01,

@@ -45,8 +45,15 @@ fn a_limit_that_ends_before_the_timeout_is_waited_for() {
 
 #[test]
 fn a_limit_that_ends_after_the_timeout_ends_at_once() {
+    let site = Site::new();
     let limit = limit("too many certificates already issued for \"example.com\"");
-    check(limit.header("Retry-After", "3600"), "", 5, "");
+    site.proxy.inject(limit.header("Retry-After", "3600"));
+    site.run(site.order("")).check(5, LIMITED);
+    // The moment is remembered: nothing is asked before it.
+    site.proxy.forget();
+    site.run(site.order("")).check(5, LIMITED);
+    assert_eq!(site.proxy.counts().at(Endpoint::NewOrder), 0);
+    assert_eq!((site.orders(), site.results()), (0, Vec::new()));
 }
 
 #[test]
@@ -98,3 +105,5 @@ fn a_certificate_for_another_key_is_not_stored() {
     let answer = Fault::status(200).header("Content-Type", "application/pem-certificate-chain");
     check(answer.body(&chain).at(Endpoint::Certificate), "", 1, "");
 }
+
+const LIMITED: &str = "";

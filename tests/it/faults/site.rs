@@ -410,11 +410,11 @@ fn moments(text: &str) -> String {
         word.len() >= 20 && word.ends_with('Z') && word.parse::<jiff::Timestamp>().is_ok()
     };
     let plain = |line: &str| {
-        let words: Vec<&str> = line
+        let words: Vec<String> = line
             .split(' ')
             .map(|word| {
                 let bare = word.trim_end_matches([',', ':', ';', '.']);
-                if is_moment(bare) { "[moment]" } else { word }
+                if is_moment(bare) { word.replace(bare, "[moment]") } else { word.to_owned() }
             })
             .collect();
         words.join(" ")
