@@ -37,6 +37,7 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
         .hint("the certificate is safe in the store; run the same command again to write it out")
     };
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| fail(&folder, &e))?;
+    let _turn = turn(&folder);
     let written = Written { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
     replace(&written.key, key, 0o600).map_err(|e| fail(&written.key, &e))?;
     replace(&written.certificate, certificate, 0o644)
@@ -55,6 +56,14 @@ pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<Path
         Failure::new(Kind::Unexpected, message)
     })?;
     Ok(path)
+}
+
+/// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
+/// locks, the writers are few.
+fn turn(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
 }
 
 /// Replaces a file as a whole: readers see the old text or the new one, even after a power cut.

@@ -228,6 +228,16 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
             hint: None,
         })));
     }
+    if memory.unreachable_since.is_some() {
+        let kind = FailureKind::CaUnreachable;
+        return Some(Verdict::Waiting(Some(Holdup {
+            kind,
+            what,
+            until: None,
+            named_by_ca: false,
+            hint: None,
+        })));
+    }
     let failure = Failure::new(kind, what).hint(hint);
     Some(Verdict::Failed(Failed { failure, order: None }))
 }

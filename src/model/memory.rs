@@ -12,6 +12,8 @@ const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
 const ORDER_NEXT_TRY: &str = "kubectl-acme/order-next-try";
 /// Not before this moment does the Issuer ask the CA again.
 const ISSUER_NEXT_TRY: &str = "kubectl-acme/issuer-next-try";
+/// Since when the Issuer's CA does not answer, or not usefully.
+const ISSUER_UNREACHABLE_SINCE: &str = "kubectl-acme/issuer-unreachable-since";
 /// Not before this moment does the Challenge ask the CA again.
 const CHALLENGE_NEXT_TRY: &str = "kubectl-acme/challenge-next-try";
 /// When the order or its authorizations expire at the CA.
@@ -28,6 +30,8 @@ pub struct Memory {
     pub next_try: Option<Timestamp>,
     /// Order: when it ends at the CA (RFC 8555 §7.1.3).
     pub expires: Option<Timestamp>,
+    /// Issuer: since when its CA does not answer. That may pass; an Issuer that is not ready for another reason needs a person.
+    pub unreachable_since: Option<Timestamp>,
 }
 
 /// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
@@ -60,6 +64,7 @@ impl Memory {
             finalized_at: at(ORDER_FINALIZED_AT),
             next_try: at(holder.next_try()),
             expires: at(ORDER_EXPIRES),
+            unreachable_since: at(ISSUER_UNREACHABLE_SINCE),
         }
     }
 
@@ -68,7 +73,7 @@ impl Memory {
         let before = annotations.clone();
         let fields: &[(&str, Option<Timestamp>)] = match holder {
             Holder::Challenge => &[(CHALLENGE_ACCEPTED_AT, self.accepted_at)],
-            Holder::Issuer => &[],
+            Holder::Issuer => &[(ISSUER_UNREACHABLE_SINCE, self.unreachable_since)],
             Holder::Order => {
                 &[(ORDER_FINALIZED_AT, self.finalized_at), (ORDER_EXPIRES, self.expires)]
             }

@@ -33,6 +33,11 @@ fn limit(detail: &str) -> Fault {
     Fault::problem(429, "rateLimited", detail).at(Endpoint::NewOrder)
 }
 
+const LIMITED: &str = "\
+error: Order default/web-1-[hash]: Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: too many certificates already issued for \"example.com\"; next try at [moment]
+hint: run the same command again after [moment], or with a longer --timeout: it goes on where it stopped
+";
+
 fn page() -> Fault {
     let page = "<html><title>Welcome to nginx!</title></html>";
     Fault::status(200).header("Content-Type", "text/html").body(page)
@@ -60,7 +65,12 @@ fn a_limit_that_ends_after_the_timeout_ends_at_once() {
 fn a_paused_account_needs_a_person() {
     let detail = "Your account is temporarily prevented from requesting certificates for www.example.com. \
                   Please visit https://pause.example.net/unpause to resume";
-    check(limit(detail), "", 5, "");
+    check(limit(detail), "", 5, "\
+error: Certificate default/web was not issued: Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: Your account is temporarily prevented from requesting certificates for www.example.com. Please visit https://pause.example.net/unpause to resume
+hint: do what the CA asks for in its answer; waiting alone does not help; then run the same command again
+hint: kubectl-acme describe order web-1-[hash] --local=state shows the CA's answers
+hint: kubectl-acme timeline certificate/web --local=state shows every step
+");
 }
 
 #[test]
@@ -73,28 +83,49 @@ fn a_ca_that_fails_once_is_asked_again() {
 #[test]
 fn a_ca_that_always_fails_is_told_when_the_time_is_up() {
     let fault = Fault::problem(503, "serverInternal", "upstream is away").at(Endpoint::NewOrder);
-    check(fault, "--timeout 2s", 6, "");
+    check(fault, "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the CA answers 503 urn:ietf:params:acme:error:serverInternal: upstream is away
+hint: the fault is the CA's own; its status page may tell more
+hint: run the same command again: it goes on where it stopped
+");
 }
 
 #[test]
 fn a_web_page_is_no_directory() {
-    check(page().at(Endpoint::Directory), "--timeout 2s", 6, "");
+    check(page().at(Endpoint::Directory), "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Issuer default/acme: the answer of [directory] is no ACME: it is HTML: <html><title>Welcome to nginx!</title></html>
+hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
+hint: run the same command again: it goes on where it stopped
+");
 }
 
 #[test]
 fn a_web_page_is_no_order() {
-    check(page().at(Endpoint::NewOrder), "--timeout 2s", 6, "");
+    check(page().at(Endpoint::NewOrder), "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/new-order is no ACME: it names no order: there is no Location header
+hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
+hint: run the same command again: it goes on where it stopped
+");
 }
 
 #[test]
 fn a_web_page_is_no_certificate() {
-    check(page().at(Endpoint::Certificate), "--timeout 2s", 6, "");
+    check(page().at(Endpoint::Certificate), "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/certificate/[id] is no ACME: there is no certificate in it
+hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
+hint: run the same command again: it goes on where it stopped
+");
 }
 
 #[test]
 fn a_name_that_the_ca_will_not_certify_is_told_in_its_words() {
     let detail = "Cannot issue for \"www.example.com\": forbidden by policy";
-    check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "");
+    check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "\
+error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: Cannot issue for \"www.example.com\": forbidden by policy
+hint: take the name out of the Certificate, or ask another CA for it
+hint: kubectl-acme describe order web-1-[hash] --local=state shows the CA's answers
+hint: kubectl-acme timeline certificate/web --local=state shows every step
+");
 }
 
 #[test]
@@ -103,7 +134,9 @@ fn a_certificate_for_another_key_is_not_stored() {
     let other = CertificateParams::new(["www.example.com".to_owned()]).unwrap();
     let chain = other.self_signed(&key).unwrap().pem();
     let answer = Fault::status(200).header("Content-Type", "application/pem-certificate-chain");
-    check(answer.body(&chain).at(Endpoint::Certificate), "", 1, "");
+    check(answer.body(&chain).at(Endpoint::Certificate), "", 1, "\
+error: Certificate default/web was not issued: Failed to retrieve signed certificate: what https://[ca]/acme/certificate/[id] serves is not what was ordered: no certificate of the chain is for the key of the signing request
+hint: kubectl-acme describe order web-1-[hash] --local=state shows the CA's answers
+hint: kubectl-acme timeline certificate/web --local=state shows every step
+");
 }
-
-const LIMITED: &str = "";

@@ -28,7 +28,10 @@ fn limited(site: &Site, blocks: u32) -> Command {
 #[test]
 fn a_disk_that_is_full_from_the_start_is_told_before_the_ca_is_asked() {
     let site = Site::new();
-    site.run(limited(&site, 0)).check(1, "");
+    site.run(limited(&site, 0)).check(1, "\
+error: cannot use the state in state/state.db: it cannot be written: the disk failed, or the file-size limit of this process is reached
+hint: put that right, or choose another state folder with --local=DIR
+");
     assert_eq!(site.proxy.counts().total(), 0);
     site.issues();
 }
@@ -36,7 +39,10 @@ fn a_disk_that_is_full_from_the_start_is_told_before_the_ca_is_asked() {
 #[test]
 fn a_disk_that_is_full_in_the_middle_is_told_and_loses_nothing() {
     let site = Site::new();
-    check(&site, limited(&site, 200), 1, "", |_| {});
+    check(&site, limited(&site, 200), 1, "\
+error: Certificate default/web: cannot use the state in state/state.db: it cannot be written: the disk failed, or the file-size limit of this process is reached
+hint: put that right, or choose another state folder with --local=DIR
+", |_| {});
     assert!(site.orders() <= 1, "{}", site.orders());
 }
 
@@ -44,13 +50,31 @@ fn a_disk_that_is_full_in_the_middle_is_told_and_loses_nothing() {
 fn a_file_in_place_of_the_state_folder_is_told() {
     let site = Site::new();
     fs::write(site.path("state"), "").unwrap();
-    check(&site, site.order(""), 1, "", |site| fs::remove_file(site.path("state")).unwrap());
+    check(
+        &site,
+        site.order(""),
+        1,
+        "\
+error: cannot use the state in state: it is not a folder
+hint: put that right, or choose another state folder with --local=DIR
+",
+        |site| fs::remove_file(site.path("state")).unwrap(),
+    );
 }
 
 #[test]
 fn a_state_folder_that_cannot_be_made_is_told() {
     let site = Site::new();
-    check(&site, site.order("--local=/proc/state"), 1, "", |_| {});
+    check(
+        &site,
+        site.order("--local=/proc/state"),
+        1,
+        "\
+error: cannot use the state in /proc/state: nothing can be made there
+hint: put that right, or choose another state folder with --local=DIR
+",
+        |_| {},
+    );
 }
 
 #[test]
@@ -59,16 +83,34 @@ fn a_state_folder_that_may_not_be_written_is_told() {
     let state = site.path("state");
     fs::create_dir(&state).unwrap();
     fs::set_permissions(&state, fs::Permissions::from_mode(0o500)).unwrap();
-    check(&site, site.order_of_nobody(""), 1, "", |site| {
-        fs::remove_dir(site.path("state")).unwrap();
-    });
+    check(
+        &site,
+        site.order_of_nobody(""),
+        1,
+        "\
+error: cannot use the state in state/open.lock: this user may not write there
+hint: put that right, or choose another state folder with --local=DIR
+",
+        |site| {
+            fs::remove_dir(site.path("state")).unwrap();
+        },
+    );
 }
 
 #[test]
 fn a_folder_of_results_that_cannot_be_written_is_told_and_written_later() {
     let site = Site::new();
     fs::write(site.path("out"), "").unwrap();
-    check(&site, site.order(""), 1, "", |site| fs::remove_file(site.path("out")).unwrap());
+    check(
+        &site,
+        site.order(""),
+        1,
+        "\
+error: cannot write out/web-tls: it is not a folder
+hint: the certificate is safe in the store; run the same command again to write it out
+",
+        |site| fs::remove_file(site.path("out")).unwrap(),
+    );
     assert_eq!(site.orders(), 1);
 }
 
@@ -82,7 +124,13 @@ fn results_that_may_not_be_replaced_stay_as_they_are() {
     fs::create_dir(site.path("out/web-tls/tls.key")).unwrap();
     let mut renew = site.program("certificate renew web");
     renew.env("KUBECTL_ACME_NAMESPACE", "default");
-    site.run(renew).check(1, "");
+    site.run(renew).check(
+        1,
+        "\
+error: cannot write out/web-tls/tls.key: it is a folder, not a file
+hint: the certificate is safe in the store; run the same command again to write it out
+",
+    );
     assert_eq!(fs::read(site.path("out/web-tls/tls.crt")).unwrap(), before);
     assert_eq!(site.results(), ["web-tls/tls.crt"]);
     fs::remove_dir(site.path("out/web-tls/tls.key")).unwrap();

@@ -38,7 +38,13 @@ fn the_second_of_two_processes_waits_no_longer_than_its_timeout() {
     site.blind();
     let first = site.start("first", site.order(""));
     wait_until(|| site.orders() == 1, "the first order");
-    site.run(site.order("--timeout 1s")).check(12, "");
+    site.run(site.order("--timeout 1s")).check(
+        12,
+        "\
+error: cannot work on state: process [id] still does
+hint: wait for it, end it, or use another state folder (--local=DIR)
+",
+    );
     site.see();
     check(&first.end(), 0, "");
     assert_eq!(site.orders(), 1);
@@ -53,7 +59,13 @@ fn what_run_drives_is_watched_to_its_end() {
     assert_eq!(site.orders(), 1);
     site.has_pair();
     run.signal("TERM");
-    run.end().check(143, "");
+    run.end().check(
+        143,
+        "\
+error: ended; everything so far is kept
+hint: go on with: kubectl-acme run --local
+",
+    );
 }
 
 #[test]
@@ -61,7 +73,13 @@ fn a_run_beside_another_is_refused() {
     let site = Site::new();
     let first = site.start("first", site.program("run"));
     first.says("driver: kubectl-acme");
-    site.run(site.program("run")).check(12, "");
+    site.run(site.program("run")).check(
+        12,
+        "\
+error: cannot work on state: another process does
+hint: wait for it, end it, or use another state folder (--local=DIR)
+",
+    );
 }
 
 #[test]
@@ -71,7 +89,13 @@ fn an_interrupted_run_tells_how_to_go_on() {
     let first = site.start("first", site.order(""));
     wait_until(|| site.ca.statistics().of("challenge") > 0, "the acceptance");
     first.signal("INT");
-    first.end().check(130, "");
+    first.end().check(
+        130,
+        "\
+error: interrupted; everything so far is kept
+hint: go on with: kubectl-acme order -f site.yaml
+",
+    );
     // The CA looks where nobody answers any more, unless the next run is quicker; then a fresh order is made at once.
     site.see();
     site.issues();
