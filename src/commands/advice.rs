@@ -93,3 +93,12 @@ pub fn for_name(challenge: &Challenge) -> String {
         ChallengeType::Dns01 => format!("see that the TXT record of {name} is published"),
     }
 }
+
+/// Adds the commands that show more of an order that failed; the flags lead to the store.
+pub fn where_to_look(failure: Failure, certificate: &Key, order: &str, flags: &str) -> Failure {
+    let order = format!("kubectl-acme describe order {order}{flags}");
+    let timeline = format!("kubectl-acme timeline certificate/{}{flags}", certificate.name.name);
+    failure
+        .hint(format!("{order} shows the CA's answers"))
+        .hint(format!("{timeline} shows every step"))
+}

@@ -9,6 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::commands::advice;
 use crate::commands::chain::Chain;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
@@ -120,12 +121,6 @@ impl<'a> Supervision<'a> {
             holdups: BTreeMap::new(),
             ends: BTreeMap::new(),
         }
-    }
-
-    /// Names the flags with which another command finds the store.
-    #[must_use]
-    pub fn reached_by(self, flags: Option<String>) -> Self {
-        Self { flags, ..self }
     }
 
     /// Follows every object to its end; when interrupted, what has not ended is missing from the result.
@@ -330,20 +325,14 @@ impl<'a> Supervision<'a> {
             mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());
         }
-        let failure = self.where_to_look(key, failed);
+        let failure = match (&self.flags, failed.order) {
+            (Some(flags), Some(order)) => {
+                advice::where_to_look(failed.failure, key, &order.name, flags)
+            }
+            (None, _) | (_, None) => failed.failure,
+        };
         self.end(key, End::Failed(failure), now);
         Ok(())
-    }
-
-    /// Adds the commands that show more, unless the store goes with this process.
-    fn where_to_look(&self, key: &Key, failed: Failed) -> Failure {
-        let Failed { failure, order } = failed;
-        let (Some(flags), Some(order)) = (&self.flags, order) else { return failure };
-        let order = format!("kubectl-acme describe order {}{flags}", order.name);
-        let timeline = format!("kubectl-acme timeline certificate/{}{flags}", key.name.name);
-        failure
-            .hint(format!("{order} shows the CA's answers"))
-            .hint(format!("{timeline} shows every step"))
     }
 
     /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.

@@ -76,9 +76,9 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
     let interrupted = context.interrupted().clone();
     let times = (job.started, job.deadline);
-    let supervision =
-        Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open)
-            .reached_by(flags);
+    let mut supervision =
+        Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
+    supervision.flags = flags;
     let watched = supervision.run().await;
     if let Some(engine) = engine {
         stop(engine, context).await?;
