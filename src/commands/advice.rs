@@ -3,6 +3,7 @@
 use super::failure::{Failure, Kind as FailureKind};
 use crate::acme::refusal::Sort;
 use crate::acme::{AcmeError, Fault};
+use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::model::{Challenge, ChallengeType, Key, Problem};
 use crate::store::StoreError;
@@ -94,10 +95,10 @@ pub fn for_name(challenge: &Challenge) -> String {
     }
 }
 
-/// Adds the commands that show more of an order that failed; the flags lead to the store.
-pub fn where_to_look(failure: Failure, certificate: &Key, order: &str, flags: &str) -> Failure {
-    let order = format!("kubectl-acme describe order {order}{flags}");
-    let timeline = format!("kubectl-acme timeline certificate/{}{flags}", certificate.name.name);
+/// Adds the commands that show more of an order that failed.
+pub fn where_to_look(failure: Failure, certificate: &Key, order: &str) -> Failure {
+    let order = cli::like(&format!("describe order/{order}"));
+    let timeline = cli::like(&format!("timeline certificate/{}", certificate.name.name));
     failure
         .hint(format!("{order} shows the CA's answers"))
         .hint(format!("{timeline} shows every step"))

@@ -27,9 +27,10 @@ const DEFAULT_FILTER: &str = "warn";
 
 /// How results are written.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Format: wide, name, json, yaml, jsonl, jsonpath=TEMPLATE or custom-columns=SPEC
-    #[arg(long, short, value_name = "FORMAT", env = "KUBECTL_ACME_OUTPUT")]
+    #[arg(long, short, value_name = "FORMAT")]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -152,19 +153,6 @@ impl Context {
         self.global.namespace.as_deref().unwrap_or("default")
     }
 
-    /// The flags, each after a space, with which another command finds the same objects.
-    pub fn flags(&self) -> String {
-        let local = match self.global.local.as_deref() {
-            None => String::new(),
-            Some("1" | "true" | "") => " --local".to_owned(),
-            Some(folder) => format!(" --local={}", quoted(folder)),
-        };
-        match self.namespace() {
-            "default" => local,
-            namespace => format!("{local} -n {namespace}"),
-        }
-    }
-
     /// The folder of the local state.
     ///
     /// # Errors
@@ -180,16 +168,6 @@ impl Context {
     pub async fn store(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         let folder = self.state_folder()?;
         open(folder, access).await
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-~+:,@%".contains(c);
-    if word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

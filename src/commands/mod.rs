@@ -1,6 +1,7 @@
 //! One file per verb: its flags and what it does.
 
 pub mod advice;
+pub mod announce;
 pub mod ca;
 pub mod certificate;
 pub mod chain;
@@ -32,6 +33,7 @@ pub mod target;
 pub mod timeline;
 pub mod verdict;
 pub mod version;
+pub mod waits;
 pub mod watch;
 
 use self::context::Context;

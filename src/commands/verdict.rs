@@ -6,6 +6,7 @@ use super::advice;
 use super::chain::{Chain, issuer_key};
 use super::failure::{Failure, Kind as FailureKind};
 use crate::acme::{AcmeError, Retry};
+use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::{Obstacle, Obstacles};
 use crate::model::common::{condition, is_true};
@@ -18,7 +19,7 @@ use crate::store::StoreError;
 /// How far a Certificate is from its end.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The Secret holds what was asked for.
+    /// The Secret holds what was asked for, and nothing is left of the way there.
     Issued,
     /// Only a change helps.
     Failed(Failed),
@@ -66,7 +67,7 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     let revision = status.revision.unwrap_or(0);
     let moved = since.is_none_or(|before| revision > before);
     if !issuing && moved && is_true(&status.conditions, "Ready") {
-        return Verdict::Issued;
+        return if chain.is_tidy() { Verdict::Issued } else { Verdict::Waiting(None) };
     }
     if !issuing
         && moved
@@ -84,7 +85,8 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
         let Some(obstacle) = obstacles.get(&key) else { continue };
         return of_obstacle(&key, obstacle, &issuer_key(&chain.certificate));
     }
-    if let Some(verdict) = chain.issuer.as_ref().and_then(|issuer| of_issuer(chain, issuer)) {
+    let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
+    if let Some(verdict) = of_issuer(chain, issuer) {
         return verdict;
     }
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(&chain.challenges)))
@@ -110,6 +112,14 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     }
     let named_by_ca = matches!(retry, Retry::At(_));
     Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try, named_by_ca, hint }))
+}
+
+/// Somebody has deleted the Issuer since.
+fn no_issuer(chain: &Chain) -> Failed {
+    let (name, issuer) = (chain.certificate.name(), issuer_key(&chain.certificate));
+    let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
+        .hint(format!("{} brings it back", cli::like("order -f MANIFEST.yaml")));
+    Failed { failure, order: None }
 }
 
 /// The Certificate has recorded that its request failed.

@@ -14,6 +14,8 @@ const ORDER_NEXT_TRY: &str = "kubectl-acme/order-next-try";
 const ISSUER_NEXT_TRY: &str = "kubectl-acme/issuer-next-try";
 /// Since when the Issuer's CA does not answer, or not usefully.
 const ISSUER_UNREACHABLE_SINCE: &str = "kubectl-acme/issuer-unreachable-since";
+/// Directory URL of the CA that has the Issuer's account, where the account's URL does not show it.
+const ISSUER_ACCOUNT_OF: &str = "kubectl-acme/issuer-account-of";
 /// Not before this moment does the Challenge ask the CA again.
 const CHALLENGE_NEXT_TRY: &str = "kubectl-acme/challenge-next-try";
 /// When the order or its authorizations expire at the CA.
@@ -32,6 +34,8 @@ pub struct Memory {
     pub expires: Option<Timestamp>,
     /// Issuer: since when its CA does not answer. That may pass; an Issuer that is not ready for another reason needs a person.
     pub unreachable_since: Option<Timestamp>,
+    /// Issuer: directory URL of the CA that has the account, where that is on another host than the account's URL.
+    pub account_of: Option<String>,
 }
 
 /// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
@@ -65,6 +69,10 @@ impl Memory {
             next_try: at(holder.next_try()),
             expires: at(ORDER_EXPIRES),
             unreachable_since: at(ISSUER_UNREACHABLE_SINCE),
+            account_of: annotations
+                .get(ISSUER_ACCOUNT_OF)
+                .filter(|_| holder == Holder::Issuer)
+                .cloned(),
         }
     }
 
@@ -87,6 +95,12 @@ impl Memory {
                     annotations.remove(key);
                 }
             }
+        }
+        if holder == Holder::Issuer {
+            match &self.account_of {
+                Some(server) => annotations.insert(ISSUER_ACCOUNT_OF.to_owned(), server.clone()),
+                None => annotations.remove(ISSUER_ACCOUNT_OF),
+            };
         }
         before != *annotations
     }
@@ -115,5 +129,8 @@ mod tests {
         assert_eq!(Memory::read(Holder::Order, &annotations), memory);
         assert!(Memory::default().write(Holder::Order, &mut annotations));
         assert_eq!(annotations.len(), 1);
+        let memory = Memory { account_of: Some("https://ca.example/dir".to_owned()), ..memory };
+        memory.write(Holder::Issuer, &mut annotations);
+        assert_eq!(Memory::read(Holder::Issuer, &annotations).account_of, memory.account_of);
     }
 }

@@ -360,9 +360,10 @@ fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
                 name => format!("acme: authorization error for {name}: {}", told(problem)),
             })
             .collect();
-        let why = match reasons.is_empty() {
-            true => format!("the order is {state}, and the CA gives no reason"),
-            false => reasons.join("; "),
+        let why = if reasons.is_empty() {
+            format!("the order is {state}, and the CA gives no reason")
+        } else {
+            reasons.join("; ")
         };
         fail(new, state, why, now);
         return;

@@ -168,8 +168,8 @@ fn refusal(status: u16, kind: &str) -> AcmeError {
     AcmeError::Refused { problem: Box::new(problem), retry_after: None, location: None }
 }
 
-fn refuse(status: u16, kind: &str) -> Option<Twist> {
-    Some(Twist::Refuse(refusal(status, kind)))
+fn refuse(status: u16, kind: &str) -> Twist {
+    Twist::Refuse(refusal(status, kind))
 }
 
 /// How it ended.
@@ -234,6 +234,11 @@ async fn is_ready(store: &MemoryStore) -> bool {
 
 /// Issues one certificate at a CA with that script, until it is there or its Order is over.
 async fn issue(script: Script) -> End {
+    issue_at("127.0.0.1", script).await
+}
+
+/// The same, with the directory on that host; every other URL is on 127.0.0.1.
+async fn issue_at(host: &str, script: Script) -> End {
     let listener = Listener::bind(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]).await.unwrap();
     let port = listener.addresses()[0].port();
     let target = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(port));
@@ -243,7 +248,8 @@ async fn issue(script: Script) -> End {
 
     let memory = Arc::new(MemoryStore::new());
     let store: Arc<dyn Store> = memory.clone();
-    let given = manifests(&server.directory_url(), server.tls_root_pem());
+    let given =
+        manifests(&server.directory_url().replace("127.0.0.1", host), server.tls_root_pem());
     let keys: BTreeSet<_> = given.iter().map(|record| record.key.clone()).collect();
     for record in given {
         store.apply(record).await.unwrap();
@@ -330,7 +336,7 @@ async fn a_good_ca_is_asked_no_more_than_the_protocol_needs() {
 #[tokio::test]
 async fn a_signing_request_that_the_ca_forbids_is_not_sent_for_ever() {
     let script: Script = |deed, _| match deed {
-        Deed::Finalize => refuse(403, "unauthorized"),
+        Deed::Finalize => Some(refuse(403, "unauthorized")),
         _ => None,
     };
     let reason = "Failed to finalize Order: 403 urn:ietf:params:acme:error:unauthorized: no";
@@ -340,7 +346,7 @@ async fn a_signing_request_that_the_ca_forbids_is_not_sent_for_ever() {
 #[tokio::test]
 async fn an_order_that_is_not_ready_after_all_is_finalized_later() {
     let script: Script = |deed, before| match (deed, before) {
-        (Deed::Finalize, 0) => refuse(403, "orderNotReady"),
+        (Deed::Finalize, 0) => Some(refuse(403, "orderNotReady")),
         (Deed::Order, 1) => Some(Twist::Order(|order| order.status = "pending".to_owned())),
         _ => None,
     };
@@ -424,22 +430,29 @@ async fn an_order_that_is_invalid_without_a_word_still_has_a_reason() {
 #[tokio::test]
 async fn an_account_that_the_ca_forgot_is_registered_again_once() {
     let script: Script = |deed, before| match (deed, before) {
-        (Deed::NewOrder, 0) => refuse(400, "accountDoesNotExist"),
+        (Deed::NewOrder, 0) => Some(refuse(400, "accountDoesNotExist")),
         _ => None,
     };
     check_issued(script, Deed::Register, 2).await;
     let script: Script = |deed, _| match deed {
-        Deed::NewOrder => refuse(400, "accountDoesNotExist"),
+        Deed::NewOrder => Some(refuse(400, "accountDoesNotExist")),
         _ => None,
     };
     check_refused(script, "errored", "accountDoesNotExist", 20).await;
 }
 
 #[tokio::test]
+async fn a_ca_whose_accounts_are_on_another_host_is_asked_for_one_once() {
+    let end = issue_at("localhost", |_, _| None).await;
+    assert!(end.ready, "{end:?}");
+    assert_eq!(end.asked(Deed::Register), 1, "{end:?}");
+}
+
+#[tokio::test]
 async fn a_validation_that_is_under_way_already_is_waited_for() {
     let script: Script = |deed, before| match (deed, before) {
         (Deed::Accept, 0) => Some(Twist::Lose),
-        (Deed::Accept, _) => refuse(400, "malformed"),
+        (Deed::Accept, _) => Some(refuse(400, "malformed")),
         (Deed::Authorization, 1..) => Some(Twist::Authorization(|authorization| {
             authorization.status = "pending".to_owned();
             for challenge in &mut authorization.challenges {
@@ -468,7 +481,7 @@ async fn a_chain_that_was_not_ordered_is_not_stored() {
 #[tokio::test]
 async fn an_alternate_that_is_not_served_leaves_the_default_chain() {
     let script: Script = |deed, before| match (deed, before) {
-        (Deed::Certificate, 1..) => refuse(404, "malformed"),
+        (Deed::Certificate, 1..) => Some(refuse(404, "malformed")),
         _ => None,
     };
     check_issued(script, Deed::Certificate, 10).await;

@@ -16,10 +16,11 @@ use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, of_obstacle, verdict};
+use crate::commands::waits::Wait;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, ObjectName, Record, State, Time};
-use crate::print::progress::{Progress, Wait};
+use crate::print::progress::{self, Progress};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Change, Scope, Store, StoreError};
 
@@ -86,12 +87,14 @@ pub struct Supervision<'a> {
     pub started: Timestamp,
     /// When it gives up.
     pub deadline: Timestamp,
-    /// Flags with which another command finds the store; nothing when it goes with this process.
-    pub flags: Option<String>,
+    /// Whether the store outlives this process, so that another command can show more.
+    pub is_kept: bool,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
     relatives: HashMap<String, Key>,
     dirty: BTreeSet<Key>,
+    /// Challenges whose end has been told, by UID.
+    told: BTreeSet<String>,
     holdups: BTreeMap<Key, Holdup>,
     ends: BTreeMap<Key, End>,
 }
@@ -114,10 +117,11 @@ impl<'a> Supervision<'a> {
             interrupted,
             started,
             deadline,
-            flags: None,
+            is_kept: true,
             open,
             relatives: HashMap::new(),
             dirty,
+            told: BTreeSet::new(),
             holdups: BTreeMap::new(),
             ends: BTreeMap::new(),
         }
@@ -227,27 +231,29 @@ impl<'a> Supervision<'a> {
         let now = Timestamp::now();
         let status = &challenge.status;
         let name = format!("challenge/{} ({})", challenge.metadata.name, challenge.spec.dns_name);
-        match status.state {
-            Some(state) if state.is_final() => {
-                // The clean-up writes once more; the end is told once.
-                if status.processing {
-                    let outcome = if state == State::Valid {
-                        "valid".to_owned()
-                    } else {
-                        format!("{state}: {}", status.reason)
-                    };
-                    self.progress.done(&name, &outcome, now);
-                }
+        if let Some(state) = status.state.filter(|state| state.is_final()) {
+            // What an earlier run left is old news; the clean-up writes again, but the end is told once.
+            let is_news = status.processing || self.progress.is_waiting(&name);
+            if is_news && self.told.insert(challenge.metadata.uid.clone()) {
+                let why = if state == State::Valid { "" } else { status.reason.as_str() };
+                let gap = if why.is_empty() { "" } else { ": " };
+                self.progress.done(&name, &format!("{state}{gap}{why}"), now);
             }
-            _ if !exists => self.progress.done(&name, "deleted", now),
-            state => {
-                let waits_for = waits_for(&challenge);
-                let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
-                let state = state.map_or("queued", State::as_str).to_owned();
-                let until = Some(self.deadline);
-                self.progress.waiting(&name, Wait { state, waits_for, since, until }, now);
-            }
+            return;
         }
+        if !exists {
+            self.progress.done(&name, "deleted", now);
+            return;
+        }
+        let waits_for = match (status.processing, status.reason.as_str()) {
+            (true, _) => Wait::of_running(&challenge).to_string(),
+            (false, "") => "the scheduler".to_owned(),
+            (false, reason) => reason.to_owned(),
+        };
+        let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
+        let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
+        let until = Some(self.deadline);
+        self.progress.waiting(&name, progress::Wait { state, waits_for, since, until }, now);
     }
 
     /// Judges what changed; at the deadline everything that is still open ends.
@@ -325,11 +331,9 @@ impl<'a> Supervision<'a> {
             mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());
         }
-        let failure = match (&self.flags, failed.order) {
-            (Some(flags), Some(order)) => {
-                advice::where_to_look(failed.failure, key, &order.name, flags)
-            }
-            (None, _) | (_, None) => failed.failure,
+        let failure = match failed.order.filter(|_| self.is_kept) {
+            Some(order) => advice::where_to_look(failed.failure, key, &order.name),
+            None => failed.failure,
         };
         self.end(key, End::Failed(failure), now);
         Ok(())
@@ -346,7 +350,7 @@ impl<'a> Supervision<'a> {
             return;
         }
         let name = key.to_string();
-        let wait = Wait {
+        let wait = progress::Wait {
             state: "held up".to_owned(),
             waits_for: holdup.what.clone(),
             since: self.started,
@@ -381,18 +385,5 @@ impl<'a> Supervision<'a> {
         }
         self.open.remove(key);
         self.ends.insert(key.clone(), end);
-    }
-}
-
-/// What a challenge waits for, in words.
-fn waits_for(challenge: &Challenge) -> String {
-    let status = &challenge.status;
-    if !status.reason.is_empty() {
-        return status.reason.clone();
-    }
-    match (status.processing, status.presented) {
-        (false, _) => "the scheduler".to_owned(),
-        (true, false) => "its answer to be put up".to_owned(),
-        (true, true) => "the CA's validation".to_owned(),
     }
 }

@@ -68,8 +68,8 @@ fn a_paused_account_needs_a_person() {
     check(limit(detail), "", 5, "\
 error: Certificate default/web was not issued: Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: Your account is temporarily prevented from requesting certificates for www.example.com. Please visit https://pause.example.net/unpause to resume
 hint: do what the CA asks for in its answer; waiting alone does not help; then run the same command again
-hint: kubectl-acme describe order web-1-[hash] --local=state shows the CA's answers
-hint: kubectl-acme timeline certificate/web --local=state shows every step
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
 ");
 }
 
@@ -123,8 +123,8 @@ fn a_name_that_the_ca_will_not_certify_is_told_in_its_words() {
     check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "\
 error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: Cannot issue for \"www.example.com\": forbidden by policy
 hint: take the name out of the Certificate, or ask another CA for it
-hint: kubectl-acme describe order web-1-[hash] --local=state shows the CA's answers
-hint: kubectl-acme timeline certificate/web --local=state shows every step
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
 ");
 }
 
@@ -136,7 +136,7 @@ fn a_certificate_for_another_key_is_not_stored() {
     let answer = Fault::status(200).header("Content-Type", "application/pem-certificate-chain");
     check(answer.body(&chain).at(Endpoint::Certificate), "", 1, "\
 error: Certificate default/web was not issued: Failed to retrieve signed certificate: what https://[ca]/acme/certificate/[id] serves is not what was ordered: no certificate of the chain is for the key of the signing request
-hint: kubectl-acme describe order web-1-[hash] --local=state shows the CA's answers
-hint: kubectl-acme timeline certificate/web --local=state shows every step
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
 ");
 }

@@ -76,8 +76,8 @@ fn a_ca_that_does_not_find_the_answer_is_told_in_its_words() {
     check(&site, &format!("--http01-listen {here} --http01-resolve *={here}"), 4, "\
 error: Certificate default/web was not issued: acme: authorization error for www.example.com: 400 urn:ietf:params:acme:error:connection: 127.0.0.1: Fetching http://www.example.com/.well-known/acme-challenge/[token]: connection refused by [listener]
 hint: see that www.example.com leads to this machine in public DNS, and that port 80 is open to the internet
-hint: kubectl-acme describe order web-1-[hash] --local=state shows the CA's answers
-hint: kubectl-acme timeline certificate/web --local=state shows every step
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
 ");
     assert_eq!(site.orders(), 1);
     // Where the CA looks is put right: a person's wish beats the back-off, and a fresh order is made.

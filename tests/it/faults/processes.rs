@@ -63,7 +63,7 @@ fn what_run_drives_is_watched_to_its_end() {
         143,
         "\
 error: ended; everything so far is kept
-hint: go on with: kubectl-acme run --local
+hint: go on with: kubectl-acme run
 ",
     );
 }
