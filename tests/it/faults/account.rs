@@ -83,7 +83,7 @@ hint: spec.acme.server of Issuer default/acme must be the URL of an ACME directo
 fn bound() -> Site {
     let keys = BTreeMap::from([("kid-1".to_owned(), MacKey::new(vec![7; 32]))]);
     let config = Config::default();
-    Site::with(Config { external_accounts: keys, external_account_required: true, ..config })
+    Site::with(&Config { external_accounts: keys, external_account_required: true, ..config })
 }
 
 /// Names the binding in the Issuer, and gives its Secret.

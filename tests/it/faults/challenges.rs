@@ -71,7 +71,7 @@ hint: run the same command again: it goes on where it stopped
 #[test]
 fn a_ca_that_does_not_find_the_answer_is_told_in_its_words() {
     let (here, elsewhere) = (free_port(), free_port());
-    let site = Site::seen_at(Config::default(), elsewhere);
+    let site = Site::seen_at(&Config::default(), elsewhere);
     let here = format!("127.0.0.1:{here}");
     check(&site, &format!("--http01-listen {here} --http01-resolve *={here}"), 4, "\
 error: Certificate default/web was not issued: acme: authorization error for www.example.com: 400 urn:ietf:params:acme:error:connection: 127.0.0.1: Fetching http://www.example.com/.well-known/acme-challenge/[token]: connection refused by [listener]

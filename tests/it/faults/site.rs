@@ -29,7 +29,7 @@ use crate::support::proxy::Proxy;
 /// Where clients find the CA: another loopback address than its own, so that every URL leads through the proxy.
 const FRONT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A machine with its CA. The files of a run stand beside each other in one folder, which is where the program runs:
 /// `site.yaml`, the state in `state`, results in `out`.
@@ -75,17 +75,17 @@ impl Look for Eyes {
 impl Site {
     /// A machine where everything is as it should be.
     pub(super) fn new() -> Self {
-        Self::with(Config::default())
+        Self::with(&Config::default())
     }
 
     /// A machine with a CA of other habits.
-    pub(super) fn with(config: Config) -> Self {
+    pub(super) fn with(config: &Config) -> Self {
         let port = free_port();
         Self::seen_at(config, port)
     }
 
     /// A machine whose names lead the CA to that port of 127.0.0.1.
-    pub(super) fn seen_at(config: Config, seen: u16) -> Self {
+    pub(super) fn seen_at(config: &Config, seen: u16) -> Self {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -301,19 +301,19 @@ spec:
             .replace(&format!("127.0.0.1:{}", self.port), "[listener]")
             .replace(env!("CARGO_BIN_EXE_kubectl-acme"), "kubectl-acme")
             .replace(&self.folder.path().display().to_string(), "[folder]");
-        let digits = |c: char| c.is_ascii_digit() || c == '-';
-        let token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let differing: [(&str, &str, &dyn Fn(char) -> bool); 6] = [
-            ("web-1", "-[hash]", &digits),
-            ("process ", "[id]", &digits),
-            ("127.0.0.1:", "[port]", &digits),
-            ("server on port ", "[port]", &digits),
-            ("/acme-challenge/", "[token]", &token),
-            ("/certificate/", "[id]", &token),
+        let digits: Of = |c| c.is_ascii_digit() || c == '-';
+        let token: Of = |c| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let differing: [(&str, &str, Of); 6] = [
+            ("web-1", "-[hash]", digits),
+            ("process ", "[id]", digits),
+            ("127.0.0.1:", "[port]", digits),
+            ("server on port ", "[port]", digits),
+            ("/acme-challenge/", "[token]", token),
+            ("/certificate/", "[id]", token),
         ];
         let plain = differing
             .iter()
-            .fold(text, |text, (after, word, of)| word_after(&text, after, word, of));
+            .fold(text, |text, (after, word, of)| word_after(&text, after, word, *of));
         moments(&plain)
     }
 }
@@ -376,7 +376,7 @@ impl Said {
     /// What is wrong and what helps: the lines of errors and hints.
     pub(super) fn complaint(&self) -> String {
         let tells = |line: &&str| line.starts_with("error:") || line.starts_with("hint:");
-        self.talk.lines().filter(tells).map(|line| format!("{line}\n")).collect()
+        self.talk.lines().filter(tells).flat_map(|line| [line, "\n"]).collect()
     }
 
     /// It must have ended with this code, with these complaints and no others.
@@ -397,8 +397,11 @@ pub(super) fn wait_until(mut so: impl FnMut() -> bool, what: &str) {
     }
 }
 
+/// Which characters belong to what differs.
+type Of = fn(char) -> bool;
+
 /// Puts a word in place of what follows `after` and consists of such characters.
-fn word_after(text: &str, after: &str, word: &str, of: &dyn Fn(char) -> bool) -> String {
+fn word_after(text: &str, after: &str, word: &str, of: Of) -> String {
     let mut parts = text.split(after);
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
