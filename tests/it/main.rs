@@ -8,6 +8,7 @@ mod adversary;
 mod bed;
 mod cli;
 mod crash;
+mod faults;
 mod generated;
 mod kill;
 mod pairs;
