@@ -162,7 +162,11 @@ impl Engine {
             Arc::new(IssuerController::new(recorder.clone(), Arc::clone(&accounts))),
             Arc::new(CertificateController::new(recorder.clone())),
             Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
-            Arc::new(OrderController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(OrderController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                selection.clone(),
+            )),
             Arc::new(ChallengeController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),

@@ -278,7 +278,7 @@ async fn issue_at(host: &str, script: Script) -> End {
         Arc::new(IssuerController::new(recorder.clone(), Arc::clone(&accounts))),
         Arc::new(CertificateController::new(recorder.clone())),
         Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
-        Arc::new(OrderController::new(recorder.clone(), accounts)),
+        Arc::new(OrderController::new(recorder.clone(), accounts, selection.clone())),
         Arc::new(challenges),
         Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone(), crowd)),
     ];
