@@ -122,7 +122,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         return Verdict::Failed(Failed { failure, order: None });
     }
     let named_by_ca = matches!(retry, Retry::At(_));
-    Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try, named_by_ca, hint }))
+    Verdict::Waiting(Some(Holdup { kind, what, until: Some(obstacle.next_try), named_by_ca, hint }))
 }
 
 /// Somebody has deleted the Issuer since.
