@@ -65,17 +65,28 @@ pub async fn look_anew(
         if !matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer) {
             continue;
         }
-        let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
-        let Some(issuer) = issuers.get(&key.name).await? else { continue };
+        look_anew_at(store, key, now).await?;
+    }
+    Ok(())
+}
+
+async fn look_anew_at(store: &Arc<dyn Store>, key: &Key, now: Timestamp) -> Result<(), Failure> {
+    let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
+    for _ in 0..TRIES {
+        let Some(issuer) = issuers.get(&key.name).await? else { return Ok(()) };
         let ready = condition(&issuer.status.conditions, "Ready");
         let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
         let waits = memory.next_try.is_some_and(|at| at > now);
         if waits || ready.is_none_or(|ready| ready.status != ConditionStatus::False) {
-            continue;
+            return Ok(());
         }
         let mut status = issuer.status.clone();
         status.conditions.retain(|condition| condition.kind != "Ready");
-        issuers.replace_status(&issuer, &status).await?;
+        match issuers.replace_status(&issuer, &status).await {
+            Ok(_) => return Ok(()),
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(())
+    Err(StoreError::Conflict { key: key.clone() }.into())
 }

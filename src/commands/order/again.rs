@@ -96,6 +96,7 @@ pub async fn run(
         store: &store,
         out: Some(&out),
         out_secret: args.work.out_secret,
+        is_kept: true,
         records: &records,
     };
     settle::settle(&results, &args.work.output, context, ends).await

@@ -80,6 +80,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
+    look_anew(&job.store, &job.given, job.started).await?;
     let engine = match job.claim {
         Claim::Watches => None,
         Claim::Drives(_) | Claim::Alone => {
@@ -87,7 +88,6 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 Some(means) => means,
                 None => (job.drive.http01().await?, job.drive.fetcher().await?),
             };
-            look_anew(&job.store, &job.given, job.started).await?;
             Some(Engine::start(Equipment {
                 store: Arc::clone(&job.store),
                 http01,
