@@ -14,6 +14,7 @@ use super::target::{self, Wanted};
 use crate::model::{Kind, Record};
 use crate::print::columns::Namespaces;
 use crate::print::jsonpath::Path;
+use crate::print::label_columns::LabelColumns;
 use crate::print::table::Headers;
 use crate::print::{Group, Printer, Shape};
 use crate::store::local::Access;
@@ -42,6 +43,12 @@ pub struct ListArgs {
     /// Only objects with these fields: metadata.name=web, spec.issuerRef.name=acme
     #[arg(long, value_name = "FIELDS")]
     pub field_selector: Option<FieldSelector>,
+    /// Show these labels as columns
+    #[arg(long, short = 'L', value_name = "LABEL", value_delimiter = ',')]
+    pub label_columns: Vec<String>,
+    /// Show all labels in a last column
+    #[arg(long)]
+    pub show_labels: bool,
     /// Order by what this JSONPath finds, such as .metadata.creationTimestamp
     #[arg(long, value_name = "JSONPATH", value_parser = Path::relaxed)]
     pub sort_by: Option<Path>,
@@ -71,6 +78,7 @@ pub async fn run(args: GetArgs, context: &mut Context) -> Result<(), Failure> {
 pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
     args.check(wanted)?;
     let mut printer = context.printer(&args.output);
+    printer.show_labels(args.labels());
     let store = if args.watch {
         super::watch::store_when_there(context).await?
     } else {
@@ -121,6 +129,10 @@ impl ListArgs {
                 .hint("to follow everything at once: watch"));
         }
         Ok(())
+    }
+
+    fn labels(&self) -> LabelColumns {
+        LabelColumns { each: self.label_columns.clone(), all: self.show_labels }
     }
 
     fn namespaces(&self) -> Namespaces {
