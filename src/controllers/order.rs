@@ -60,7 +60,6 @@ impl OrderController {
         let sharers = self.sharers(order).await?;
         let required = required(order, &issuer, acme.thumbprint());
         let observed = Observed {
-            issuer: &issuer,
             challenges: &challenges,
             required: required.as_deref().map_err(String::as_str),
             sharers: &sharers,

@@ -9,7 +9,7 @@ use super::required::wanted;
 use super::shared_order::{ahead, stands_back, waiting_message};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
-use crate::model::{Challenge, ChallengeSpec, Identifier, Issuer, Order, OrderStatus, State, Time};
+use crate::model::{Challenge, ChallengeSpec, Identifier, Order, OrderStatus, State, Time};
 
 /// How long an order may stay pending although every challenge is final.
 const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -22,8 +22,6 @@ const GIVEN_UP_AFTER: SignedDuration = SignedDuration::from_secs(61);
 /// What the machine looks at beside the Order.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
-    /// The Issuer it refers to.
-    pub issuer: &'a Issuer,
     /// Challenges that this Order owns.
     pub challenges: &'a [Challenge],
     /// The Challenges that its authorizations call for, or why none can be made; empty before the authorizations are read.
@@ -279,9 +277,8 @@ mod tests {
     }
 
     fn check(order: &Order, challenges: &[Challenge], second: i64, expected: &Action) {
-        let (issuer, required) = (Issuer::default(), required());
-        let observed =
-            Observed { issuer: &issuer, challenges, required: Ok(&required), sharers: &[] };
+        let required = required();
+        let observed = Observed { challenges, required: Ok(&required), sharers: &[] };
         assert_eq!(next_action(order, &observed, at(second)), *expected);
     }
 
@@ -339,9 +336,7 @@ mod tests {
     #[test]
     fn when_no_solver_fits_it_is_said_once() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
-        let issuer = Issuer::default();
-        let observed =
-            Observed { issuer: &issuer, challenges: &[], required: Err("none"), sharers: &[] };
+        let observed = Observed { challenges: &[], required: Err("none"), sharers: &[] };
         let why = solver_message("none");
         assert_eq!(next_action(&read, &observed, at(1)), Action::Explain(why.clone()));
         let new = record(&read, Outcome::Explained(why), at(1));
@@ -364,10 +359,8 @@ mod tests {
     fn of_two_with_the_same_order_one_waits_and_then_asks_for_its_own() {
         let first = order("first").state(State::Pending).authorization(NAME).build();
         let second = order("second").state(State::Pending).authorization(NAME).build();
-        let issuer = Issuer::default();
         let next = |order: &Order, sharers: &[Order]| {
-            let observed =
-                Observed { issuer: &issuer, challenges: &[], required: Ok(&[]), sharers };
+            let observed = Observed { challenges: &[], required: Ok(&[]), sharers };
             next_action(order, &observed, at(1))
         };
         assert_eq!(next(&first, std::slice::from_ref(&second)), Action::Fetch(at(0)));
