@@ -342,7 +342,7 @@ mod tests {
         .await;
         let session = plain(&ca);
         assert!(matches!(session.directory().await.unwrap_err().retry(), Retry::At(_)));
-        assert_eq!(session.directory().await.unwrap_err().retry(), Retry::Backoff);
+        assert_eq!(session.directory().await.unwrap_err().retry(), Retry::Never);
         session.directory().await.unwrap();
         session.directory().await.unwrap();
         assert_eq!(ca.count("GET /dir"), 3);

@@ -99,7 +99,9 @@ fn wildcards(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
         spec.dns_names.iter().filter_map(|name| DnsName::parse(name).ok()).collect();
     let listed =
         spec.dns_names.iter().enumerate().map(|(i, name)| (at.key("dnsNames").index(i), name));
-    for (at, text) in listed.chain([(at.key("commonName"), &spec.common_name)]) {
+    let common = Some((at.key("commonName"), &spec.common_name));
+    let common = common.filter(|(_, name)| !spec.dns_names.contains(name));
+    for (at, text) in listed.chain(common) {
         let Ok(name) = DnsName::parse(text) else { continue };
         let Some((_, parent)) = name.as_str().split_once('.').filter(|_| !name.is_wildcard())
         else {

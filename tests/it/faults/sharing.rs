@@ -37,7 +37,10 @@ fn certificates_of_one_name_take_turns_and_prove_it_once() {
     let site = Site::new();
     let names = ["one", "three", "two"];
     site.give(&alike(&site, &names));
-    site.run(site.order("")).check(0, "");
+    let said = site.run(site.order(""));
+    said.check(0, "");
+    let why = "the CA gave both the same order, which brings one certificate";
+    assert!(said.talk.contains(why), "{}", said.talk);
     check(&site, &names);
     assert_eq!(site.ca.statistics().of("challenge"), 1);
 }
