@@ -43,12 +43,9 @@ pub struct ListArgs {
     /// Only objects with these fields: metadata.name=web, spec.issuerRef.name=acme
     #[arg(long, value_name = "FIELDS")]
     pub field_selector: Option<FieldSelector>,
-    /// Show these labels as columns
-    #[arg(long, short = 'L', value_name = "LABEL", value_delimiter = ',')]
-    pub label_columns: Vec<String>,
-    /// Show all labels in a last column
-    #[arg(long)]
-    pub show_labels: bool,
+    /// Which labels are shown
+    #[command(flatten)]
+    pub labels: LabelArgs,
     /// Order by what this JSONPath finds, such as .metadata.creationTimestamp
     #[arg(long, value_name = "JSONPATH", value_parser = Path::relaxed)]
     pub sort_by: Option<Path>,
@@ -61,6 +58,23 @@ pub struct ListArgs {
     /// How results are written
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Flags that show labels in tables.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct LabelArgs {
+    /// Show these labels as columns
+    #[arg(long, short = 'L', value_name = "LABEL", value_delimiter = ',')]
+    pub label_columns: Vec<String>,
+    /// Show all labels in a last column
+    #[arg(long)]
+    pub show_labels: bool,
+}
+
+impl LabelArgs {
+    fn columns(&self) -> LabelColumns {
+        LabelColumns { each: self.label_columns.clone(), all: self.show_labels }
+    }
 }
 
 /// Runs `get`.
@@ -78,7 +92,7 @@ pub async fn run(args: GetArgs, context: &mut Context) -> Result<(), Failure> {
 pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
     args.check(wanted)?;
     let mut printer = context.printer(&args.output);
-    printer.show_labels(args.labels());
+    printer.show_labels(args.labels.columns());
     let store = if args.watch {
         super::watch::store_when_there(context).await?
     } else {
@@ -129,10 +143,6 @@ impl ListArgs {
                 .hint("to follow everything at once: watch"));
         }
         Ok(())
-    }
-
-    fn labels(&self) -> LabelColumns {
-        LabelColumns { each: self.label_columns.clone(), all: self.show_labels }
     }
 
     fn namespaces(&self) -> Namespaces {

@@ -134,8 +134,8 @@ impl OrderController {
                 continue;
             };
             let key = Key::new(Kind::Order, name);
-            let shares = other.status.url == order.status.url;
-            if shares
+            let is_same = other.status.url == order.status.url;
+            if is_same
                 && is_under_way(&other)
                 && self.selection.covers(&**self.recorder.store(), &key).await?
             {

@@ -57,18 +57,26 @@ impl SharedOrders {
 mod tests {
     use super::*;
 
+    fn named(orders: &[ObjectName]) -> Vec<&str> {
+        orders.iter().map(|order| order.name.as_str()).collect()
+    }
+
     #[test]
     fn whoever_shares_is_told_of_every_change_until_the_end() {
         let shared = SharedOrders::default();
         let [a, b] = ["a", "b"].map(|name| ObjectName::new("web", name));
-        assert_eq!(shared.note(&a, Some("1")), []);
-        assert_eq!(shared.note(&b, Some("1")), [a.clone()]);
-        assert_eq!(shared.with(&a, "1"), [b.clone()]);
-        assert_eq!(shared.note(&a, Some("1")), [b.clone()]);
-        assert_eq!(shared.note(&a, Some("2")), [b.clone()]);
-        assert_eq!(shared.with(&b, "1"), []);
-        shared.note(&a, Some("1"));
-        assert_eq!(shared.note(&b, None), [a.clone()]);
+        for (order, url, told) in [
+            (&a, Some("1"), &[][..]),
+            (&b, Some("1"), &["a"]),
+            (&a, Some("1"), &["b"]),
+            (&a, Some("2"), &["b"]),
+            (&a, Some("1"), &["b"]),
+            (&b, None, &["a"]),
+        ] {
+            assert_eq!(named(&shared.note(order, url)), told, "{order} {url:?}");
+        }
+        assert_eq!(named(&shared.with(&b, "1")), ["a"]);
+        assert_eq!(named(&shared.with(&a, "1")), [""; 0]);
         shared.forget(&a);
         assert!(shared.0.lock().unwrap().orders.is_empty());
     }

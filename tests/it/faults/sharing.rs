@@ -25,11 +25,11 @@ fn check(site: &Site, certificates: &[&str]) {
 fn alike(site: &Site, names: &[&str]) -> String {
     let manifest = site.manifest();
     let (issuer, certificate) = manifest.split_once("---\n").unwrap();
-    let named = |name: &&str| {
+    let one = |name: &&str| {
         let renamed = certificate.replace("name: web\n", &format!("name: {name}\n"));
         format!("---\n{}", renamed.replace("web-tls", &format!("{name}-tls")))
     };
-    issuer.to_owned() + &names.iter().map(named).collect::<String>()
+    issuer.to_owned() + &names.iter().map(one).collect::<String>()
 }
 
 #[test]

@@ -238,7 +238,9 @@ spec:
     pub(super) fn has_pairs(&self, secrets: &[&str]) {
         let files = |secret: &&str| [format!("{secret}/tls.crt"), format!("{secret}/tls.key")];
         assert_eq!(self.results(), secrets.iter().flat_map(files).collect::<Vec<_>>());
-        secrets.iter().for_each(|secret| self.is_pair(secret));
+        for secret in secrets {
+            self.is_pair(secret);
+        }
     }
 
     #[track_caller]
