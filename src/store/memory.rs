@@ -103,12 +103,11 @@ impl Journal for Room {
         &self,
         kind: Kind,
         revision: i64,
-    ) -> Result<(i64, Option<Vec<Logged>>), StoreError> {
+    ) -> Result<(i64, Option<Vec<Arc<Logged>>>), StoreError> {
         let contents = self.contents();
         let oldest = contents.journal.front().map_or(contents.revision, |line| line.0 - 1);
         let new = contents.journal.iter().filter(|line| line.0 > revision);
-        let lines = new.filter(|(_, record, _)| record.key.kind == kind);
-        let logged = lines.map(|(_, record, gone)| Logged { record: record.clone(), gone: *gone });
+        let logged = new.map(|(_, logged)| logged).filter(|l| l.record.key.kind == kind).cloned();
         Ok((contents.revision, (revision >= oldest).then(|| logged.collect())))
     }
 }
@@ -119,8 +118,8 @@ struct Contents {
     objects: BTreeMap<Key, Record>,
     /// Where the object with a UID is.
     uids: HashMap<String, Key>,
-    /// Revision, object, whether it is gone.
-    journal: VecDeque<(i64, Record, bool)>,
+    /// Changes by their revision.
+    journal: VecDeque<(i64, Arc<Logged>)>,
 }
 
 impl Contents {
@@ -133,7 +132,7 @@ impl Contents {
     }
 
     fn log(&mut self, record: &Record, revision: i64, gone: bool) {
-        self.journal.push_back((revision, record.clone(), gone));
+        self.journal.push_back((revision, Arc::new(Logged { record: record.clone(), gone })));
         if self.journal.front().is_some_and(|line| line.0 <= revision - KEPT) {
             self.journal.pop_front();
         }
