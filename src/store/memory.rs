@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::rules::{self, Shelf};
-use super::watch::{Journal, KEPT, Logged, changes};
+use super::watch::{Journal, KEPT, Lines, Logged, changes};
 use super::{Change, Part, Scope, Store, StoreError};
 use crate::model::{Key, Kind, ObjectName, Record};
 
@@ -99,11 +99,7 @@ impl Journal for Room {
         Ok((contents.revision, contents.list(kind, scope)))
     }
 
-    async fn since(
-        &self,
-        kind: Kind,
-        revision: i64,
-    ) -> Result<(i64, Option<Vec<Arc<Logged>>>), StoreError> {
+    async fn since(&self, kind: Kind, revision: i64) -> Result<(i64, Option<Lines>), StoreError> {
         let contents = self.contents();
         let oldest = contents.journal.front().map_or(contents.revision, |line| line.0 - 1);
         let new = contents.journal.iter().filter(|line| line.0 > revision);

@@ -25,6 +25,9 @@ pub(super) struct Logged {
     pub gone: bool,
 }
 
+/// Lines of a journal, oldest first; watchers share them.
+pub(super) type Lines = Vec<Arc<Logged>>;
+
 /// What a watcher reads from.
 pub(super) trait Journal: Send + Sync + 'static {
     /// Reads the revision and all objects of a scope as they are at it.
@@ -40,7 +43,7 @@ pub(super) trait Journal: Send + Sync + 'static {
         &self,
         kind: Kind,
         revision: i64,
-    ) -> impl Future<Output = Result<(i64, Option<Vec<Arc<Logged>>>), StoreError>> + Send;
+    ) -> impl Future<Output = Result<(i64, Option<Lines>), StoreError>> + Send;
 }
 
 /// Makes the stream of changes. `revisions` tells when there is something new; the stream ends with its sender.

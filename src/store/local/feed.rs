@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::reader::Reader;
 use crate::model::{Kind, Record};
-use crate::store::watch::{Journal, Logged};
+use crate::store::watch::{Journal, Lines, Logged};
 use crate::store::{Scope, StoreError};
 
 /// Lines that are kept in memory; a watcher further behind than that reads the database by itself.
@@ -36,11 +36,7 @@ impl Journal for Feed {
         self.reader.list(kind, scope).await
     }
 
-    async fn since(
-        &self,
-        kind: Kind,
-        revision: i64,
-    ) -> Result<(i64, Option<Vec<Arc<Logged>>>), StoreError> {
+    async fn since(&self, kind: Kind, revision: i64) -> Result<(i64, Option<Lines>), StoreError> {
         let mut recent = self.recent.lock().await;
         let recent = recent.get_or_insert_with(|| Recent::starting_at(revision));
         if recent.reached < *self.revisions.borrow() {
@@ -69,7 +65,7 @@ impl Feed {
         &self,
         kind: Kind,
         lines: impl Iterator<Item = &'a Line>,
-    ) -> Result<Vec<Arc<Logged>>, StoreError> {
+    ) -> Result<Lines, StoreError> {
         let lines = lines.filter(|line| line.kind == kind.as_str());
         lines.map(|line| line.logged().ok_or_else(|| self.reader.damaged(&line.kind))).collect()
     }
