@@ -66,7 +66,8 @@ impl Table {
             .chain(&self.rows)
             .map(|cells| cells.iter().map(|text| Cell::new(text)).collect())
             .collect();
-        let mut widths = vec![0; self.titles.len()];
+        // A column of nothing is still seen as one.
+        let mut widths = vec![1_usize; self.titles.len()];
         for cells in &lines {
             for (widest, cell) in widths.iter_mut().zip(cells) {
                 *widest = cell.width.max(*widest);
