@@ -13,6 +13,7 @@ use super::selector::{FieldSelector, LabelSelector};
 use super::target::{self, Wanted};
 use crate::model::{Kind, Record};
 use crate::print::columns::Namespaces;
+use crate::print::format::Format;
 use crate::print::jsonpath::Path;
 use crate::print::label_columns::LabelColumns;
 use crate::print::table::Headers;
@@ -99,7 +100,8 @@ pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Re
         context.store(Access::ReadOnly).await?
     };
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
-    let found = find(&store, wanted, args, namespace.as_deref()).await?;
+    let detail = args.detail(printer.format());
+    let found = find(&store, wanted, args, namespace.as_deref(), detail).await?;
     print(&mut printer, wanted, &found, args, context)?;
     for failure in &found.missing {
         printer.error(&failure.message, &failure.hints);
@@ -108,6 +110,8 @@ pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Re
         return Err(Failure::silent(FailureKind::Unexpected));
     }
     if !args.watch {
+        // The process ends here; taking ten thousand objects to pieces takes longer than printing them.
+        std::mem::forget(found);
         return Ok(());
     }
     let [kind] = wanted.kinds()[..] else { return Ok(()) };
@@ -155,10 +159,24 @@ impl ListArgs {
         if is_empty && !self.output.no_headers { Headers::Shown } else { Headers::Hidden }
     }
 
+    /// Tables and names show nothing of the bulk; what fields are compared by may lie in it.
+    fn detail(&self, format: &Format) -> Detail {
+        let shows_bulk = !matches!(format, Format::Table | Format::Wide | Format::Name);
+        let compares = self.field_selector.is_some() || self.sort_by.is_some();
+        if shows_bulk || compares || self.watch { Detail::Whole } else { Detail::Brief }
+    }
+
     fn fits(&self, record: &Record) -> bool {
         self.selector.as_ref().is_none_or(|labels| labels.fits(record))
             && self.field_selector.as_ref().is_none_or(|fields| fields.fits(record))
     }
+}
+
+/// How much of each object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Brief,
+    Whole,
 }
 
 /// What a search brought.
@@ -174,12 +192,15 @@ async fn find(
     wanted: &Wanted,
     args: &ListArgs,
     namespace: Option<&str>,
+    detail: Detail,
 ) -> Result<Found, StoreError> {
     let mut found = Found { objects: BTreeMap::new(), missing: Vec::new() };
     match wanted {
         Wanted::Kinds(kinds) => {
             for kind in kinds {
-                let mut listed = store.list(*kind, &target::scope(*kind, namespace)).await?;
+                let scope = target::scope(*kind, namespace);
+                let scope = if detail == Detail::Brief { scope.brief() } else { scope };
+                let mut listed = store.list(*kind, &scope).await?;
                 listed.retain(|record| args.fits(record));
                 found.objects.insert(*kind, listed);
             }

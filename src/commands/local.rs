@@ -7,10 +7,14 @@ use jiff::Timestamp;
 
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind};
+use crate::acme::KeyAlgorithm;
 use crate::store::lease::{Guard, LocalLease, Role};
 
 /// How often a waiting process looks again.
 const POLL: Duration = Duration::from_millis(100);
+
+/// What account keys we make for a store of our own: quickly made and quick to sign with. cert-manager could use RSA only.
+pub const ACCOUNT_KEYS: KeyAlgorithm = KeyAlgorithm::Ecdsa(256);
 
 /// How this process may work on a state folder.
 #[derive(Debug)]

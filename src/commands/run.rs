@@ -10,7 +10,7 @@ use super::announce;
 use super::context::Context;
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
-use super::out;
+use super::{local, out};
 use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
@@ -52,6 +52,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         http01: args.drive.http01().await?,
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
+        account_keys: local::ACCOUNT_KEYS,
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: args.drive.slots.limits(),
         check_period: args.drive.dns01_check_retry_period.0,

@@ -12,7 +12,7 @@ use crate::commands::completion;
 use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::local::claim;
+use crate::commands::local::{self, claim};
 use crate::commands::look::LookArgs;
 use crate::commands::target;
 use crate::controllers::selection::Selection;
@@ -80,6 +80,7 @@ async fn engine(
         http01,
         fetcher: LookArgs::default().fetcher().await?,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
+        account_keys: local::ACCOUNT_KEYS,
         cluster_resource_namespace: String::new(),
         limits: Limits { max_in_flight: 0 },
         check_period: SignedDuration::from_secs(10),

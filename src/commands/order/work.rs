@@ -15,7 +15,7 @@ use crate::commands::chain::Chain;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
 use crate::commands::failure::Failure;
-use crate::commands::local::Claim;
+use crate::commands::local::{self, Claim};
 use crate::commands::renewal::look_anew;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
@@ -93,6 +93,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
+                account_keys: local::ACCOUNT_KEYS,
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,
