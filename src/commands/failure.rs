@@ -6,6 +6,7 @@ use crate::acme::refusal::{self, Sort};
 use crate::controllers::ReconcileError;
 use crate::model::Problem;
 use crate::store::StoreError;
+use crate::store::cluster::ClusterFault;
 
 /// Sorts of failure, each with its exit code (stable: scripts rely on them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,6 +85,11 @@ impl Kind {
     fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::NotFound { .. } | StoreError::Invalid { .. } => Self::Usage,
+            StoreError::Held { .. } => Self::OwnedByAnother,
+            StoreError::Cluster(fault) if matches!(**fault, ClusterFault::Unconfigured { .. }) => {
+                Self::Usage
+            }
+            StoreError::Cluster(_) | StoreError::Denied { .. } => Self::Cluster,
             StoreError::Conflict { .. }
             | StoreError::AlreadyExists { .. }
             | StoreError::Unusable { .. } => Self::Unexpected,
@@ -136,7 +142,8 @@ impl std::error::Error for Failure {}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::new(Kind::of_store(&error), error.to_string())
+        let hints = error.hints();
+        Self { hints, ..Self::new(Kind::of_store(&error), error.to_string()) }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Events in the form cert-manager writes: one per object and occurrence, a repeated one counted up.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -15,6 +18,8 @@ const REPORTING_INSTANCE: &str = "kubectl-acme";
 const DEFAULT_NAMESPACE: &str = "default";
 /// Longest name of an object (RFC 1123 §2.1); an event's name ends in a dot and sixteen digits.
 const LONGEST_NAME: usize = 253;
+/// Most sayings that are remembered, as many as client-go's recorder.
+const REMEMBERED: usize = 4_096;
 /// How often an event is written again because somebody else wrote in between.
 const TRIES: usize = 8;
 
@@ -40,18 +45,36 @@ pub async fn emit(
 ) -> Result<(), StoreError> {
     let mut nanosecond = now.as_nanosecond();
     for _ in 0..TRIES {
-        let written = match told_before(store, about, notice).await? {
+        let before = match store.told() {
+            Some(told) => told.before(about, notice).map(typed).transpose()?,
+            None => told_before(store, about, notice).await?,
+        };
+        let written = match before {
             Some(event) => store.replace(counted_up(event, now)?, Part::Whole).await,
             None => store.create(new_event(about, notice, now, nanosecond)?).await,
         };
         match written {
-            Ok(_) => return Ok(()),
+            Ok(event) => {
+                if let Some(told) = store.told() {
+                    told.remember(about, notice, event);
+                }
+                return Ok(());
+            }
             Err(StoreError::AlreadyExists { .. }) => nanosecond += 1,
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {
+                if let Some(told) = store.told() {
+                    told.forget(about, notice);
+                }
+            }
             Err(error) => return Err(error),
         }
     }
     Err(StoreError::Conflict { key: Key::new(Kind::Event, name(about, nanosecond)) })
+}
+
+/// The namespace of the events about the objects of a namespace, or of none.
+pub fn home(namespace: &str) -> &str {
+    if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
 }
 
 /// The reference by which an event names an object.
@@ -78,6 +101,46 @@ pub fn reference_to(kind: Kind, metadata: &Metadata) -> ObjectReference {
     }
 }
 
+/// What was told lately, so that a repetition is known without asking a server: an API server finds the events about one
+/// object only by reading all of a namespace. cert-manager remembers its own, too, and only as long as it runs.
+#[derive(Debug, Default)]
+pub struct Told(Mutex<HashMap<Saying, Record>>);
+
+/// UID of the object, reason, message, component, severity.
+type Saying = (String, String, String, String, Severity);
+
+impl Told {
+    fn before(&self, about: &ObjectReference, notice: Notice<'_>) -> Option<Record> {
+        self.sayings().get(&saying(about, notice)).cloned()
+    }
+
+    fn remember(&self, about: &ObjectReference, notice: Notice<'_>, event: Record) {
+        let mut sayings = self.sayings();
+        if sayings.len() >= REMEMBERED {
+            sayings.clear();
+        }
+        sayings.insert(saying(about, notice), event);
+    }
+
+    fn forget(&self, about: &ObjectReference, notice: Notice<'_>) {
+        self.sayings().remove(&saying(about, notice));
+    }
+
+    fn sayings(&self) -> std::sync::MutexGuard<'_, HashMap<Saying, Record>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn saying(about: &ObjectReference, notice: Notice<'_>) -> Saying {
+    (
+        about.uid.clone(),
+        notice.reason.to_owned(),
+        notice.message.to_owned(),
+        notice.component.to_owned(),
+        notice.severity,
+    )
+}
+
 async fn told_before(
     store: &dyn Store,
     about: &ObjectReference,
@@ -93,7 +156,8 @@ async fn told_before(
             && record.text("/type") == severity
             && record.text("/source/component") == notice.component
     };
-    let told = store.list(Kind::Event, &Scope::about(&about.uid)).await?;
+    let scope = Scope::about(&about.uid).within(home(&about.namespace));
+    let told = store.list(Kind::Event, &scope).await?;
     told.into_iter().rfind(same).map(typed).transpose()
 }
 
@@ -133,10 +197,7 @@ fn new_event(
 
 /// Names sort by time: sixteen hexadecimal digits hold nanoseconds until 2554.
 fn name(about: &ObjectReference, nanosecond: i128) -> ObjectName {
-    let namespace = match about.namespace.as_str() {
-        "" => DEFAULT_NAMESPACE,
-        namespace => namespace,
-    };
+    let namespace = home(&about.namespace);
     let suffix = format!(".{nanosecond:016x}");
     let object: String = about.name.chars().take(LONGEST_NAME - suffix.len()).collect();
     ObjectName::new(namespace, format!("{object}{suffix}"))

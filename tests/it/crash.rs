@@ -96,6 +96,10 @@ impl Store for Mortal {
         write!(self, self.store.delete(key))
     }
 
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+        write!(self, self.store.delete_exactly(key, uid))
+    }
+
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         self.store.watch(kind, scope).boxed()
     }
