@@ -23,6 +23,8 @@ mod connection;
 mod definitions;
 mod fault;
 mod identity;
+pub mod lease;
+mod lease_object;
 mod request;
 mod watching;
 mod wire;
