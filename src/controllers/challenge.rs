@@ -10,6 +10,7 @@ use super::recorder::Recorder;
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
@@ -56,7 +57,8 @@ impl ChallengeController {
     ) -> Self {
         let store = recorder.store();
         Self {
-            challenges: Resources::new(Arc::clone(store), Kind::Challenge),
+            challenges: Resources::new(Arc::clone(store), Kind::Challenge)
+                .written_by(source::CHALLENGES),
             orders: Resources::new(Arc::clone(store), Kind::Order),
             accounts,
             means,
@@ -160,7 +162,7 @@ impl ChallengeController {
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         let mut marked = without_finalizer(challenge);
         marked.metadata.finalizers.push(FINALIZER.to_owned());
-        self.challenges.replace_metadata(&marked).await?;
+        self.challenges.replace_finalizers(&marked).await?;
         Ok(Outcome::FinalizerAdded)
     }
 
@@ -197,7 +199,7 @@ impl ChallengeController {
             self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
             return Err(error.into());
         }
-        self.challenges.replace_metadata(&without_finalizer(challenge)).await?;
+        self.challenges.replace_finalizers(&without_finalizer(challenge)).await?;
         Ok(Outcome::CleanedUp)
     }
 

@@ -10,6 +10,7 @@ use super::accounts::Accounts;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError};
 use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
+use crate::model::event::source;
 use crate::model::memory::Holder;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::{
@@ -39,8 +40,9 @@ impl OrderController {
     pub fn new(recorder: Recorder, accounts: Arc<Accounts>) -> Self {
         let store = recorder.store();
         Self {
-            orders: Resources::new(Arc::clone(store), Kind::Order),
-            challenges: Resources::new(Arc::clone(store), Kind::Challenge),
+            orders: Resources::new(Arc::clone(store), Kind::Order).written_by(source::ORDERS),
+            challenges: Resources::new(Arc::clone(store), Kind::Challenge)
+                .written_by(source::ORDERS),
             accounts,
             recorder,
         }

@@ -10,8 +10,9 @@ use crate::model::memory::Holder;
 use crate::model::{ObjectReference, Resource};
 use crate::reconcile::{Note, Recorded};
 use crate::store::events::{self, Notice};
+use crate::store::manager::Manager;
 use crate::store::resources::Resources;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, under};
 
 /// Writes outcomes to a store.
 #[derive(Clone, Debug)]
@@ -77,7 +78,8 @@ impl Recorder {
             message: &note.message,
             component: note.source,
         };
-        events::emit(&*self.store, about, notice, now).await
+        let store = under(&self.store, Manager::Controller(note.source));
+        events::emit(&*store, about, notice, now).await
     }
 }
 

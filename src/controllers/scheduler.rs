@@ -28,7 +28,8 @@ pub struct Scheduler {
 impl Scheduler {
     /// Puts the scheduler together; challenges outside the selection have nobody who works on them and do not count.
     pub fn new(recorder: Recorder, limits: Limits, selection: Selection) -> Self {
-        let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge);
+        let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge)
+            .written_by(source::CHALLENGES);
         Self { challenges, limits, selection, recorder }
     }
 

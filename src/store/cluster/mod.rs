@@ -26,6 +26,7 @@ mod identity;
 pub mod lease;
 mod lease_object;
 mod request;
+pub mod survey;
 mod watching;
 mod wire;
 
