@@ -6,6 +6,7 @@ mod support;
 
 mod bed;
 mod cli;
+mod cluster;
 mod crash;
 mod generated;
 mod pairs;
