@@ -5,34 +5,32 @@
 //! where a CA is told to look instead of port 80.
 
 mod identities;
+mod janitor;
 mod kubectl;
+mod namespace;
 mod peer;
+mod site;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
-use self::identities::Identities;
+use self::janitor::Janitor;
 pub use self::kubectl::Kubectl;
+pub use self::namespace::Namespace;
 pub use self::peer::Peer;
-use super::bed::{Server, free_port, program};
+use self::site::Site;
+use super::bed::{Server, program};
 use super::http;
 
 /// How long anything may take on a busy machine.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_mins(3);
 
 /// The image that the stand-in runs as this crate's program, whatever its tag.
 pub const OUR_IMAGE: &str = "kubectl-acme";
-
-/// Controllers of Kubernetes that run; there are no nodes for the others.
-const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
-                           endpoints-controller,endpointslice-controller";
 
 /// Looks until there is something to see; fails the test when nothing comes.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -44,16 +42,6 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(Instant::now() < deadline, "in vain waited for {what}");
         sleep(Duration::from_millis(100));
     }
-}
-
-/// Where one cluster listens, and the folder with all it has.
-struct Site {
-    folder: PathBuf,
-    api_port: u16,
-    etcd_port: u16,
-    etcd_peer_port: u16,
-    http_port: u16,
-    identities: Identities,
 }
 
 /// A running cluster; all of it ends when it goes, or with the test process.
@@ -91,15 +79,7 @@ impl Cluster {
 
     fn try_start(options: &[&str]) -> Result<Self, String> {
         let janitor = Janitor::start();
-        let api_port = free_port();
-        let site = Site {
-            identities: Identities::generate(&janitor.folder, api_port),
-            folder: janitor.folder.clone(),
-            api_port,
-            etcd_port: free_port(),
-            etcd_peer_port: free_port(),
-            http_port: free_port(),
-        };
+        let site = Site::choose(janitor.folder());
         let etcd = Server::start(&site.etcd(), &site.log("etcd"));
         let mut cluster = Self {
             site,
@@ -205,154 +185,5 @@ impl Cluster {
     /// What a server logged: `etcd`, `kube-apiserver`, `controllers` or `stand-in`.
     pub fn log(&self, server: &str) -> String {
         fs::read_to_string(self.site.log(server)).unwrap_or_default()
-    }
-}
-
-impl Site {
-    fn log(&self, server: &str) -> PathBuf {
-        self.folder.join(format!("{server}.log"))
-    }
-
-    fn etcd(&self) -> Command {
-        let client = format!("http://127.0.0.1:{}", self.etcd_port);
-        let peer = format!("http://127.0.0.1:{}", self.etcd_peer_port);
-        let mut command = Command::new(program("etcd"));
-        command
-            .arg("--unsafe-no-fsync")
-            .arg("--data-dir")
-            .arg(self.folder.join("etcd"))
-            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .arg(format!("--initial-cluster=default={peer}"));
-        command
-    }
-
-    fn api_server(&self, options: &[String]) -> Command {
-        let mut command = Command::new(program("kube-apiserver"));
-        command
-            .arg(format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port))
-            .arg(format!("--secure-port={}", self.api_port))
-            .args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/16"])
-            .args(["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"])
-            .arg("--service-account-issuer=https://kubernetes.default.svc")
-            .args(self.identities.api_server())
-            .args(options);
-        command
-    }
-
-    fn controllers(&self) -> Command {
-        let mut command = Command::new(program("kube-controller-manager"));
-        command
-            .args(["--leader-elect=false", "--use-service-account-credentials", "--secure-port=0"])
-            .arg(format!("--controllers={CONTROLLERS}"))
-            .args(self.identities.controllers());
-        command
-    }
-
-    fn stand_in(&self) -> Command {
-        let mut command = Command::new(program("peer"));
-        command
-            .args(["kubelet", "--listen", &format!("127.0.0.1:{}", self.http_port)])
-            .args(["--image", &format!("{OUR_IMAGE}={}", env!("CARGO_BIN_EXE_kubectl-acme"))])
-            .arg("--kubeconfig")
-            .arg(self.identities.admin())
-            .arg("--logs")
-            .arg(&self.folder);
-        command
-    }
-}
-
-/// The part of a cluster that belongs to one test.
-pub struct Namespace<'c> {
-    cluster: &'c Cluster,
-    name: String,
-}
-
-impl Namespace<'_> {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// kubectl in it, as one who may do everything.
-    pub fn kubectl(&self) -> Kubectl {
-        Kubectl::new(self.cluster.kubeconfig(), Some(self.name.clone()))
-    }
-
-    /// Makes a ServiceAccount in it with a Role of these rules, a JSON or YAML list; returns kubectl as that account.
-    pub fn service_account(&self, name: &str, rules: &str) -> Kubectl {
-        let rules: serde_json::Value = serde_yaml::from_str(rules).expect("rules are YAML");
-        let namespace = &self.name;
-        let kubectl = self.kubectl();
-        kubectl.run(&["create", "serviceaccount", name]);
-        let role = serde_json::json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-            "metadata": {"name": name}, "rules": rules,
-        });
-        kubectl.apply(&role.to_string());
-        let (role, account) = (format!("--role={name}"), format!("{namespace}:{name}"));
-        let account = format!("--serviceaccount={account}");
-        kubectl.run(&["create", "rolebinding", name, &role, &account]);
-        self.log_in(name)
-    }
-
-    /// Asks for a token of a ServiceAccount that is there; returns kubectl as that account.
-    pub fn log_in(&self, account: &str) -> Kubectl {
-        let token = self.kubectl().run(&["create", "token", account, "--duration=24h"]);
-        let name = format!("{}-{account}", self.name);
-        let identities = &self.cluster.site.identities;
-        Kubectl::new(identities.write_token(&name, token.trim()), Some(self.name.clone()))
-    }
-
-    /// Starts cert-manager's controllers for this namespace alone, with the Lease in it; they know no ClusterIssuers.
-    pub fn peer(&self, flags: &[&str]) -> Peer {
-        let own = ["--namespace", &self.name, "--leader-election-namespace", &self.name];
-        Peer::start(&self.cluster.site, &[&own, flags].concat())
-    }
-}
-
-impl Drop for Namespace<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.cluster.janitor.keep();
-        }
-    }
-}
-
-/// Removes a cluster's folder at the end, also at that of the process: nobody drops what is static.
-struct Janitor {
-    folder: PathBuf,
-    process: Child,
-}
-
-impl Janitor {
-    fn start() -> Self {
-        let folder =
-            tempfile::Builder::new().prefix("cluster-").tempdir().map(TempDir::keep).unwrap();
-        let script =
-            r#"cat >/dev/null; sleep 1; [ -e "$1/keep" ] && set -- "$1/etcd"; rm -rf "$1""#;
-        let process = Command::new("setsid")
-            .args(["bash", "-c", script, "janitor"])
-            .arg(&folder)
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("bash starts");
-        Self { folder, process }
-    }
-
-    /// Leaves the logs for whoever looks into a failed test.
-    fn keep(&self) {
-        fs::write(self.folder.join("keep"), "").ok();
-        #[expect(clippy::print_stderr, reason = "shown beside the failed assertion")]
-        {
-            eprintln!("the cluster's logs are in {}", self.folder.display());
-        }
-    }
-}
-
-impl Drop for Janitor {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        self.process.wait().ok();
     }
 }
