@@ -11,7 +11,7 @@ default:
 
 # Everything, in the order of the gate; tests last, then their sum
 ci: fmt lint docs supply unused words scripts oldest
-    @tests/bed/sum {{ just_executable() }} test pebble
+    @tests/bed/sum {{ just_executable() }} test pebble cluster
 
 # Check the layout of the source
 fmt:
@@ -39,7 +39,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{pebble-up,prepare,sum,where} benches/compare.sh
+    shellcheck --external-sources tests/run .ci/run tests/bed/{cluster-up,pebble-up,prepare,sum,where} benches/compare.sh
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -59,7 +59,11 @@ test *arguments:
 
 # Run the tests that need the bed's servers: Pebble, certbot
 pebble *arguments:
-    cargo test --all-features --locked --no-fail-fast --test it -- --ignored --test-threads=4 {{ arguments }}
+    cargo test --all-features --locked --no-fail-fast --test it -- --ignored --skip cluster:: --test-threads=4 {{ arguments }}
+
+# Run the tests that need a Kubernetes API server, all on one that they start
+cluster *arguments:
+    cargo test --all-features --locked --no-fail-fast --test it cluster:: -- --ignored --test-threads=4 {{ arguments }}
 
 # Write the generated files anew
 generate:
@@ -68,6 +72,10 @@ generate:
 # Start Pebble and its DNS server for a person, until Ctrl-C
 pebble-up *arguments:
     @tests/bed/pebble-up {{ arguments }}
+
+# Start a Kubernetes API server with cert-manager's CRDs for a person, until Ctrl-C
+cluster-up *arguments:
+    @tests/bed/cluster-up {{ arguments }}
 
 # Measure ours beside certbot and lego, on one Pebble
 bench:

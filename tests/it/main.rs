@@ -7,6 +7,7 @@ mod support;
 mod adversary;
 mod bed;
 mod cli;
+mod cluster;
 mod crash;
 mod generated;
 mod kill;
