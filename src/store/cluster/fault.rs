@@ -9,6 +9,10 @@ use crate::model::Key;
 use crate::store::StoreError;
 use crate::store::object::invalid;
 
+/// How kube and its libraries begin what others say.
+const LAYERS: [&str; 4] =
+    ["ServiceError: ", "HyperError: ", "auth error: ", "client error (Connect)"];
+
 /// Why a cluster could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterFault {
@@ -191,7 +195,7 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
             None => StoreError::Conflict { key },
         },
         (403, _) => StoreError::Denied { key, why: said },
-        _ if said.starts_with("admission webhook") => StoreError::Denied { key, why: said },
+        _ if is_denied(&said) => StoreError::Denied { key, why: said },
         _ => invalid(&key, causes(status).unwrap_or(said)),
     }
 }
@@ -199,6 +203,11 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
 /// RBAC's words, against those of admission plugins, which answer with the same code.
 fn lacks_permission(said: &str) -> bool {
     said.contains("forbidden: User \"") && said.contains(" cannot ")
+}
+
+/// The words of webhooks and of admission policies, which answer with a code of their choice.
+fn is_denied(said: &str) -> bool {
+    said.starts_with("admission webhook") || said.contains(" denied request: ")
 }
 
 /// A path that nobody serves is answered without details.
@@ -256,28 +265,18 @@ fn is_about_credentials(error: &kube::Error) -> bool {
     false
 }
 
-/// The words of an error and all its causes, without those that only repeat.
+/// The words of an error and all its causes, without those that only repeat or name a library's layers.
 pub(super) fn chain(error: &dyn Error) -> String {
-    let mut words: Vec<String> = Vec::new();
+    let mut told: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
         let text = error.to_string();
-        for name in ["ServiceError: ", "HyperError: ", "auth error: "] {
-            if let Some(rest) = text.strip_prefix(name) {
-                words.push(rest.to_owned());
-            }
+        let words = LAYERS.iter().fold(text.as_str(), |text, layer| text.trim_start_matches(layer));
+        let is_new = !told.iter().any(|before| before.contains(words));
+        if is_new && !words.is_empty() {
+            told.push(words.to_owned());
         }
-        words.push(text);
         next = error.source();
-    }
-    let last =
-        |index: usize| words[index + 1..].iter().any(|later| words[index].contains(later.as_str()));
-    let kept = (0..words.len()).filter(|index| !last(*index)).map(|index| words[index].as_str());
-    let mut told: Vec<&str> = Vec::new();
-    for word in kept.filter(|word| *word != "client error (Connect)") {
-        if !told.contains(&word) {
-            told.push(word);
-        }
     }
     told.join(": ")
 }

@@ -144,14 +144,19 @@ impl ClusterStore {
         Err(StoreError::Conflict { key })
     }
 
-    /// Applies finalizers under our manager's name, as cert-manager does, and takes off what others put on and is not
-    /// wanted any more.
+    /// Applies finalizers under our manager's name, as cert-manager does; those that are not wanted any more go whoever
+    /// has put them on.
     async fn replace_finalizers(&self, key: &Key, record: Record) -> Result<Record, StoreError> {
         let wanted = record.metadata().finalizers;
+        let deed = Deed::on("patch", key);
+        if wanted.is_empty() {
+            let patch = request::without_finalizers(&record);
+            let call = Call::new(Method::PATCH, path_of(key));
+            return self.write(&deed, call.body("application/json-patch+json", &patch), key).await;
+        }
         let body = request::finalizers(key, &record, &wanted);
         let call = Call::new(Method::PATCH, path_of(key)).with("force", "true");
         let call = call.body("application/apply-patch+yaml", &body);
-        let deed = Deed::on("patch", key);
         let applied = self.write(&deed, call, key).await?;
         let metadata = applied.metadata();
         if metadata.finalizers.iter().all(|finalizer| wanted.contains(finalizer)) {

@@ -111,6 +111,13 @@ pub(super) fn finalizers(key: &Key, record: &Record, wanted: &[String]) -> Value
     json!({ "apiVersion": key.kind.api_version(), "kind": key.kind.as_str(), "metadata": metadata })
 }
 
+/// A patch that takes all finalizers off.
+pub(super) fn without_finalizers(record: &Record) -> Value {
+    let mut patch = conditions(record);
+    patch.push(json!({ "op": "add", "path": "/metadata/finalizers", "value": [] }));
+    Value::Array(patch)
+}
+
 /// UID and revision, where the record has them: the server refuses the write when they have changed.
 fn identity(record: &Record) -> Map<String, Value> {
     let given = [("uid", record.uid()), ("resourceVersion", record.resource_version())];

@@ -239,3 +239,70 @@ fn refusal(code: StatusCode, body: &Value) -> Status {
 fn moment(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::parse(text).ok().map(|zoned| zoned.timestamp())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::Router;
+    use axum::routing::get;
+    use http::HeaderMap;
+    use http::header::RETRY_AFTER;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Lists Orders on a server that refuses so many times with that status, and asks for 3 s of patience each time;
+    /// tells what came of it, after how many requests and seconds.
+    async fn check(refusals: u32, code: StatusCode) -> (Result<Value, String>, u32, u64) {
+        let asked = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&asked);
+        let answer = move || async move {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, "3".parse().unwrap())]);
+            if counter.fetch_add(1, Ordering::Relaxed) < refusals {
+                return (code, headers, "Too many requests, please try again later.");
+            }
+            (StatusCode::OK, HeaderMap::new(), "{}")
+        };
+        let router = Router::new().route(&path(Kind::Order, ""), get(answer));
+        let client = Client::new(router, "default");
+        let timeout = Duration::from_secs(30);
+        let wire = Wire { client, server: "https://double".into(), timeout };
+        let begun = Instant::now();
+        let call = Call::new(Method::GET, path(Kind::Order, ""));
+        let answer = wire.call(&Deed::over("list", Kind::Order, ""), call).await;
+        let answer = answer.map(|answer| answer.body).map_err(|error| error.to_string());
+        (answer, asked.load(Ordering::Relaxed), begun.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_asks_for_patience_gets_it() {
+        assert_eq!(
+            check(2, StatusCode::TOO_MANY_REQUESTS).await,
+            (Ok(serde_json::json!({})), 3, 6)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_ends() {
+        let (answer, asked, seconds) = check(100, StatusCode::TOO_MANY_REQUESTS).await;
+        let expected = "the cluster at https://double is too busy to list orders.acme.cert-manager.io: Too many \
+                        requests, please try again later.";
+        assert_eq!(answer.unwrap_err(), expected);
+        assert_eq!((asked, seconds), (PATIENCE + 1, u64::from(PATIENCE) * 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_failures_are_for_the_caller_to_try_again() {
+        let (answer, asked, _) = check(1, StatusCode::SERVICE_UNAVAILABLE).await;
+        assert!(answer.unwrap_err().starts_with("the cluster at https://double could not list"));
+        assert_eq!(asked, 1);
+    }
+
+    #[test]
+    fn the_server_s_clock_is_read() {
+        let date = moment("Sat, 21 Nov 2026 15:10:23 GMT").unwrap();
+        assert_eq!(date.to_string(), "2026-11-21T15:10:23Z");
+    }
+}
