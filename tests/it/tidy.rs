@@ -28,7 +28,8 @@ const FLOORS: [(&str, &[&str]); 15] = [
 ];
 
 /// Outside crates that are named in one place only.
-const ONE_ROOM: [(&str, &str); 4] = [
+const ONE_ROOM: [(&str, &str); 5] = [
+    ("kube", "src/store/cluster/"),
     ("instant_acme", "src/acme/"),
     ("rusqlite", "src/store/local"),
     ("comfy_table", "src/print/"),

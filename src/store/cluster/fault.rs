@@ -123,8 +123,8 @@ impl ClusterFault {
             ],
             Self::Forbidden { verb, resource, place, .. } => {
                 let namespace = place.strip_prefix(" in namespace ");
-                let namespace =
-                    namespace.map_or(" --all-namespaces".into(), |n| format!(" --namespace {n}"));
+                let namespace = namespace
+                    .map_or_else(|| " --all-namespaces".into(), |n| format!(" --namespace {n}"));
                 return vec![format!(
                     "ask for it in a Role; kubectl auth can-i {verb} {resource}{namespace} tells when it is there"
                 )];

@@ -83,17 +83,14 @@ pub(super) fn metadata(record: &Record) -> Value {
 /// The patch of the status alone; one that says nothing is taken away.
 pub(super) fn status(record: &Record) -> Call {
     let call = Call::new(Method::PATCH, format!("{}/status", path_of(&record.key)));
-    match record.object.get("status").filter(|status| says_something(status)) {
-        Some(status) => {
-            let mut patch = conditions(record);
-            patch.push(json!({ "op": "add", "path": "/status", "value": status }));
-            call.body("application/json-patch+json", &Value::Array(patch))
-        }
-        None => {
-            let patch = json!({ "metadata": identity(record), "status": null });
-            call.body("application/merge-patch+json", &patch)
-        }
-    }
+    let status = record.object.get("status").filter(|status| says_something(status));
+    let Some(status) = status else {
+        let patch = json!({ "metadata": identity(record), "status": null });
+        return call.body("application/merge-patch+json", &patch);
+    };
+    let mut patch = conditions(record);
+    patch.push(json!({ "op": "add", "path": "/status", "value": status }));
+    call.body("application/json-patch+json", &Value::Array(patch))
 }
 
 fn says_something(status: &Value) -> bool {

@@ -71,7 +71,7 @@ async fn holders(
     let everywhere =
         Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={NAME}"));
     let deed = Deed::other("list", "leases.coordination.k8s.io", "");
-    if let Some(answer) = permitted(wire.call(&deed, everywhere).await)?.ok() {
+    if let Ok(answer) = permitted(wire.call(&deed, everywhere).await)? {
         let now = answer.date.unwrap_or_else(Timestamp::now);
         return Ok((
             items(answer).filter_map(|lease| LeaseObject(lease).holder(now)).collect(),

@@ -51,8 +51,8 @@ fn events(wire: &Wire, kind: Kind, scope: &Scope) -> Told {
     let (group, version) = (kind.group(), "v1");
     let named = GroupVersionKind::gvk(group, version, kind.as_str());
     let resource = ApiResource::from_gvk_with_plural(&named, &kind.plural());
-    let mut config = watcher::Config::default();
-    config.field_selector = request::selector(kind, scope);
+    let field_selector = request::selector(kind, scope);
+    let config = watcher::Config { field_selector, ..watcher::Config::default() };
     let namespace = scope.namespace.as_deref().filter(|_| kind.is_namespaced());
     let client = wire.client.clone();
     // The content of all Secrets of a cluster is nothing that we should hold.

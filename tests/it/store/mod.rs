@@ -140,7 +140,7 @@ fn owned_by(owners: &[&Record]) -> Value {
 
 /// Waits until just these are there: an API server deletes what hung on an object a moment after it.
 async fn left(store: &Shared, kind: Kind, expected: &[&str]) {
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     loop {
         let names = names(store, kind, Scope::all()).await;
         if names == expected || Instant::now() > deadline {
@@ -158,7 +158,7 @@ async fn names(store: &Shared, kind: Kind, scope: Scope) -> Vec<String> {
 
 /// The next change, shortened; fails rather than wait for one that never comes.
 async fn next(watch: &mut Watch) -> String {
-    let next = tokio::time::timeout(Duration::from_secs(60), watch.next()).await;
+    let next = tokio::time::timeout(Duration::from_mins(1), watch.next()).await;
     let short = |record: &Record| {
         format!("{} {}", record.key.name.name, record.text("/status/state")).trim().to_owned()
     };

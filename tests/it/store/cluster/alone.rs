@@ -1,6 +1,7 @@
 //! What needs a cluster of its own: servers that stop, definitions that are missing, and who drives all of it.
 
-use kubectl_acme::model::Kind;
+use futures_util::StreamExt as _;
+use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE, Who};
 use kubectl_acme::store::cluster::survey::Driver;
 use kubectl_acme::store::lease::Role;
@@ -9,19 +10,18 @@ use serde_json::json;
 
 use super::{open, own_cluster};
 use crate::store::{next, object, with};
-use crate::support::cluster::Cluster;
+use crate::support::cluster::{Cluster, eventually};
 
 #[tokio::test]
 #[ignore = "needs a Kubernetes API server: run by just cluster"]
 async fn a_watch_goes_on_after_the_server_was_gone() {
-    let own = own_cluster();
-    let cluster = own.as_ref().unwrap();
+    let cluster = own_cluster().await;
     let store = open(&cluster.kubeconfig()).await;
     let namespace = cluster.namespace("restart");
     let place = json!({ "metadata": { "namespace": namespace.name() } });
     let placed = |name: &str| {
         let order = with(&object(Kind::Order, name, json!({})), place.clone());
-        kubectl_acme::model::Record::new(order.object).unwrap()
+        Record::new(order.object).unwrap()
     };
     let first = store.create(placed("first")).await.unwrap();
     let mut watch = store.watch(Kind::Order, Scope::namespace(namespace.name()));
@@ -62,7 +62,7 @@ async fn missing_and_old_definitions_are_named() {
     assert!(refused.hints()[0].contains("crds"));
     assert_eq!(store.check_definitions().await.unwrap_err().to_string(), said);
     let mut watch = store.watch(Kind::Order, Scope::all());
-    let told = futures_util::StreamExt::next(&mut watch).await.unwrap().unwrap_err();
+    let told = watch.next().await.unwrap().unwrap_err();
     assert_eq!(told.to_string(), said);
 
     kubectl.run(&["delete", "crd", "challenges.acme.cert-manager.io"]);
@@ -71,11 +71,10 @@ async fn missing_and_old_definitions_are_named() {
     definition["status"] = json!(null);
     kubectl.apply(&definition.to_string());
     kubectl.run(&["wait", "--for=condition=Established", &format!("crd/{crd}")]);
-    let said = crate::support::cluster::eventually("the old version alone", || {
+    eventually("the old version alone", || {
         let group = kubectl.try_run(&["get", "--raw", "/apis/acme.cert-manager.io"]).ok()?;
         (!group.contains("acme.cert-manager.io/v1\"")).then_some(())
     });
-    let () = said;
     let said = store.check_definitions().await.unwrap_err().to_string();
     assert!(
         said.contains("it has only v1alpha2, which is older than this program reads"),
@@ -86,8 +85,7 @@ async fn missing_and_old_definitions_are_named() {
 #[tokio::test]
 #[ignore = "needs a Kubernetes API server: run by just cluster"]
 async fn whoever_drives_is_found_wherever_a_chart_has_put_him() {
-    let own = own_cluster();
-    let cluster = own.as_ref().unwrap();
+    let cluster = own_cluster().await;
     let store = open(&cluster.kubeconfig()).await;
     let driver = async || Driver::of(&store, NAMESPACE).await.unwrap();
     assert_eq!(driver().await, Driver::Nobody);

@@ -1,8 +1,10 @@
 //! What a cluster may refuse, and what people are told then.
 
 use std::fs;
+use std::time::Duration;
 
 use kubectl_acme::model::{Kind, Record};
+use kubectl_acme::store::cluster::ClusterStore;
 use kubectl_acme::store::{Scope, Store as _, StoreError};
 use serde_json::{Value, json};
 
@@ -10,7 +12,6 @@ use super::{connection, open};
 use crate::store::{object, with};
 use crate::support::bed::free_port;
 use crate::support::cluster::{Cluster, Namespace};
-use kubectl_acme::store::cluster::ClusterStore;
 
 fn order_in(namespace: &Namespace<'_>) -> Record {
     let place = json!({ "metadata": { "namespace": namespace.name() } });
@@ -85,7 +86,7 @@ async fn a_guard_of_the_cluster_is_quoted() {
             Ok(made) => store.delete(&made.key).await.unwrap(),
             Err(error) => break Err::<Record, _>(error),
         }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     };
     let error = check(refused, &format!("cannot write Order {name}/a: "), "not on Fridays");
     assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
@@ -128,7 +129,7 @@ async fn a_server_that_does_not_know_us_or_is_not_there_is_named() {
     let closed = format!("https://127.0.0.1:{}", free_port());
     gone["clusters"][0]["cluster"]["server"] = closed.clone().into();
     let begin = format!("cannot reach the cluster at {closed}: ");
-    let error = check(list(&gone).await, &begin, "onnection refused");
+    let error = check(list(&gone).await, &begin, "refused");
     assert!(!error.to_string().contains("ServiceError"), "{error}");
 
     let mut strange = kubeconfig.clone();

@@ -1,9 +1,10 @@
 //! The store on a real API server with cert-manager's definitions.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::Shared;
 use super::tenant::Tenant;
@@ -34,9 +35,7 @@ fn connection(kubeconfig: &Path) -> Connection {
 }
 
 /// A cluster of our own, for one test at a time: those that stop it, or look at all of it.
-fn own_cluster() -> MutexGuard<'static, Option<Cluster>> {
-    static OWN: Mutex<Option<Cluster>> = Mutex::new(None);
-    let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
-    own.get_or_insert_with(|| Cluster::start(&[]));
-    own
+async fn own_cluster() -> MappedMutexGuard<'static, Cluster> {
+    static OWN: Mutex<Option<Cluster>> = Mutex::const_new(None);
+    MutexGuard::map(OWN.lock().await, |own| own.get_or_insert_with(|| Cluster::start(&[])))
 }
