@@ -23,7 +23,7 @@ use crate::store::Store;
 use crate::store::local::{Access, LocalStore};
 
 /// What is logged without `--log`: only what somebody should look at.
-const DEFAULT_FILTER: &str = "warn";
+const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off";
 
 /// How results are written.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::advice;
 use crate::acme::refusal::{self, Sort};
 use crate::cli;
 use crate::controllers::ReconcileError;
@@ -149,8 +150,12 @@ impl std::error::Error for Failure {}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let hints = error.hints();
-        Self { hints, ..Self::new(Kind::of_store(&error), error.to_string()) }
+        let failure = Self::new(Kind::of_store(&error), error.to_string());
+        let failure = error.hints().into_iter().fold(failure, Self::hint);
+        match error {
+            StoreError::Unusable { .. } => failure.hint(advice::STORE),
+            _ => failure,
+        }
     }
 }
 

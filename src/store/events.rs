@@ -1,11 +1,10 @@
 //! Events in the form cert-manager writes: one per object and occurrence, a repeated one counted up.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::manager::Manager;
 use super::object::invalid;
 use super::resources::typed;
 use super::{Part, Scope, Store, StoreError};
@@ -18,8 +17,6 @@ const REPORTING_INSTANCE: &str = "kubectl-acme";
 const DEFAULT_NAMESPACE: &str = "default";
 /// Longest name of an object (RFC 1123 §2.1); an event's name ends in a dot and sixteen digits.
 const LONGEST_NAME: usize = 253;
-/// Most sayings that are remembered, as many as client-go's recorder.
-const REMEMBERED: usize = 4_096;
 /// How often an event is written again because somebody else wrote in between.
 const TRIES: usize = 8;
 
@@ -33,7 +30,7 @@ pub struct Notice<'a> {
     /// A sentence.
     pub message: &'a str,
     /// Who says it, one of [`crate::model::event::source`].
-    pub component: &'a str,
+    pub component: &'static str,
 }
 
 /// Writes an event about an object. When the same was told of it before, that event is counted up.
@@ -43,33 +40,91 @@ pub async fn emit(
     notice: Notice<'_>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let mut nanosecond = now.as_nanosecond();
-    for _ in 0..TRIES {
-        let before = match store.told() {
-            Some(told) => told.before(about, notice).map(typed).transpose()?,
-            None => told_before(store, about, notice).await?,
-        };
-        let written = match before {
-            Some(event) => store.replace(counted_up(event, now)?, Part::Whole).await,
-            None => store.create(new_event(about, notice, now, nanosecond)?).await,
-        };
-        match written {
-            Ok(event) => {
-                if let Some(told) = store.told() {
-                    told.remember(about, notice, event);
-                }
-                return Ok(());
-            }
-            Err(StoreError::AlreadyExists { .. }) => nanosecond += 1,
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {
-                if let Some(told) = store.told() {
-                    told.forget(about, notice);
-                }
-            }
-            Err(error) => return Err(error),
-        }
+    emit_all(store, about, &[notice], now).await
+}
+
+/// Writes events about an object side by side; their names sort as they were given.
+pub async fn emit_all(
+    store: &dyn Store,
+    about: &ObjectReference,
+    notices: &[Notice<'_>],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if notices.is_empty() {
+        return Ok(());
     }
-    Err(StoreError::Conflict { key: Key::new(Kind::Event, name(about, nanosecond)) })
+    let told = match store.told() {
+        Some(_) => Vec::new(),
+        None => told(store, about).await?,
+    };
+    let written = notices.iter().zip(now.as_nanosecond()..).map(|(notice, nanosecond)| {
+        let writer = Writer { store, about, notice: *notice, now };
+        let before = match store.told() {
+            Some(told) => told.before(about, *notice),
+            None => writer.same_of(&told).cloned(),
+        };
+        async move { writer.write(before, nanosecond).await }
+    });
+    try_join_all(written).await.map(drop)
+}
+
+/// Writes one event.
+struct Writer<'a> {
+    store: &'a dyn Store,
+    about: &'a ObjectReference,
+    notice: Notice<'a>,
+    now: Timestamp,
+}
+
+impl Writer<'_> {
+    async fn write(
+        &self,
+        mut before: Option<Record>,
+        mut nanosecond: i128,
+    ) -> Result<(), StoreError> {
+        let named = self.store.under(Manager::Controller(self.notice.component));
+        let store = named.as_deref().unwrap_or(self.store);
+        for _ in 0..TRIES {
+            let written = if let Some(event) = before {
+                store.replace(counted_up(typed(event)?, self.now)?, Part::Whole).await
+            } else {
+                let event = new_event(self.about, self.notice, self.now, nanosecond)?;
+                store.create(event).await
+            };
+            match written {
+                Ok(event) => {
+                    if let Some(told) = store.told() {
+                        told.remember(self.about, self.notice, event);
+                    }
+                    return Ok(());
+                }
+                Err(StoreError::AlreadyExists { .. }) => nanosecond += 1,
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            before = if let Some(told) = store.told() {
+                told.forget(self.about, self.notice);
+                None
+            } else {
+                self.same_of(&told(store, self.about).await?).cloned()
+            };
+        }
+        Err(StoreError::Conflict { key: Key::new(Kind::Event, name(self.about, nanosecond)) })
+    }
+
+    /// The last event that says the same.
+    fn same_of<'r>(&self, told: &'r [Record]) -> Option<&'r Record> {
+        let severity = match self.notice.severity {
+            Severity::Normal => "Normal",
+            Severity::Warning => "Warning",
+        };
+        told.iter().rfind(|record| {
+            record.text("/reason") == self.notice.reason
+                && record.text("/message") == self.notice.message
+                && record.text("/type") == severity
+                && record.text("/source/component") == self.notice.component
+        })
+    }
 }
 
 /// The namespace of the events about the objects of a namespace, or of none.
@@ -101,64 +156,8 @@ pub fn reference_to(kind: Kind, metadata: &Metadata) -> ObjectReference {
     }
 }
 
-/// What was told lately, so that a repetition is known without asking a server: an API server finds the events about one
-/// object only by reading all of a namespace. cert-manager remembers its own, too, and only as long as it runs.
-#[derive(Debug, Default)]
-pub struct Told(Mutex<HashMap<Saying, Record>>);
-
-/// UID of the object, reason, message, component, severity.
-type Saying = (String, String, String, String, Severity);
-
-impl Told {
-    fn before(&self, about: &ObjectReference, notice: Notice<'_>) -> Option<Record> {
-        self.sayings().get(&saying(about, notice)).cloned()
-    }
-
-    fn remember(&self, about: &ObjectReference, notice: Notice<'_>, event: Record) {
-        let mut sayings = self.sayings();
-        if sayings.len() >= REMEMBERED {
-            sayings.clear();
-        }
-        sayings.insert(saying(about, notice), event);
-    }
-
-    fn forget(&self, about: &ObjectReference, notice: Notice<'_>) {
-        self.sayings().remove(&saying(about, notice));
-    }
-
-    fn sayings(&self) -> std::sync::MutexGuard<'_, HashMap<Saying, Record>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn saying(about: &ObjectReference, notice: Notice<'_>) -> Saying {
-    (
-        about.uid.clone(),
-        notice.reason.to_owned(),
-        notice.message.to_owned(),
-        notice.component.to_owned(),
-        notice.severity,
-    )
-}
-
-async fn told_before(
-    store: &dyn Store,
-    about: &ObjectReference,
-    notice: Notice<'_>,
-) -> Result<Option<Event>, StoreError> {
-    let severity = match notice.severity {
-        Severity::Normal => "Normal",
-        Severity::Warning => "Warning",
-    };
-    let same = |record: &Record| {
-        record.text("/reason") == notice.reason
-            && record.text("/message") == notice.message
-            && record.text("/type") == severity
-            && record.text("/source/component") == notice.component
-    };
-    let scope = Scope::about(&about.uid).within(home(&about.namespace));
-    let told = store.list(Kind::Event, &scope).await?;
-    told.into_iter().rfind(same).map(typed).transpose()
+async fn told(store: &dyn Store, about: &ObjectReference) -> Result<Vec<Record>, StoreError> {
+    store.list(Kind::Event, &Scope::about(&about.uid).within(home(&about.namespace))).await
 }
 
 fn counted_up(mut event: Event, now: Timestamp) -> Result<Record, StoreError> {

@@ -7,14 +7,14 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use self::cluster::ClusterFault;
-use self::events::Told;
 use self::manager::Manager;
+use self::told::Told;
 use crate::model::{Key, Kind, Record};
 
 pub mod cluster;
 mod dice;
 pub mod events;
-mod folder;
+pub mod folder;
 pub mod lease;
 pub mod local;
 pub mod manager;
@@ -22,6 +22,7 @@ pub mod memory;
 mod object;
 pub mod resources;
 mod rules;
+pub mod told;
 mod watch;
 
 /// Which objects of a kind; every part that is given must fit.

@@ -26,7 +26,7 @@ fn check(options: &PebbleOptions, issuer_more: Value, more: Value) -> (Pebble, T
 }
 
 /// Issues with a `privateKey` and returns what openssl says of the key.
-fn check_key(private_key: Value) -> String {
+fn check_key(private_key: &Value) -> String {
     let more = json!({"privateKey": private_key});
     let (_pebble, _terminal, pair) = check(&PebbleOptions::default(), json!({}), more);
     pair.key_line()
@@ -39,8 +39,7 @@ fn several_names_come_in_one_certificate() {
     let more = json!({"dnsNames": names, "commonName": "www.example.com"});
     let (_pebble, _terminal, pair) = check(&PebbleOptions::default(), json!({}), more);
     let listed = pair.leaf(&["-ext", "subjectAltName"]);
-    let mut listed: Vec<&str> =
-        listed.lines().last().unwrap().split(", ").map(|name| name.trim()).collect();
+    let mut listed: Vec<&str> = listed.lines().last().unwrap().split(", ").map(str::trim).collect();
     listed.sort_unstable();
     assert_eq!(
         listed,
@@ -51,26 +50,26 @@ fn several_names_come_in_one_certificate() {
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
 fn a_key_is_rsa_where_nothing_is_said() {
-    assert_eq!(check_key(json!({})), "Private-Key: (2048 bit, 2 primes)");
+    assert_eq!(check_key(&json!({})), "Private-Key: (2048 bit, 2 primes)");
 }
 
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
 fn an_rsa_key_has_the_size_asked_for() {
     let key = json!({"algorithm": "RSA", "size": 3072, "encoding": "PKCS8"});
-    assert_eq!(check_key(key), "Private-Key: (3072 bit, 2 primes)");
+    assert_eq!(check_key(&key), "Private-Key: (3072 bit, 2 primes)");
 }
 
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
 fn an_ecdsa_key_is_p256_where_nothing_is_said() {
-    assert_eq!(check_key(json!({"algorithm": "ECDSA"})), "Private-Key: (256 bit)");
+    assert_eq!(check_key(&json!({"algorithm": "ECDSA"})), "Private-Key: (256 bit)");
 }
 
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
 fn an_ecdsa_key_of_384_bits_is_p384() {
-    assert_eq!(check_key(json!({"algorithm": "ECDSA", "size": 384})), "Private-Key: (384 bit)");
+    assert_eq!(check_key(&json!({"algorithm": "ECDSA", "size": 384})), "Private-Key: (384 bit)");
 }
 
 #[test]

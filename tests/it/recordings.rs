@@ -142,7 +142,7 @@ impl Stage {
 
     /// Waits until an object of this name is as wanted.
     async fn until(&self, kind: Kind, name: &str, wanted: impl Fn(&Value) -> bool) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let all = self.store.list(kind, &Scope::all()).await.unwrap();
             if all.iter().any(|r| r.key.name.name.starts_with(name) && wanted(&r.object)) {
@@ -166,7 +166,7 @@ impl Stage {
 
     /// Waits until no challenge is at work, no key waits for its certificate.
     async fn until_clean(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         loop {
             let challenges = self.store.list(Kind::Challenge, &Scope::all()).await.unwrap();
             let secrets = self.store.list(Kind::Secret, &Scope::all()).await.unwrap();

@@ -65,6 +65,8 @@ async fn pass(mut client: TcpStream, target: SocketAddr, mut chosen: watch::Rece
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
-    client.read(&mut [0; 4096]).await.ok();
-    client.write_all(answer.as_bytes()).await.ok();
+    let asked = client.read(&mut [0; 4096]).await;
+    if asked.is_ok_and(|length| length > 0) {
+        client.write_all(answer.as_bytes()).await.ok();
+    }
 }

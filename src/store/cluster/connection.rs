@@ -1,7 +1,7 @@
 //! How to reach a cluster: kubeconfig files and flags as kubectl takes them, or the Pod we run in.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -103,10 +103,6 @@ impl Connection {
 
     /// The kubeconfig, merged from all files that are there; nothing when there is none and none was asked for.
     fn files(&self) -> Result<Option<Kubeconfig>, ClusterFault> {
-        let read = |path: &PathBuf| {
-            Kubeconfig::read_from(path)
-                .map_err(|error| ClusterFault::Configuration { why: chain(&error) })
-        };
         if let Some(path) = &self.kubeconfig {
             return read(path).map(Some);
         }
@@ -116,24 +112,33 @@ impl Connection {
         if paths.is_empty() {
             paths.extend(env::home_dir().map(|home| home.join(".kube/config")));
         }
-        // kubectl passes by the files of the list that are not there.
-        paths.retain(|path| path.exists());
-        let mut merged: Option<Kubeconfig> = None;
-        for path in &paths {
-            let next = read(path)?;
-            let all = match merged.take() {
-                Some(merged) => merged.merge(next),
-                None => Ok(next),
-            };
-            merged = Some(all.map_err(|error| ClusterFault::Configuration { why: chain(&error) })?);
-        }
-        match (merged, &self.context) {
+        match (merged(&paths)?, &self.context) {
             (None, Some(context)) => Err(ClusterFault::Configuration {
                 why: format!("there is none, so that there is no context {context}"),
             }),
             (merged, _) => Ok(merged),
         }
     }
+}
+
+/// All files that are there, the first one first in everything; as in kubectl those that are missing are passed by.
+fn merged(paths: &[PathBuf]) -> Result<Option<Kubeconfig>, ClusterFault> {
+    let mut merged: Option<Kubeconfig> = None;
+    for path in paths.iter().filter(|path| path.exists()) {
+        let next = read(path)?;
+        let all = match merged.take() {
+            Some(merged) => merged.merge(next),
+            None => Ok(next),
+        };
+        merged = Some(all.map_err(|error| ClusterFault::Configuration { why: chain(&error) })?);
+    }
+    Ok(merged)
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, ClusterFault> {
+    Kubeconfig::read_from(path).map_err(|error| ClusterFault::Configuration {
+        why: format!("{}: {}", path.display(), chain(&error)),
+    })
 }
 
 /// The entry of the kubeconfig that a context logs in with.
@@ -164,4 +169,44 @@ fn in_cluster() -> Result<Found, ClusterFault> {
         why: format!("the service account of this Pod cannot be used: {}", chain(&error)),
     })?;
     Ok(Found { config, context: None, user: "the service account of this Pod".into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn kubeconfig(user: &str, context: &str) -> String {
+        format!(
+            "{{apiVersion: v1, kind: Config, current-context: {context}, \
+              clusters: [{{name: c, cluster: {{server: 'https://{context}'}}}}], \
+              users: [{{name: {user}, user: {{token: t}}}}], \
+              contexts: [{{name: {context}, context: {{cluster: c, user: {user}}}}}]}}"
+        )
+    }
+
+    #[test]
+    fn several_files_are_one_and_the_first_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["missing", "one", "two"].map(|name| folder.path().join(name));
+        fs::write(&paths[1], kubeconfig("ann", "work")).unwrap();
+        fs::write(&paths[2], kubeconfig("bob", "home")).unwrap();
+        let all = merged(&paths).unwrap().unwrap();
+        assert_eq!(all.current_context.as_deref(), Some("work"));
+        assert_eq!((user_of(&all, "work"), user_of(&all, "home")), ("ann".into(), "bob".into()));
+        let server = all.clusters[0].cluster.as_ref().unwrap().server.as_deref();
+        assert_eq!(server, Some("https://work"));
+        assert!(merged(&paths[..1]).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("broken");
+        fs::write(&file, "clusters: 5").unwrap();
+        let said = merged(std::slice::from_ref(&file)).unwrap_err().to_string();
+        let expected = format!("cannot use the kubeconfig: {}: ", file.display());
+        assert!(said.starts_with(&expected), "{said}");
+    }
 }

@@ -13,9 +13,9 @@ pub use self::connection::Connection;
 pub use self::fault::ClusterFault;
 
 use self::wire::{Call, Deed, Wire, path, path_of};
-use super::events::Told;
 use super::manager::Manager;
 use super::object::{Object, has_status, invalid, leave_out_bulk};
+use super::told::Told;
 use super::{Change, Part, Scope, Store, StoreError};
 use crate::model::{Key, Kind, Record};
 
@@ -47,6 +47,8 @@ const TRIES: u32 = 8;
 pub struct ClusterStore {
     link: Arc<Link>,
     manager: Manager,
+    /// The only namespace of which anything is listed and watched.
+    confined: Option<Arc<str>>,
 }
 
 /// What all views of one cluster share.
@@ -76,7 +78,14 @@ impl ClusterStore {
             _close: open.clone().drop_guard(),
             open,
         };
-        Ok(Self { link: Arc::new(link), manager: Manager::Person })
+        Ok(Self { link: Arc::new(link), manager: Manager::Person, confined: None })
+    }
+
+    /// The same for people whose Role ends at a namespace: [`Scope::all`] means that namespace, and what lives in none is
+    /// found by its name only.
+    #[must_use]
+    pub fn confined_to(&self, namespace: &str) -> Self {
+        Self { confined: Some(namespace.into()), ..self.clone() }
     }
 
     /// URL of the API server.
@@ -185,6 +194,15 @@ impl ClusterStore {
         }
     }
 
+    /// What is asked of the server for a scope; nothing when it need not be asked.
+    fn reach(&self, kind: Kind, scope: &Scope) -> Option<Scope> {
+        match (&self.confined, kind.is_namespaced(), &scope.namespace) {
+            (Some(_), false, _) | (None, false, Some(_)) => None,
+            (Some(namespace), true, None) => Some(scope.clone().within(&**namespace)),
+            (Some(_), true, Some(_)) | (None, ..) => Some(scope.clone()),
+        }
+    }
+
     async fn pages(&self, kind: Kind, scope: &Scope) -> Result<Option<Vec<Record>>, StoreError> {
         let namespace = scope.namespace.as_deref().unwrap_or_default();
         let deed = Deed::over("list", kind, namespace);
@@ -244,9 +262,7 @@ impl Store for ClusterStore {
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-        if !kind.is_namespaced() && scope.namespace.is_some() {
-            return Ok(Vec::new());
-        }
+        let Some(scope) = &self.reach(kind, scope) else { return Ok(Vec::new()) };
         for _ in 0..LISTS {
             if let Some(mut records) = self.pages(kind, scope).await? {
                 records.sort_by(|one, other| one.key.cmp(&other.key));
@@ -300,7 +316,11 @@ impl Store for ClusterStore {
     }
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
-        watching::changes(self.wire().clone(), kind, scope, self.link.open.clone())
+        let open = self.link.open.clone();
+        match self.reach(kind, &scope) {
+            Some(scope) => watching::changes(self.wire().clone(), kind, scope, open),
+            None => watching::nothing(open),
+        }
     }
 
     fn under(&self, manager: Manager) -> Option<Arc<dyn Store>> {

@@ -21,6 +21,12 @@ use super::{definitions, polished, request};
 use crate::model::{Key, Kind, Record};
 use crate::store::{Change, Scope, StoreError};
 
+/// Makes the stream of a watch that never has anything to tell.
+pub(super) fn nothing(open: CancellationToken) -> BoxStream<'static, Result<Change, StoreError>> {
+    let empty = stream::once(async { Ok(Change::Resynced(Vec::new())) });
+    empty.chain(stream::pending()).take_until(open.cancelled_owned()).boxed()
+}
+
 type Told = BoxStream<'static, watcher::Result<Event<Value>>>;
 
 /// Makes the stream of changes; it ends when `open` is cancelled.

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use kubectl_acme::model::{Key, Kind, Record};
-use kubectl_acme::store::events::Told;
 use kubectl_acme::store::manager::Manager;
+use kubectl_acme::store::told::Told;
 use kubectl_acme::store::{Change, Part, Scope, Store, StoreError};
 use serde_json::Value;
 

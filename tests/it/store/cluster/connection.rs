@@ -51,9 +51,10 @@ async fn flags_choose_context_and_namespace() {
 
     let missing = Connection { context: Some("none".into()), ..connection(&file) };
     check(&missing, "cannot use the kubeconfig: it has no context none").await;
-    let nothing = connection(&folder.path().join("nothing"));
-    let refused = ClusterStore::connect(&nothing).await.unwrap_err().to_string();
-    assert!(refused.starts_with("cannot use the kubeconfig: failed to read"), "{refused}");
+    let file = folder.path().join("nothing");
+    let refused = ClusterStore::connect(&connection(&file)).await.unwrap_err().to_string();
+    let expected = format!("cannot use the kubeconfig: {}: ", file.display());
+    assert!(refused.starts_with(&expected), "{refused}");
 }
 
 #[tokio::test]

@@ -15,6 +15,7 @@ mod connection;
 mod faults;
 mod lease;
 mod managers;
+mod reading;
 
 /// A store with namespaces of its own in the shared cluster.
 pub(super) async fn tenant() -> Shared {
