@@ -169,6 +169,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Tells whether the same may succeed a little later, with nobody doing anything: the server was away, or busy.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Cluster(fault) if fault.may_pass())
+    }
+
     /// What to do next, one line each.
     pub fn hints(&self) -> Vec<String> {
         match self {

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::fault::{self, ClusterFault};
+use super::fault;
 use super::wire::{Deed, Wire};
 use super::{definitions, polished, request};
 use crate::model::{Key, Kind, Record};
@@ -193,7 +193,7 @@ impl Watcher {
             Ok(status) => fault::refused(&self.wire.server, &deed, &status),
             Err(error) => fault::unanswered(&self.wire.server, &error).into(),
         };
-        if self.begun && may_pass(&error) {
+        if self.begun && error.may_pass() {
             tracing::debug!(%error, kind = %self.kind, "the watch was cut; it begins again");
             return None;
         }
@@ -206,8 +206,4 @@ fn answer(error: kube::Error) -> Result<kube::core::Status, kube::Error> {
         kube::Error::Api(status) => Ok(*status),
         error => Err(error),
     }
-}
-
-fn may_pass(error: &StoreError) -> bool {
-    matches!(error, StoreError::Cluster(fault) if ClusterFault::may_pass(fault))
 }
