@@ -123,10 +123,16 @@ impl ClusterFault {
             ],
             Self::Forbidden { verb, resource, place, .. } => {
                 let namespace = place.strip_prefix(" in namespace ");
-                let namespace = namespace
-                    .map_or_else(|| " --all-namespaces".into(), |n| format!(" --namespace {n}"));
+                let namespace = namespace.map_or_else(
+                    || " --all-namespaces".into(),
+                    |name| format!(" --namespace {name}"),
+                );
+                let (resource, status) = match resource.strip_suffix("/status") {
+                    Some(resource) => (resource, " --subresource status"),
+                    None => (resource.as_str(), ""),
+                };
                 return vec![format!(
-                    "ask for it in a Role; kubectl auth can-i {verb} {resource}{namespace} tells when it is there"
+                    "ask for it in a Role; kubectl auth can-i {verb} {resource}{status}{namespace} tells when it is there"
                 )];
             }
             Self::Undefined { .. } => &[

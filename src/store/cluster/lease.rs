@@ -254,8 +254,9 @@ impl Keeper {
     }
 
     fn is_overdue(&self) -> bool {
-        let slept = Timestamp::now().duration_since(self.renewed.1);
-        self.renewed.0.elapsed() >= DEADLINE || slept.unsigned_abs() >= DEADLINE
+        let passed = Timestamp::now().duration_since(self.renewed.1);
+        let asleep = Duration::try_from(passed).is_ok_and(|passed| passed >= DEADLINE);
+        asleep || self.renewed.0.elapsed() >= DEADLINE
     }
 
     /// Writes once; false when the Lease is somebody else's now. A failure is left to the next tick.

@@ -33,6 +33,8 @@ pub(super) struct Deed<'a> {
     pub kind: What<'a>,
     /// Namespace, empty for all.
     pub namespace: &'a str,
+    /// Whether it is about the status, which a Role names apart.
+    pub status: bool,
 }
 
 /// A kind of ours, or another resource, as `leases.coordination.k8s.io`.
@@ -48,24 +50,30 @@ impl<'a> Deed<'a> {
     /// A deed on one object.
     pub(super) fn on(verb: &'static str, key: &'a Key) -> Self {
         let namespace = &key.name.namespace;
-        Self { verb, key: Some(key), kind: What::Kind(key.kind), namespace }
+        Self { verb, key: Some(key), kind: What::Kind(key.kind), namespace, status: false }
     }
 
     /// A deed on the objects of a kind.
     pub(super) fn over(verb: &'static str, kind: Kind, namespace: &'a str) -> Self {
-        Self { verb, key: None, kind: What::Kind(kind), namespace }
+        Self { verb, key: None, kind: What::Kind(kind), namespace, status: false }
     }
 
     /// A deed on another resource.
     pub(super) fn other(verb: &'static str, resource: &'a str, namespace: &'a str) -> Self {
-        Self { verb, key: None, kind: What::Other(resource), namespace }
+        Self { verb, key: None, kind: What::Other(resource), namespace, status: false }
     }
 
-    /// Plural and group, as in a Role.
+    /// The same on its status.
+    pub(super) fn on_status(verb: &'static str, key: &'a Key) -> Self {
+        Self { status: true, ..Self::on(verb, key) }
+    }
+
+    /// Plural and group, as `kubectl auth can-i` takes them, and the subresource.
     pub(super) fn resource(&self) -> String {
+        let status = if self.status { "/status" } else { "" };
         match self.kind {
             What::Kind(kind) if kind.group().is_empty() => kind.plural(),
-            What::Kind(kind) => format!("{}.{}", kind.plural(), kind.group()),
+            What::Kind(kind) => format!("{}.{}{status}", kind.plural(), kind.group()),
             What::Other(resource) => resource.to_owned(),
         }
     }

@@ -55,6 +55,12 @@ async fn missing_and_old_definitions_are_named() {
     let crd = "orders.acme.cert-manager.io";
     let mut definition = kubectl.object(&format!("crd/{crd}"));
     kubectl.run(&["delete", "crd", crd]);
+    let root = "/apis/acme.cert-manager.io/v1";
+    eventually("the end of the definition", || {
+        let listed = kubectl.try_run(&["get", "--raw", &format!("{root}/orders")]);
+        let known = kubectl.run(&["get", "--raw", root]).contains("\"orders\"");
+        (listed.is_err() && !known).then_some(())
+    });
     let fault = "does not serve orders.acme.cert-manager.io/v1: ";
     let refused = store.list(Kind::Order, &Scope::all()).await.unwrap_err();
     let said = refused.to_string();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::ClusterStore;
-use kubectl_acme::store::{Scope, Store as _, StoreError};
+use kubectl_acme::store::{Part, Scope, Store as _, StoreError};
 use serde_json::{Value, json};
 
 use super::{connection, open};
@@ -41,6 +41,11 @@ async fn a_missing_permission_is_named() {
     let begin = format!("no permission to create orders.acme.cert-manager.io {place}: ");
     let error = check(created, &begin, "cannot create resource \"orders\"");
     assert!(error.hints()[0].contains("kubectl auth can-i create orders.acme.cert-manager.io"));
+    let made = open(&Cluster::shared().kubeconfig()).await.create(order.clone()).await.unwrap();
+    let status = with(&made, json!({ "status": { "state": "pending" } }));
+    let begin = format!("no permission to patch orders.acme.cert-manager.io/status {place}: ");
+    let error = check(store.replace(status, Part::Status).await, &begin, "reader");
+    assert!(error.hints()[0].contains("patch orders.acme.cert-manager.io --subresource status"));
     let listed = store.list(Kind::Secret, &Scope::namespace(namespace.name())).await;
     check(listed, &format!("no permission to list secrets {place}: "), "reader");
     let listed = store.list(Kind::Order, &Scope::all()).await;
