@@ -4,7 +4,8 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
@@ -20,6 +21,7 @@ use crate::commands::{
     name = "kubectl-acme",
     version,
     disable_help_subcommand = true,
+    arg_required_else_help = true,
     infer_long_args = false,
     max_term_width = 110
 )]
@@ -43,33 +45,20 @@ pub struct GlobalArgs {
         value_name = "DIR",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "1",
-        env = "KUBECTL_ACME_LOCAL"
+        default_missing_value = "1"
     )]
     pub local: Option<String>,
     /// Namespace of the objects
-    #[arg(long, short, global = true, env = "KUBECTL_ACME_NAMESPACE")]
+    #[arg(long, short, global = true)]
     pub namespace: Option<String>,
     /// Namespace of the Secrets that ClusterIssuers refer to
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAMESPACE",
-        default_value = "cert-manager",
-        env = "KUBECTL_ACME_CLUSTER_RESOURCE_NAMESPACE"
-    )]
+    #[arg(long, global = true, value_name = "NAMESPACE", default_value = "cert-manager")]
     pub cluster_resource_namespace: String,
-    /// When to use colour: auto, always or never
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        env = "KUBECTL_ACME_COLOR"
-    )]
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: crate::print::colour::ColourChoice,
     /// What to log on stderr, such as debug or kubectl_acme=trace
-    #[arg(long, global = true, value_name = "FILTER", env = "KUBECTL_ACME_LOG")]
+    #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
 }
 
@@ -77,6 +66,13 @@ pub struct GlobalArgs {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Issue certificates from manifests, and look after their orders
+    ///
+    /// Examples:
+    ///   order -f issuer.yaml -f certificate.yaml --local    issue what is due, and wait
+    ///   order -f manifests/ --local --rehearse=loopback     try it out: no DNS, no root, nothing spent
+    ///   order --domain www.example.com --local              without manifests
+    ///   order get --local -w                                what becomes of orders
+    #[command(verbatim_doc_comment)]
     Order(Box<order::OrderArgs>),
     /// Show and check challenges
     Challenge(challenge::ChallengeArgs),
@@ -91,6 +87,12 @@ pub enum Command {
     /// Show changes as they happen
     Watch(watch::WatchArgs),
     /// List objects
+    ///
+    /// Examples:
+    ///   get certs,orders,challenges --local         tables of several kinds
+    ///   get cert/web order/web-1-123 --local -o yaml
+    ///   get challenges --local -l team=web -w       one label, and every change
+    #[command(verbatim_doc_comment)]
     Get(get::GetArgs),
     /// Delete objects
     Delete(delete::DeleteArgs),
@@ -106,15 +108,84 @@ pub enum Command {
     Version(version::VersionArgs),
 }
 
+/// Every flag has an environment form by its name; one that would mean several things names its own.
+fn with_environment(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        // As a flag has no value, its variable may say 1 or yes as well as true.
+        let arg = match arg.get_action() {
+            ArgAction::SetTrue => arg.value_parser(BoolishValueParser::new()),
+            _ => arg,
+        };
+        let name = arg.get_long().filter(|long| !["help", "version"].contains(long));
+        let variable =
+            name.map(|long| VARIABLES.to_owned() + &long.replace('-', "_").to_uppercase());
+        match variable {
+            Some(variable) if arg.get_env().is_none() => arg.env(variable).hide_env(true),
+            Some(_) | None => arg.hide_env_values(true),
+        }
+    });
+    command.after_help(ENVIRONMENT).mut_subcommands(with_environment)
+}
+
+/// What the names of environment forms begin with.
+const VARIABLES: &str = "KUBECTL_ACME_";
+/// Where environment forms are explained.
+const ENVIRONMENT: &str = "Every flag has an environment form, such as KUBECTL_ACME_HTTP01_LISTEN for --http01-listen; the flag wins.";
+
 /// The plugin's file name.
 pub const PROGRAM: &str = "kubectl-acme";
+/// What people type who start it by kubectl.
+const PLUGIN: &str = "kubectl acme";
+
+/// The command line of this process, to be typed again.
+pub fn again() -> String {
+    let words = env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Another command line on the same objects: the same program, state and namespace.
+pub fn like(command: &str) -> String {
+    like_words(program(), command, env::args().skip(1))
+}
+
+fn like_words(program: &str, command: &str, words: impl Iterator<Item = String>) -> String {
+    let mut line = format!("{program} {command}");
+    let mut words = words.take_while(|word| word != "--").peekable();
+    while let Some(word) = words.next() {
+        let value = match word.as_str() {
+            "-n" | "--namespace" => words.next(),
+            _ if word == "--local" || word.starts_with("--local=") => None,
+            _ if word.starts_with("--namespace=") => None,
+            _ => continue,
+        };
+        for word in [Some(word), value].into_iter().flatten() {
+            line.push(' ');
+            line.push_str(&quoted(&word));
+        }
+    }
+    line
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// How people start this program.
+fn program() -> &'static str {
+    let program = env::args_os().next().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    if is_plugin(Path::new(&program), &path) { PLUGIN } else { PROGRAM }
+}
 
 /// The command tree; usage says `kubectl acme` when kubectl started us.
 pub fn command() -> clap::Command {
-    let program = env::args_os().next().unwrap_or_default();
-    let path = env::var_os("PATH").unwrap_or_default();
-    let command = Cli::command();
-    if is_plugin(Path::new(&program), &path) { command.bin_name("kubectl acme") } else { command }
+    let command = with_environment(Cli::command());
+    if program() == PLUGIN { command.bin_name(PLUGIN) } else { command }
 }
 
 /// Reads this process's command line; ends the process with usage or help where that is due.
@@ -138,7 +209,59 @@ mod tests {
 
     #[test]
     fn the_command_tree_is_sound() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    /// The environment form of a flag of a command, named by the way to it.
+    fn variable(way: &[&str], flag: &str) -> String {
+        let mut command = command();
+        command.build();
+        let mut found = &command;
+        for word in way {
+            found = found.find_subcommand(word).unwrap();
+        }
+        let arg = found.get_arguments().find(|arg| arg.get_long() == Some(flag)).unwrap();
+        arg.get_env().unwrap().to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn every_flag_has_an_environment_form() {
+        for (way, flag, expected) in [
+            (&[][..], "local", "KUBECTL_ACME_LOCAL"),
+            (&["order", "create"], "http01-listen", "KUBECTL_ACME_HTTP01_LISTEN"),
+            (&["order", "retry"], "timeout", "KUBECTL_ACME_TIMEOUT"),
+            (&["get"], "no-headers", "KUBECTL_ACME_NO_HEADERS"),
+            (&["ca"], "listen", "KUBECTL_ACME_CA_LISTEN"),
+            // It takes fewer formats than the others.
+            (&["delete"], "output", "KUBECTL_ACME_DELETE_OUTPUT"),
+        ] {
+            assert_eq!(variable(way, flag), expected, "{way:?} --{flag}");
+        }
+    }
+
+    #[test]
+    fn hints_name_the_same_state_and_namespace() {
+        for (typed, expected) in [
+            ("order -f x.yaml", "kubectl-acme get certs"),
+            ("order --local -f x", "kubectl-acme get certs --local"),
+            ("order --local=st -n web -f x", "kubectl-acme get certs --local=st -n web"),
+            ("order --namespace=web -- -n x", "kubectl-acme get certs --namespace=web"),
+        ] {
+            let words = typed.split(' ').map(str::to_owned);
+            assert_eq!(like_words(PROGRAM, "get certs", words), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_change_them() {
+        for (word, expected) in [
+            ("--local=st", "--local=st"),
+            ("*=[::1]:80", "'*=[::1]:80'"),
+            ("", "''"),
+            ("it's", "'it'\\''s'"),
+        ] {
+            assert_eq!(quoted(word), expected);
+        }
     }
 
     #[test]

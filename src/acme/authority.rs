@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
 use url::Url;
 
-use super::http::{JSON_LIMIT, Reply, TlsOptions, client, exchange};
+use super::http::{JSON_LIMIT, Reply, Resolver, TlsOptions, client, exchange};
 use super::nonces::Nonces;
 use super::shared::Shared;
 use super::wire::{self, Origin};
@@ -52,6 +52,7 @@ impl Sum for Requests {
 /// they trust it alike.
 #[derive(Default)]
 pub struct Clients {
+    resolver: Option<Resolver>,
     authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
 }
 
@@ -59,6 +60,11 @@ impl Clients {
     /// No CA yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same, with hosts looked up by that resolver instead of the system's.
+    pub fn with_resolver(resolver: Resolver) -> Self {
+        Self { resolver: Some(resolver), ..Self::default() }
     }
 
     /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.
@@ -87,7 +93,7 @@ impl Clients {
         if let Some(authority) = authorities.get(&key) {
             return Ok(Arc::clone(authority));
         }
-        let authority = Arc::new(Authority::new(server, tls)?);
+        let authority = Arc::new(Authority::new(server, tls, self.resolver.as_ref())?);
         authorities.insert(key, Arc::clone(&authority));
         Ok(authority)
     }
@@ -124,7 +130,7 @@ pub(super) enum Asked {
 }
 
 impl Authority {
-    fn new(server: &str, tls: &TlsOptions) -> Result<Self, AcmeError> {
+    fn new(server: &str, tls: &TlsOptions, resolver: Option<&Resolver>) -> Result<Self, AcmeError> {
         let bad = |why: String| AcmeError::Transport {
             deed: "read",
             url: server.to_owned(),
@@ -136,7 +142,7 @@ impl Authority {
             return Err(bad("it is no https URL".to_owned()));
         }
         Ok(Self {
-            http: client(&url, tls)?,
+            http: client(&url, tls, resolver)?,
             server: url,
             nonces: Nonces::new(),
             directory: Shared::new(),
@@ -354,6 +360,35 @@ mod tests {
         assert!(session.create_order(&NewOrder::default()).await.is_err());
         session.create_order(&NewOrder::default()).await.unwrap();
         assert_eq!(ca.count("GET /dir"), 2);
+    }
+
+    /// Knows one host.
+    struct OneHost;
+
+    impl reqwest::dns::Resolve for OneHost {
+        fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+            Box::pin(async move {
+                if name.as_str() != "ca.example" {
+                    return Err(format!("no such host {}", name.as_str()).into());
+                }
+                let found: reqwest::dns::Addrs = Box::new(["127.0.0.1:0".parse()?].into_iter());
+                Ok(found)
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_resolver_of_ones_own_finds_the_ca() {
+        let ca = FakeCa::start(|_| None).await;
+        let clients = Clients::with_resolver(Arc::new(OneHost));
+        let read = async |host: &str| {
+            let url = ca.url.replace("127.0.0.1", host);
+            session(&clients, &url, &TlsOptions::default()).unwrap().directory().await
+        };
+        assert!(read("ca.example").await.unwrap().new_order.starts_with("http://ca.example:"));
+        let error = read("other.example").await.unwrap_err();
+        assert!(error.to_string().ends_with("no such host other.example"), "{error}");
+        assert_eq!(error.retry(), Retry::Never);
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use super::csr::SigningRequest;
 use super::keys::to_pem;
 use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
-use super::{Acme, AcmeError};
+use super::{Acme, AcmeError, Retry};
 use crate::model::certificate::Subject;
 
 const TAG: &str = "CERTIFICATE";
@@ -141,7 +141,7 @@ pub fn top_issuer(pem: &str) -> Option<String> {
 }
 
 /// Downloads the chain at that URL, or the first alternate whose top issuer is the preferred one; without a match the
-/// default chain. Links of alternates are not followed: they lead back.
+/// default chain. Links of alternates are not followed: they lead back; one that the CA does not serve counts as absent.
 pub async fn choose(
     acme: &dyn Acme,
     url: &str,
@@ -153,9 +153,13 @@ pub async fn choose(
         return Ok(default);
     }
     for alternate in default.alternates.iter().take(ALTERNATES) {
-        let chain = acme.certificate(alternate).await?;
-        if fits(&chain) {
-            return Ok(chain);
+        match acme.certificate(alternate).await {
+            Ok(chain) if fits(&chain) => return Ok(chain),
+            Ok(_) => {}
+            Err(error)
+                if matches!(error, AcmeError::Protocol { .. }) || error.retry() == Retry::Never => {
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(default)

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -32,6 +33,9 @@ pub struct TlsOptions {
     pub skip_verify: bool,
 }
 
+/// Looks the hosts of CAs up in place of the system.
+pub type Resolver = Arc<dyn reqwest::dns::Resolve>;
+
 /// An answer, read to its end.
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -43,7 +47,11 @@ pub(super) struct Reply {
 
 /// Builds the HTTP client for a server: HTTP/2 where offered, proxies from the environment, no redirects.
 /// Loopback is never asked through a proxy, as with cert-manager.
-pub fn client(server: &Url, tls: &TlsOptions) -> Result<Client, AcmeError> {
+pub(super) fn client(
+    server: &Url,
+    tls: &TlsOptions,
+    resolver: Option<&Resolver>,
+) -> Result<Client, AcmeError> {
     let refused = |why: String| AcmeError::Transport {
         deed: "trust",
         url: server.to_string(),
@@ -58,6 +66,9 @@ pub fn client(server: &Url, tls: &TlsOptions) -> Result<Client, AcmeError> {
         .timeout(WHOLE)
         .redirect(Policy::none())
         .tls_danger_accept_invalid_certs(tls.skip_verify);
+    if let Some(resolver) = resolver {
+        builder = builder.dns_resolver(Arc::clone(resolver));
+    }
     if is_loopback(server) {
         builder = builder.no_proxy();
     }
@@ -129,7 +140,7 @@ fn sort(error: &(dyn StdError + 'static), why: &str) -> Fault {
     if untrusted {
         return Fault::Untrusted;
     }
-    // The resolver's answers come as text only: glibc, musl, macOS, Windows.
+    // The resolver's answers come as text only: glibc, musl, macOS, Windows, and ours.
     let no_such_host = [
         "Name or service not known",
         "No address associated with hostname",
@@ -137,6 +148,8 @@ fn sort(error: &(dyn StdError + 'static), why: &str) -> Fault {
         "Name has no usable address",
         "nodename nor servname provided",
         "No such host is known",
+        "no such host ",
+        "has neither an A nor an AAAA record",
     ];
     if no_such_host.iter().any(|text| why.contains(text)) {
         return Fault::NoSuchHost;
@@ -258,7 +271,7 @@ mod tests {
             ["no certificate", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"]
         {
             let tls = TlsOptions { ca_bundle: bundle.as_bytes().to_vec(), skip_verify: false };
-            let error = client(&server, &tls).unwrap_err().to_string();
+            let error = client(&server, &tls, None).unwrap_err().to_string();
             assert!(error.contains("caBundle"), "{error}");
         }
     }

@@ -21,7 +21,7 @@ use super::{
     AccountKey, AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain,
     ChallengeReply, Directory, NewOrder, OrderReply, Registration, headers, wire,
 };
-use crate::model::Identifier;
+use crate::model::{Identifier, Problem};
 
 /// One account at one CA.
 pub struct Session {
@@ -97,6 +97,9 @@ impl Session {
         let url = self.location(&reply)?.ok_or_else(|| {
             protocol(&reply.url, "it names no account: there is no Location header")
         })?;
+        if matches!(account.status.as_str(), "deactivated" | "revoked") {
+            return Err(closed(&url, &account.status));
+        }
         *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(url.clone());
         Ok(AccountReply { url, created: reply.status == 201, ..account })
     }
@@ -210,12 +213,10 @@ impl Acme for Session {
             .filter(|text| text.contains("-----BEGIN CERTIFICATE-----"))
             .ok_or_else(|| protocol(&reply.url, "there is no certificate in it"))?;
         let mut alternates = Vec::new();
+        let origin = self.authority.origin(&reply.url);
+        // A link that cannot be followed takes nothing from the chain that is here.
         for link in headers::links(&reply.headers, "alternate") {
-            let link = self
-                .authority
-                .origin(&reply.url)
-                .absolute(&link)
-                .map_err(|why| protocol(&reply.url, why))?;
+            let Ok(link) = origin.absolute(&link) else { continue };
             if link != url && !alternates.contains(&link) {
                 alternates.push(link);
             }
@@ -244,6 +245,17 @@ fn identifier(identifier: &Identifier) -> instant_acme::Identifier {
         Identifier::Dns(name) => instant_acme::Identifier::Dns(name.to_string()),
         Identifier::Ip(address) => instant_acme::Identifier::Ip(*address),
     }
+}
+
+/// The refusal that an account is which the CA has closed (RFC 8555 §7.3.6), in the words of one that says so itself.
+fn closed(url: &str, status: &str) -> AcmeError {
+    let problem = Problem {
+        kind: "urn:ietf:params:acme:error:unauthorized".to_owned(),
+        status: 401,
+        detail: format!("the account {url} is {status}: a new key makes a new account"),
+        ..Problem::default()
+    };
+    AcmeError::Refused { problem: Box::new(problem), retry_after: None, location: None }
 }
 
 fn pause_of(reply: &Reply) -> Option<Timestamp> {
@@ -463,6 +475,36 @@ mod tests {
                 None => assert!(sent.unwrap_err().to_string().contains("Location")),
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_closed_account_is_no_account() {
+        for status in ["deactivated", "revoked"] {
+            let ca = FakeCa::start(move |heard| {
+                let body = json!({"status": status}).to_string();
+                (heard.what == "POST /account")
+                    .then(|| Said::new(200, body).with("location", "/acct/9"))
+            })
+            .await;
+            let sent = session(&Clients::new(), &ca).register(&Registration::default()).await;
+            let error = sent.unwrap_err();
+            assert!(error.to_string().contains(&format!("/acct/9 is {status}")), "{error}");
+            assert_eq!((error.retry(), error.sort()), (Retry::Never, Sort::Account));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_alternate_that_cannot_be_asked_is_left_out() {
+        let ca = FakeCa::start(|heard| {
+            let links =
+                r#"<ftp://ca/1>;rel="alternate", <//>;rel="alternate", </cert/2>;rel="alternate""#;
+            let pem = "-----BEGIN CERTIFICATE-----";
+            (heard.what == "POST /cert/1").then(|| Said::new(200, pem).with("link", links))
+        })
+        .await;
+        let session = registered(&Clients::new(), &ca).await;
+        let chain = session.certificate(&ca.at("/cert/1")).await.unwrap();
+        assert_eq!(chain.alternates, [ca.at("/cert/2")]);
     }
 
     /// A refusal of newOrder shows as that text, sort and pause (in seconds from now; none means for ever).

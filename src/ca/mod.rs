@@ -44,6 +44,7 @@ use zeroize::Zeroizing;
 use self::issuance::Authority;
 use self::listener::TlsListener;
 use self::nonces::Nonces;
+use self::orders::order_url;
 use self::state::State;
 use self::statistics::{Counters, Statistics};
 use self::validation::Look;
@@ -178,6 +179,18 @@ impl Server {
     /// The root to trust when talking to it (`caBundle`), in PEM; the same that issues.
     pub fn tls_root_pem(&self) -> &str {
         self.ca.authority.root()
+    }
+
+    /// How many accounts it has made.
+    pub fn accounts(&self) -> usize {
+        self.ca.state().accounts.len()
+    }
+
+    /// The orders it has made: URLs, with their states in the RFC's words.
+    pub fn orders(&self) -> BTreeMap<String, &'static str> {
+        let state = self.ca.state();
+        let orders = state.orders.iter();
+        orders.map(|(id, o)| (order_url(&self.ca, *id), state.order_status(o).word())).collect()
     }
 
     /// What it was asked so far.

@@ -22,10 +22,15 @@ pub struct CaArgs {
     )]
     pub listen: SocketAddr,
     /// Name in the server's own certificate beside localhost and 127.0.0.1, repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", env = "KUBECTL_ACME_CA_NAME")]
     pub name: Vec<String>,
     /// Write the root to this file, for clients that have to trust the server
-    #[arg(long, value_name = "FILE", default_value = "kubectl-acme-ca.pem")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "kubectl-acme-ca.pem",
+        env = "KUBECTL_ACME_CA_ROOT"
+    )]
     pub root: PathBuf,
     /// Seconds that clients are asked to wait between polls (Retry-After)
     #[arg(long, value_name = "SECONDS")]

@@ -5,10 +5,12 @@ use clap::Subcommand;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::again::{self, AgainArgs, Wanted};
-use crate::model::ObjectName;
+use super::target;
+use crate::model::{Kind, ObjectName};
 
 /// Flags of `certificate`.
 #[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
 pub struct CertificateArgs {
     /// What to do with certificates
     #[command(subcommand)]
@@ -30,7 +32,11 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
     match args.command {
         CertificateCommand::Renew(renew) => {
             let namespace = context.namespace();
-            let names = renew.names.iter().map(|name| ObjectName::new(namespace, name)).collect();
+            let names = renew.names.iter().map(|word| {
+                let name = target::name_of(Kind::Certificate, word)?;
+                Ok(ObjectName::new(namespace, name))
+            });
+            let names = names.collect::<Result<_, Failure>>()?;
             again::run(*renew, names, Wanted::Fresh, context).await
         }
     }

@@ -66,6 +66,14 @@ impl Chain {
         self.orders.iter().rev().find(|order| order.metadata.is_controlled_by(uid))
     }
 
+    /// Tells whether nothing is left of the way to the certificate: neither its key's temporary Secret nor a Challenge, save
+    /// one that cannot be cleaned up for now.
+    pub fn is_tidy(&self) -> bool {
+        let stuck = |c: &Challenge| !c.status.processing && !c.metadata.finalizers.is_empty();
+        self.certificate.status.next_private_key_secret_name.is_empty()
+            && self.challenges.iter().all(stuck)
+    }
+
     /// Keys of every object in the chain, from the Certificate down, the Issuer last.
     pub fn keys(&self) -> Vec<Key> {
         let mut keys = vec![Key::new(Kind::Certificate, self.certificate.name())];

@@ -21,6 +21,7 @@ use crate::store::resources::typed;
 
 /// Commands below `challenge`.
 #[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
 pub struct ChallengeArgs {
     /// Command
     #[command(subcommand)]
@@ -71,7 +72,7 @@ pub struct CheckArgs {
 pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
         ChallengeCommand::Get(args) => {
-            get::show(&Wanted::of_kind(Kind::Challenge, &args.names), &args.list, context).await
+            get::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context).await
         }
         ChallengeCommand::Check(args) => check(args, context).await,
     }
@@ -80,7 +81,7 @@ pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failu
 /// Asks nothing of the CA and writes nothing.
 async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadOnly).await?;
-    let name = args.name.strip_prefix("challenge/").unwrap_or(&args.name);
+    let name = &target::name_of(Kind::Challenge, &args.name)?;
     let key = target::key(Kind::Challenge, name, context.namespace());
     let challenge: Challenge = typed(target::read(&store, &key).await?)?;
     if challenge.spec.kind == ChallengeType::Dns01 {
@@ -91,7 +92,11 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         Failure::new(FailureKind::Solver, format!("cannot look at challenge {name}: {why}"))
     })?;
     let probe = HttpProbe { fetcher: args.look.fetcher().await? };
-    let observations = probe.look(&answer).await;
+    let now = context.now();
+    let mut observations = probe.look(&answer).await;
+    for observation in &mut observations {
+        observation.at = now;
+    }
     let verdict = visible::judge(&answer, &observations);
     let look = Look {
         challenge: &challenge,

@@ -27,9 +27,10 @@ const DEFAULT_FILTER: &str = "warn";
 
 /// How results are written.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Format: wide, name, json, yaml, jsonl, jsonpath=TEMPLATE or custom-columns=SPEC
-    #[arg(long, short, value_name = "FORMAT", env = "KUBECTL_ACME_OUTPUT")]
+    #[arg(long, short, value_name = "FORMAT")]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]

@@ -15,7 +15,7 @@ use crate::print::format::Format;
 #[derive(Debug, clap::Args)]
 pub struct CrdsArgs {
     /// Format: yaml, json or jsonpath=TEMPLATE
-    #[arg(long, short, value_name = "FORMAT")]
+    #[arg(long, short, value_name = "FORMAT", env = "KUBECTL_ACME_CRDS_OUTPUT")]
     pub output: Option<Format>,
 }
 

@@ -32,7 +32,7 @@ pub struct DeleteArgs {
     #[arg(long)]
     pub ignore_not_found: bool,
     /// Print KIND/NAME of what was deleted: name
-    #[arg(long, short, value_name = "FORMAT", value_parser = ["name"])]
+    #[arg(long, short, value_name = "FORMAT", value_parser = ["name"], env = "KUBECTL_ACME_DELETE_OUTPUT")]
     pub output: Option<String>,
 }
 

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::{Failure, Kind as FailureKind};
 use super::look::LookArgs;
+use super::schedule::SlotArgs;
 use crate::acme::Clients;
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
@@ -24,6 +25,8 @@ use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::Scheduler;
 use crate::controllers::selection::Selection;
+use crate::dns::Resolve;
+use crate::dns::reqwest::ReqwestResolver;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
 use crate::probes::http::HttpProbe;
@@ -38,37 +41,25 @@ use crate::store::{Store, StoreError};
 #[command(next_help_heading = "Challenges")]
 pub struct DriveArgs {
     /// Where to answer HTTP-01 challenges, repeatable [default: all addresses, port 80]
-    #[arg(
-        long,
-        value_name = "ADDR:PORT",
-        env = "KUBECTL_ACME_HTTP01_LISTEN",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
     /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
-    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_HTTP01_WEBROOT")]
+    #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
-    /// How the self-check looks at names
+    /// How many challenges are in flight
     #[command(flatten)]
-    pub look: LookArgs,
-    /// Most challenges in flight
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 60,
-        value_parser = clap::value_parser!(u32).range(1..),
-        env = "KUBECTL_ACME_MAX_CONCURRENT_CHALLENGES"
-    )]
-    pub max_concurrent_challenges: u32,
+    pub slots: SlotArgs,
     /// Longest pause between two self-checks of a challenge
     #[arg(
         long,
         value_name = "DURATION",
         default_value = "10s",
-        value_parser = duration,
-        env = "KUBECTL_ACME_DNS01_CHECK_RETRY_PERIOD"
+        value_parser = duration
     )]
     pub dns01_check_retry_period: Duration,
+    /// How the self-check looks at names
+    #[command(flatten)]
+    pub look: LookArgs,
 }
 
 /// Reads a duration as Go does.
@@ -82,13 +73,6 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl DriveArgs {
-    /// The limits of the scheduler.
-    pub fn limits(&self) -> Limits {
-        Limits {
-            max_in_flight: usize::try_from(self.max_concurrent_challenges).unwrap_or(usize::MAX),
-        }
-    }
-
     /// What the self-check and our own CA look with.
     ///
     /// # Errors
@@ -130,6 +114,14 @@ pub struct Engine {
     clients: Arc<Clients>,
 }
 
+/// The CAs, looked up by `--dns` where that is given.
+fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
+    if !resolver.replaces_system() {
+        return Clients::new();
+    }
+    Clients::with_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))))
+}
+
 /// What the controllers work with.
 #[derive(Debug)]
 pub struct Equipment {
@@ -154,7 +146,7 @@ impl Engine {
     pub fn start(equipment: Equipment) -> Self {
         let Equipment { store, http01, fetcher, selection, limits, .. } = equipment;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let clients = Arc::new(Clients::new());
+        let clients = Arc::new(clients(&fetcher.resolver));
         let namespace = equipment.cluster_resource_namespace;
         let connect = Accounts::connect_with(Arc::clone(&clients));
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::acme::refusal::{self, Sort};
+use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::model::Problem;
 use crate::store::StoreError;
@@ -116,6 +117,12 @@ impl Failure {
     /// A failure of which everything has been said already.
     pub fn silent(kind: Kind) -> Self {
         Self::new(kind, "")
+    }
+
+    /// Interrupted with the state kept: the same command goes on.
+    pub fn interrupted(kind: Kind) -> Self {
+        Self::new(kind, "interrupted; everything so far is kept")
+            .hint(format!("go on with: {}", cli::again()))
     }
 
     /// Adds a line that says what to do next.

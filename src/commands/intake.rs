@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
 use super::files::{self, Depth};
+use crate::cli;
 use crate::model::manifest::{self, Complaint, Namespaces, Set};
 use crate::model::quick::{self, Server, Wish};
 use crate::model::{Identifier, Record};
@@ -24,12 +25,12 @@ pub struct IntakeArgs {
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub domain: Vec<String>,
     /// Contact of the account, with --domain
-    #[arg(long, value_name = "ADDRESS", requires = "domain", env = "KUBECTL_ACME_EMAIL")]
+    #[arg(long, value_name = "ADDRESS")]
     pub email: Option<String>,
     /// CA, with --domain: letsencrypt, letsencrypt-staging or the URL of a directory
-    #[arg(long, value_name = "CA", default_value = "letsencrypt", env = "KUBECTL_ACME_SERVER")]
+    #[arg(long, value_name = "CA", default_value = "letsencrypt")]
     pub server: String,
-    /// Only print what would be applied: none, client or server
+    /// Only print what would be applied
     #[arg(long, value_name = "HOW", default_value = "none", value_enum)]
     pub dry_run: DryRun,
 }
@@ -68,11 +69,16 @@ impl IntakeArgs {
         let sources = match (&self.files[..], &self.domain[..]) {
             ([], []) => {
                 return Err(Failure::usage("nothing to issue: neither -f nor --domain is given")
-                    .hint("kubectl-acme order -f MANIFEST.yaml --local")
-                    .hint("kubectl-acme order --domain www.example.com --local"));
+                    .hint(cli::like("order -f MANIFEST.yaml"))
+                    .hint(cli::like("order --domain www.example.com")));
             }
             ([], domains) => vec![self.made(domains, context.namespace())?],
-            (paths, _) => self.sources(&printer, paths)?,
+            (paths, _) => {
+                if self.email.is_some() {
+                    printer.note("--email is for --domain: an Issuer's manifest names its own");
+                }
+                self.sources(&printer, paths)?
+            }
         };
         let set = match manifest::read(&sources, namespaces) {
             Ok(set) => set,

@@ -59,7 +59,7 @@ pub async fn claim(
         }
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
-            kind = context.interrupted().wait() => return Err(Failure::new(kind, "interrupted")),
+            kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
         }
     }
 }

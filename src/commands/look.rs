@@ -12,15 +12,10 @@ use crate::fetch::{Fetcher, Overrides};
 #[command(next_help_heading = "Looking at names")]
 pub struct LookArgs {
     /// Where HOST really is (* for every host), for split DNS and tests; repeatable
-    #[arg(
-        long,
-        value_name = "HOST=ADDR[:PORT]",
-        env = "KUBECTL_ACME_HTTP01_RESOLVE",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
     pub http01_resolve: Vec<String>,
     /// Resolver of every look-up [default: the system's]
-    #[arg(long, value_name = "HOST:PORT", env = "KUBECTL_ACME_DNS")]
+    #[arg(long, value_name = "HOST:PORT")]
     pub dns: Option<String>,
 }
 

@@ -1,5 +1,6 @@
 //! One file per verb: its flags and what it does.
 
+pub mod announce;
 pub mod ca;
 pub mod certificate;
 pub mod chain;
@@ -31,6 +32,7 @@ pub mod target;
 pub mod timeline;
 pub mod verdict;
 pub mod version;
+pub mod waits;
 pub mod watch;
 
 use self::context::Context;

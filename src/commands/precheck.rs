@@ -10,20 +10,6 @@ use crate::reconcile::solver_choice::{Asking, would_choose};
 use crate::store::Store;
 use crate::store::resources::typed;
 
-/// Let's Encrypt's directories, and what to call them.
-const KNOWN: [(&str, &str); 2] = [
-    ("https://acme-v02.api.letsencrypt.org/directory", "Let's Encrypt PRODUCTION"),
-    ("https://acme-staging-v02.api.letsencrypt.org/directory", "Let's Encrypt STAGING"),
-];
-
-/// The CA behind a directory URL, in words where it is known.
-pub fn known_ca(server: &str) -> String {
-    match KNOWN.iter().find(|(url, _)| *url == server) {
-        Some((_, name)) => (*name).to_owned(),
-        None => server.to_owned(),
-    }
-}
-
 /// The issuers that the Certificates of a set refer to.
 pub fn issuers(records: &[Record]) -> BTreeSet<Key> {
     certificates(records).map(|certificate| issuer_key(&certificate)).collect()

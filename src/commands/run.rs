@@ -6,10 +6,12 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use jiff::Timestamp;
 
-use super::context::{Context, OutputArgs};
+use super::announce;
+use super::context::Context;
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
 use super::out;
+use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
@@ -23,7 +25,7 @@ use crate::store::{Change, Scope, Store};
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
     /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
-    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_OUT")]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// How challenges are answered
     #[command(flatten)]
@@ -43,18 +45,15 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         return Err(Failure::new(FailureKind::OwnedByAnother, message)
             .hint("wait for it, end it, or use another state folder (--local=DIR)"));
     };
-    let printer = context.printer(&OutputArgs::default());
-    printer.note(&format!(
-        "local state in {}; driver: kubectl-acme; Ctrl-C ends it",
-        folder.display()
-    ));
+    announce::everything(context, &store).await?;
+    context.talk().line("Ctrl-C ends it");
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01().await?,
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-        limits: args.drive.limits(),
+        limits: args.drive.slots.limits(),
         check_period: args.drive.dns01_check_retry_period.0,
     });
     let out = args.out.unwrap_or_else(|| folder.join("out"));
@@ -66,7 +65,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     engine.stop().await?;
     drop(guard);
     Err(Failure::new(kind, "ended; everything so far is kept")
-        .hint("go on with: kubectl-acme run --local"))
+        .hint(format!("go on with: {}", cli::again())))
 }
 
 /// Tells what becomes of Certificates, and writes what was issued.

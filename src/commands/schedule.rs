@@ -1,6 +1,5 @@
 //! `schedule`: which challenges run, which wait, at which place, and for what.
 
-use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -8,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::context::{Context, OutputArgs};
 use super::failure::Failure;
-use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, Kind, ObjectName, State, Time};
+use super::waits::Wait;
+use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
 use crate::print::age::age;
 use crate::print::table::{Headers, NONE, Table};
@@ -41,8 +40,7 @@ pub struct SlotArgs {
         long,
         value_name = "N",
         default_value_t = 60,
-        value_parser = clap::value_parser!(u32).range(1..),
-        env = "KUBECTL_ACME_MAX_CONCURRENT_CHALLENGES"
+        value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub max_concurrent_challenges: u32,
 }
@@ -117,38 +115,6 @@ enum Place {
     Queued(Option<usize>),
 }
 
-/// What a challenge waits for.
-#[derive(Debug, PartialEq, Eq)]
-enum Wait<'a> {
-    /// In the queue.
-    Queue(Waits),
-    /// Running, and its status says why.
-    Reason(&'a str),
-    /// Running: our answer has to be put up.
-    Answer,
-    /// Running: our own look at the answer.
-    SelfCheck,
-    /// Running: the CA's look.
-    Authority,
-    /// Running, and final: our answer has to be taken down.
-    CleanUp,
-}
-
-impl fmt::Display for Wait<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Queue(Waits::Slot { .. }) => f.write_str("a free slot"),
-            Self::Queue(Waits::Lock { holder }) => write!(f, "challenge {holder}"),
-            Self::Queue(Waits::Nothing) => f.write_str("nothing, it starts next"),
-            Self::Reason(reason) => f.write_str(reason),
-            Self::Answer => f.write_str("its answer to be put up"),
-            Self::SelfCheck => f.write_str("its self-check"),
-            Self::Authority => f.write_str("the CA's validation"),
-            Self::CleanUp => f.write_str("its answer to be taken down"),
-        }
-    }
-}
-
 /// Running challenges, oldest first, then those that start next, then the queue in its order.
 fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
     let mut running: Vec<&Challenge> = challenges.iter().filter(|c| c.status.processing).collect();
@@ -156,7 +122,7 @@ fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
     let running = running.into_iter().map(|challenge| Slot {
         challenge,
         place: Place::Running,
-        waits: wait(challenge),
+        waits: Wait::of_running(challenge),
     });
     let next = schedule::admit(challenges, limits).into_iter().map(|challenge| Slot {
         challenge,
@@ -170,20 +136,6 @@ fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
         waits: Wait::Queue(waits),
     });
     running.chain(next).chain(queue).collect()
-}
-
-fn wait(challenge: &Challenge) -> Wait<'_> {
-    let status = &challenge.status;
-    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-    if status.state.is_some_and(State::is_final) {
-        return Wait::CleanUp;
-    }
-    match status.reason.as_str() {
-        "" if memory.accepted_at.is_some() => Wait::Authority,
-        "" if status.presented => Wait::SelfCheck,
-        "" => Wait::Answer,
-        reason => Wait::Reason(reason),
-    }
 }
 
 impl Slot<'_> {

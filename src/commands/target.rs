@@ -42,11 +42,15 @@ impl Wanted {
     }
 
     /// Names objects of one kind, or all of it.
-    pub fn of_kind(kind: Kind, names: &[String]) -> Self {
-        match names {
-            [] => Self::Kinds(vec![kind]),
-            names => Self::Named(names.iter().map(|name| (kind, name.clone())).collect()),
+    ///
+    /// # Errors
+    /// Fails when an object of another kind is named.
+    pub fn of_kind(kind: Kind, words: &[String]) -> Result<Self, Failure> {
+        if words.is_empty() {
+            return Ok(Self::Kinds(vec![kind]));
         }
+        let named = words.iter().map(|word| Ok((kind, name_of(kind, word)?)));
+        named.collect::<Result<_, _>>().map(Self::Named)
     }
 
     /// Reads the one object that a command works on: `KIND/NAME`, `KIND NAME` or the name of a Certificate.
@@ -81,6 +85,21 @@ impl Wanted {
         }
         kinds
     }
+}
+
+/// Reads the name of an object whose kind is known: `NAME`, or `KIND/NAME` as `-o name` prints it.
+///
+/// # Errors
+/// Fails when an object of another kind is named.
+pub fn name_of(kind: Kind, word: &str) -> Result<String, Failure> {
+    if !word.contains('/') {
+        return Ok(word.to_owned());
+    }
+    let (named, name) = pair(word)?;
+    if named != kind {
+        return Err(Failure::usage(format!("\"{word}\" is no {}", kind.singular())));
+    }
+    Ok(name)
 }
 
 /// The key of an object named on the command line; kinds without namespaces have none.
@@ -233,6 +252,20 @@ mod tests {
         check("cert/", "error: cannot read \"cert/\" as KIND/NAME");
         check("cert/a/b", "error: cannot read \"cert/a/b\" as KIND/NAME");
         check("cert,order/web", "error: cannot read \"cert,order/web\" as KIND/NAME");
+    }
+
+    #[test]
+    fn where_the_kind_is_known_it_may_be_named_as_well() {
+        for (word, expected) in [
+            ("web-1", Ok("web-1")),
+            ("order/web-1", Ok("web-1")),
+            ("order.acme.cert-manager.io/web-1", Ok("web-1")),
+            ("cert/web", Err("\"cert/web\" is no order")),
+            ("order/", Err("cannot read \"order/\" as KIND/NAME")),
+        ] {
+            let name = name_of(Kind::Order, word).map_err(|failure| failure.to_string());
+            assert_eq!(name.as_deref().map_err(String::as_str), expected, "{word}");
+        }
     }
 
     #[test]

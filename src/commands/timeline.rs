@@ -5,9 +5,6 @@ use super::context::{Context, OutputArgs};
 use super::failure::Failure;
 use super::history;
 use super::target::{self, Wanted};
-use crate::print::format::Format;
-use crate::print::table::Headers;
-use crate::print::{document, timeline};
 use crate::store::local::Access;
 
 /// Flags of `timeline`.
@@ -36,17 +33,9 @@ pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failur
     }
     let mut printer = context.printer(&args.output);
     let subject = format!("{}/{name}", kind.singular());
-    if *printer.format() == Format::Jsonl {
-        let lines = timeline::stream(&entries).iter().map(document::json_line).collect::<String>();
-        return Ok(printer.data(&lines)?);
-    }
     if entries.is_empty() && printer.format().is_for_people() {
         printer.note(&format!("No events of {subject}."));
         return Ok(());
     }
-    let headers = if args.output.no_headers { Headers::Hidden } else { Headers::Shown };
-    let now = context.now();
-    let report = timeline::report(&subject, &key.name.namespace, &entries, now);
-    printer.report(&report, |colour| timeline::text(&entries, now, headers, colour))?;
-    Ok(())
+    Ok(printer.timeline(&subject, &key.name.namespace, &entries, context.now())?)
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::ReconcileError;
 use crate::acme::{AccountKey, Acme, AcmeError, Clients, TlsOptions};
@@ -19,6 +19,9 @@ use crate::store::{Store, StoreError};
 
 /// Key in the account Secret when the Issuer names none.
 const DEFAULT_KEY: &str = "tls.key";
+
+/// A CA that forgets an account twice in this time will not remember it.
+const REGISTERED_AGAIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// Opens a session: directory URL, whom to trust, account key, account URL if known. Asks nobody.
 pub type Connect = dyn Fn(&str, &TlsOptions, AccountKey, Option<String>) -> Result<Arc<dyn Acme>, AcmeError>
@@ -33,6 +36,8 @@ pub struct Accounts {
     cluster_namespace: String,
     connect: Box<Connect>,
     sessions: Mutex<HashMap<String, Opened>>,
+    /// When a CA last had forgotten the account, by UID of the issuer.
+    gone: Mutex<HashMap<String, Timestamp>>,
 }
 
 /// A session and what it was made from.
@@ -60,6 +65,7 @@ impl Accounts {
             cluster_namespace: cluster_namespace.to_owned(),
             connect,
             sessions: Mutex::default(),
+            gone: Mutex::default(),
         }
     }
 
@@ -165,14 +171,26 @@ impl Accounts {
         Ok(session)
     }
 
-    /// Takes note that the CA has forgotten the account, so that it is registered again.
-    pub async fn account_is_gone(&self, issuer: &Issuer) -> Result<(), ReconcileError> {
+    /// Takes note that the CA has forgotten the account, so that it is registered again; returns whether that may help:
+    /// not when it has just been done.
+    pub async fn account_is_gone(
+        &self,
+        issuer: &Issuer,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         let uid = &issuer.metadata.uid;
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        let before = {
+            let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+            gone.insert(uid.clone(), now)
+        };
+        if before.is_some_and(|before| now.duration_since(before) < REGISTERED_AGAIN) {
+            return Ok(false);
+        }
         let recorded = issuer::record(issuer, Outcome::AccountGone, Timestamp::default());
         let issuers = if issuer.is_cluster() { &self.cluster_issuers } else { &self.issuers };
         issuers.replace_status(issuer, &recorded.status).await?;
-        Ok(())
+        Ok(true)
     }
 }
 

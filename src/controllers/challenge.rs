@@ -214,10 +214,17 @@ impl ChallengeController {
                 if problem.short_kind() == "malformed" =>
             {
                 // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
-                let reply = acme.authorization(&challenge.spec.authorization_url).await?;
-                let seen = read(reply, &challenge.spec.url);
-                if seen.state.is_some_and(State::is_final) {
-                    return Ok(Outcome::Accepted(seen));
+                match acme.authorization(&challenge.spec.authorization_url).await {
+                    Ok(reply) => {
+                        let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
+                        let under_way = own.is_some_and(|c| c.status == "processing");
+                        let seen = read(reply, &challenge.spec.url);
+                        if under_way || seen.state.is_some_and(State::is_final) {
+                            return Ok(Outcome::Accepted(seen));
+                        }
+                    }
+                    Err(error) if error.problem().is_some() && error.retry() == Retry::Never => {}
+                    Err(error) => return Err(error.into()),
                 }
                 Ok(Outcome::Refused(Refusal::Final(problem)))
             }
@@ -235,8 +242,16 @@ impl ChallengeController {
         let issuer =
             self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
         let acme = self.accounts.session(&issuer).await?;
-        let reply = acme.authorization(&challenge.spec.authorization_url).await?;
-        Ok(Outcome::StateFetched(read(reply, &challenge.spec.url)))
+        match acme.authorization(&challenge.spec.authorization_url).await {
+            Ok(reply) => Ok(Outcome::StateFetched(read(reply, &challenge.spec.url))),
+            Err(error) => match (error.retry(), error) {
+                // The CA has forgotten it: only a fresh order helps.
+                (Retry::Never, AcmeError::Refused { problem, .. }) => {
+                    Ok(Outcome::Refused(Refusal::Final(problem)))
+                }
+                (_, error) => Err(error.into()),
+            },
+        }
     }
 }
 

@@ -21,6 +21,10 @@ use crate::store::{Change, Scope, Store, StoreError};
 
 /// Most objects looked at side by side.
 const CONCURRENCY: usize = 256;
+/// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
+const STEPS: u32 = 100;
+/// How long it pauses.
+const BREATH: SignedDuration = SignedDuration::from_secs(1);
 
 /// Something that stands in the way of an object: what went wrong when it was last looked at.
 #[derive(Clone, Debug)]
@@ -61,6 +65,8 @@ struct Work {
     running: bool,
     again: bool,
     failures: u32,
+    /// Steps in a row.
+    steps: u32,
     delay: Option<(Timestamp, u64)>,
 }
 
@@ -208,8 +214,14 @@ impl Driver {
         match result {
             Ok(wake) => {
                 work.failures = 0;
+                work.steps = if wake == Wake::Now { work.steps.saturating_add(1) } else { 0 };
+                let restless = work.steps > STEPS;
                 self.obstacles.send_if_modified(|all| all.remove(&job.1).is_some());
                 match wake {
+                    _ if restless => {
+                        debug!(?job, "many steps in a row");
+                        self.wake_at(job, now + BREATH);
+                    }
                     _ if again => self.wake(job),
                     Wake::Now => self.wake(job),
                     Wake::At(at) => self.wake_at(job, at),
@@ -262,5 +274,59 @@ async fn sleep(clock: &dyn Clock, until: Option<Timestamp>) {
     match until {
         Some(at) => clock.sleep_until(at).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+    use serde_json::json;
+
+    use super::*;
+    use crate::controllers::clock::SystemClock;
+    use crate::store::memory::MemoryStore;
+
+    /// Always has another step to take.
+    #[derive(Debug, Default)]
+    struct Restless(AtomicU32);
+
+    #[async_trait]
+    impl Controller for Restless {
+        fn watches(&self) -> &'static [Kind] {
+            &[Kind::Issuer]
+        }
+        async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+            Ok(vec![changed.key.clone()])
+        }
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(Wake::Now)
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_without_rest_is_made_to_pause() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
+        });
+        let issuer = store.create(Record::new(issuer).unwrap()).await.unwrap();
+        let restless = Arc::new(Restless::default());
+        let (sender, _obstacles) = watch::channel(Obstacles::new());
+        let selection = Selection::only([issuer.key].into());
+        let controllers: Vec<Arc<dyn Controller>> = vec![restless.clone()];
+        let driver = Driver::new(store, Arc::new(SystemClock), controllers, selection, sender);
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        let steps = || restless.0.load(Ordering::Relaxed);
+        while steps() <= STEPS {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(steps(), STEPS + 1);
+        stop.cancel();
+        working.await.unwrap().unwrap();
     }
 }

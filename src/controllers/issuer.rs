@@ -316,7 +316,7 @@ mod tests {
         bench.settle().await.unwrap();
         let before: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
         let issuer: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
-        bench.desk.accounts.account_is_gone(&issuer).await.unwrap();
+        bench.desk.accounts.account_is_gone(&issuer, now()).await.unwrap();
         bench.will_answer(Ok(account("mailto:ops@example.com")));
         bench.settle().await.unwrap();
         bench.check(&[ONCE[0], ONCE[0]], REGISTERED).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::try_join_all;
+use futures_util::future::{join_all, try_join_all};
 use jiff::Timestamp;
 
 use super::accounts::Accounts;
@@ -13,14 +13,17 @@ use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
 use crate::model::memory::Holder;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::{
-    Challenge, ChallengeStatus, Issuer, Key, Kind, Metadata, ObjectName, Order, Problem, Record,
-    State,
+    Challenge, ChallengeStatus, Issuer, Key, Kind, Metadata, ObjectName, Order, OrderStatus,
+    Problem, Record, State,
 };
 use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Seen, Wanted};
 use crate::reconcile::required::required;
-use crate::reconcile::{Refusal, Wake};
+use crate::reconcile::{Recorded, Refusal, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
+
+/// In whose name an Order is remembered beyond its status.
+const HOLDER: Option<Holder> = Some(Holder::Order);
 
 /// Carries Orders from newOrder to the certificate.
 #[derive(Debug)]
@@ -57,7 +60,7 @@ impl OrderController {
         };
         let outcome = match order::next_action(order, &observed, now) {
             Action::Wait(wake) => return Ok(wake),
-            Action::Create(wanted) => self.create(&*acme, &issuer, wanted).await?,
+            Action::Create(wanted) => self.create(&*acme, &issuer, wanted, now).await?,
             Action::Fetch => self.fetch(&*acme, order, &issuer, &challenges, now).await?,
             Action::FetchAuthorizations(urls) => authorizations(&*acme, &urls).await?,
             Action::Finalize => self.finalize(&*acme, order, &issuer, &challenges, now).await?,
@@ -68,8 +71,22 @@ impl OrderController {
             Action::GiveUp(why) => Outcome::GivenUp(why),
         };
         let recorded = order::record(order, outcome, now);
-        self.recorder.keep(&self.orders, order, Some(Holder::Order), recorded, now).await?;
+        self.keep(order, recorded, now).await?;
         Ok(Wake::Now)
+    }
+
+    /// Keeps the order's URL before anything else: a process that is killed without it makes a second order.
+    async fn keep(
+        &self,
+        order: &Order,
+        recorded: Recorded<OrderStatus>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        if order.status.url.is_empty() && !recorded.status.url.is_empty() {
+            let order = self.orders.replace_status(order, &recorded.status).await?;
+            return self.recorder.keep(&self.orders, &order, HOLDER, recorded, now).await;
+        }
+        self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
     }
 
     async fn create(
@@ -77,6 +94,7 @@ impl OrderController {
         acme: &dyn Acme,
         issuer: &Issuer,
         wanted: Wanted,
+        now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         if let Some(profile) = &wanted.profile {
             let offered = &acme.directory().await?.profiles;
@@ -102,8 +120,11 @@ impl OrderController {
         match acme.create_order(&request).await {
             Ok(reply) => Ok(Outcome::Created(seen(reply))),
             Err(error) => {
-                if error.problem().is_some_and(|p| p.short_kind() == "accountDoesNotExist") {
-                    self.accounts.account_is_gone(issuer).await?;
+                let gone = error.problem().is_some_and(|p| p.short_kind() == "accountDoesNotExist");
+                if gone && self.accounts.account_is_gone(issuer, now).await? {
+                    let why =
+                        format!("registering the account of {} again: {error}", issuer.name());
+                    return Err(ReconcileError::Missing(why));
                 }
                 refused("create Order", error)
             }
@@ -144,13 +165,20 @@ impl OrderController {
         };
         let reply = match acme.finalize(&order.status.finalize_url, &request.der).await {
             Ok(reply) => OrderReply { url: order.status.url.clone(), ..reply },
-            // 403 orderNotReady: a finalize whose answer was lost, or a CA that still thinks (RFC 8555 §7.4).
-            Err(AcmeError::Refused { problem, .. }) if problem.status == 403 => {
-                return self.fetch(acme, order, issuer, challenges, now).await;
+            // 403: a finalize whose answer was lost, or a CA that still thinks (RFC 8555 §7.4). The order tells.
+            Err(error) if error.problem().is_some_and(|problem| problem.status == 403) => {
+                match acme.order(&order.status.url).await {
+                    Ok(reply) if is_ready(&reply) && !is_not_ready(&error) => {
+                        return refused("finalize Order", error);
+                    }
+                    Ok(reply) => reply,
+                    Err(error) => return refused("retrieve Order resource", error),
+                }
             }
             Err(error) => return refused("finalize Order", error),
         };
         self.conclude(acme, order, issuer, challenges, reply, now).await.map(|seen| match seen {
+            Ok(seen) if seen.state == Some(State::Pending) => Outcome::Fetched(seen),
             Ok(seen) => Outcome::Finalized(seen),
             Err(failed) => failed,
         })
@@ -169,7 +197,7 @@ impl OrderController {
         let error = reply.error.clone();
         let mut seen = seen(reply);
         if seen.state == Some(State::Invalid) {
-            seen.problems = problems(acme, error, challenges).await;
+            seen.problems = problems(acme, error, order, challenges).await;
         }
         let (Some(State::Valid), Some(url)) = (seen.state, certificate) else {
             return Ok(Ok(seen));
@@ -294,24 +322,46 @@ async fn authorizations(acme: &dyn Acme, urls: &[String]) -> Result<Outcome, Rec
     }
 }
 
-/// Why an order is invalid: its own error, and that of every challenge that was tried. Best effort: an authorization that
-/// cannot be read adds nothing.
+/// Why an order is invalid: its own error, and that of every challenge that was tried; else which authorizations do not
+/// hold. Best effort: an authorization that cannot be read adds nothing.
 async fn problems(
     acme: &dyn Acme,
     error: Option<Problem>,
+    order: &Order,
     challenges: &[Challenge],
 ) -> Vec<(String, Problem)> {
+    let tried = challenges.iter().filter(|c| c.status.processing);
+    let mut urls: Vec<&str> = tried.map(|c| c.spec.authorization_url.as_str()).collect();
+    if urls.is_empty() && error.is_none() {
+        urls = order.status.authorizations.iter().map(|a| a.url.as_str()).collect();
+    }
+    let read = join_all(urls.into_iter().map(|url| acme.authorization(url))).await;
     let mut problems: Vec<(String, Problem)> =
         error.into_iter().map(|problem| (String::new(), problem)).collect();
-    for challenge in challenges.iter().filter(|c| c.status.processing) {
-        let Ok(reply) = acme.authorization(&challenge.spec.authorization_url).await else {
-            continue;
-        };
-        let name = &challenge.spec.dns_name;
-        let failed = reply.challenges.into_iter().filter_map(|c| c.error);
-        problems.extend(failed.map(|problem| (name.clone(), problem)));
+    for reply in read.iter().flatten() {
+        let failed = reply.challenges.iter().filter_map(|c| c.error.clone());
+        problems.extend(failed.map(|problem| (reply.identifier.clone(), problem)));
+    }
+    if problems.is_empty() {
+        let lost =
+            read.iter().flatten().filter(|a| !matches!(a.status.as_str(), "valid" | "pending"));
+        problems.extend(lost.map(|a| (a.identifier.clone(), lost_authorization(&a.status))));
     }
     problems
+}
+
+/// An authorization that does not hold, where the CA gives no reason.
+fn lost_authorization(status: &str) -> Problem {
+    Problem { detail: format!("the authorization is {status}"), ..Problem::default() }
+}
+
+fn is_ready(reply: &OrderReply) -> bool {
+    State::of_acme(&reply.status) == Some(State::Ready)
+}
+
+/// The CA says that the order cannot be finalized now; any other 403 means this signing request.
+fn is_not_ready(error: &AcmeError) -> bool {
+    error.problem().is_some_and(|problem| problem.short_kind() == "orderNotReady")
 }
 
 /// A refusal is an outcome; a fault of transport is an error that the driver tries again.

@@ -68,10 +68,12 @@ impl Scheduler {
     async fn start(&self, challenge: &Challenge, now: Timestamp) -> Result<(), StoreError> {
         let status =
             ChallengeStatus { processing: true, reason: String::new(), ..challenge.status.clone() };
-        let started = self.challenges.replace_status(challenge, &status).await?;
         let message = "Challenge scheduled for processing";
         let note = Note::normal(source::CHALLENGES, reason::STARTED, message);
-        self.recorder.note(&reference(&started), &note, now).await
+        // Told first: the Challenge's controller goes on at the write, and tells of its own deeds.
+        self.recorder.note(&reference(challenge), &note, now).await?;
+        self.challenges.replace_status(challenge, &status).await?;
+        Ok(())
     }
 }
 

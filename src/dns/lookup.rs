@@ -123,6 +123,10 @@ impl Resolve for DirectResolver {
         }
         self.servers.ask(host, &absolute(host)?).await
     }
+
+    fn replaces_system(&self) -> bool {
+        true
+    }
 }
 
 /// Whom to ask, or why nobody can be asked.

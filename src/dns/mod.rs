@@ -13,6 +13,11 @@ use async_trait::async_trait;
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// The addresses of a host, IPv6 first, without repeats; never an empty list.
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
+
+    /// Whether it stands in for the system's look-ups everywhere, connections to the CA included.
+    fn replaces_system(&self) -> bool {
+        false
+    }
 }
 
 /// Why a name has no address.

@@ -12,6 +12,8 @@ const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
 const ORDER_NEXT_TRY: &str = "kubectl-acme/order-next-try";
 /// Not before this moment does the Issuer ask the CA again.
 const ISSUER_NEXT_TRY: &str = "kubectl-acme/issuer-next-try";
+/// Directory URL of the CA that has the Issuer's account, where the account's URL does not show it.
+const ISSUER_ACCOUNT_OF: &str = "kubectl-acme/issuer-account-of";
 /// Not before this moment does the Challenge ask the CA again.
 const CHALLENGE_NEXT_TRY: &str = "kubectl-acme/challenge-next-try";
 /// When the order or its authorizations expire at the CA.
@@ -28,6 +30,8 @@ pub struct Memory {
     pub next_try: Option<Timestamp>,
     /// Order: when it ends at the CA (RFC 8555 §7.1.3).
     pub expires: Option<Timestamp>,
+    /// Issuer: directory URL of the CA that has the account, where that is on another host than the account's URL.
+    pub account_of: Option<String>,
 }
 
 /// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
@@ -60,6 +64,10 @@ impl Memory {
             finalized_at: at(ORDER_FINALIZED_AT),
             next_try: at(holder.next_try()),
             expires: at(ORDER_EXPIRES),
+            account_of: annotations
+                .get(ISSUER_ACCOUNT_OF)
+                .filter(|_| holder == Holder::Issuer)
+                .cloned(),
         }
     }
 
@@ -82,6 +90,12 @@ impl Memory {
                     annotations.remove(key);
                 }
             }
+        }
+        if holder == Holder::Issuer {
+            match &self.account_of {
+                Some(server) => annotations.insert(ISSUER_ACCOUNT_OF.to_owned(), server.clone()),
+                None => annotations.remove(ISSUER_ACCOUNT_OF),
+            };
         }
         before != *annotations
     }
@@ -110,5 +124,8 @@ mod tests {
         assert_eq!(Memory::read(Holder::Order, &annotations), memory);
         assert!(Memory::default().write(Holder::Order, &mut annotations));
         assert_eq!(annotations.len(), 1);
+        let memory = Memory { account_of: Some("https://ca.example/dir".to_owned()), ..memory };
+        memory.write(Holder::Issuer, &mut annotations);
+        assert_eq!(Memory::read(Holder::Issuer, &annotations).account_of, memory.account_of);
     }
 }

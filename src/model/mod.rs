@@ -7,6 +7,7 @@ pub mod certificate;
 pub mod challenge;
 pub mod common;
 pub mod conversion;
+pub mod cron;
 pub mod event;
 pub mod field;
 pub mod issuer;

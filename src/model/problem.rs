@@ -56,8 +56,11 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems.
+    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; the detail alone where the words are ours.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.status == 0 && self.kind.is_empty() {
+            return f.write_str(&self.detail);
+        }
         write!(f, "{} {}: {}", self.status, self.kind, self.detail)?;
         if !self.subproblems.is_empty() {
             f.write_str("; subproblems:")?;

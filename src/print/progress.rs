@@ -71,6 +71,11 @@ impl Progress {
         self.draw(now);
     }
 
+    /// Tells whether something is waited for.
+    pub fn is_waiting(&self, name: &str) -> bool {
+        self.waits.contains_key(name)
+    }
+
     /// Says how something ended, and waits for it no more.
     pub fn done(&mut self, name: &str, outcome: &str, now: Timestamp) {
         self.waits.remove(name);

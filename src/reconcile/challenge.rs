@@ -125,7 +125,11 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
             None => Action::FetchState,
         };
     }
-    if memory.accepted_at.is_none() && (!status.presented || !observed.answer_stands) {
+    // Without that moment the wait in place of a self-check would never end.
+    let timeless =
+        challenge.spec.solver.wait_instead_of_self_check.is_some() && status.presented_at.is_none();
+    let is_up = status.presented && !timeless && observed.answer_stands;
+    if memory.accepted_at.is_none() && !is_up {
         return Action::Present;
     }
     if let Some(accepted_at) = memory.accepted_at {
@@ -277,7 +281,9 @@ pub fn record(
             let pause = new.memory.accepted_at.map(|since| poll_pause(since, now));
             let next = pause.and_then(|pause| now.saturating_add(pause).ok());
             new.memory.next_try = said.retry_after.or(next);
-            seen(challenge, &mut new, said.state, said.problem);
+            // A first word that we do not know is no end.
+            let first = challenge.status.state.is_none().then_some(State::Pending);
+            seen(challenge, &mut new, said.state.or(first), said.problem);
         }
         Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
     }
@@ -286,6 +292,7 @@ pub fn record(
 
 fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
     if challenge.status.presented {
+        new.status.presented_at.get_or_insert_with(|| now.into());
         return;
     }
     new.status.presented = true;
@@ -314,7 +321,10 @@ fn seen(
             }
         }
         State::Invalid | State::Expired | State::Errored => {
-            let said = problem.map(|p| p.to_string()).unwrap_or_default();
+            let said = match problem {
+                Some(problem) => problem.to_string(),
+                None => format!("the authorization is {state}, and the CA gives no reason"),
+            };
             let error = format!("acme: authorization error for {name}: {said}");
             new.status.reason = format!("Error accepting authorization: {error}");
             new.memory.next_try = None;
@@ -485,6 +495,13 @@ mod tests {
         check(&wait(0), State::Pending, &NOBODY_LOOKED, 10, &Action::Accept);
         let until = Action::Wait(Wake::At(at(310)));
         check(&wait(300), State::Pending, &NOBODY_LOOKED, 70, &until);
+        let timeless = running(|c| {
+            c.spec.solver.wait_instead_of_self_check = Some(crate::model::Duration::from_secs(9));
+            c.status.presented_at = None;
+        });
+        check(&timeless, State::Pending, &NOBODY_LOOKED, 70, &Action::Present);
+        let new = record(&timeless, Outcome::Presented, at(70));
+        assert_eq!((new.status.presented_at, new.notes.len()), (Some(at(70).into()), 0));
     }
 
     #[test]

@@ -130,14 +130,24 @@ fn next_try(issuer: &Issuer) -> Option<Timestamp> {
 
 /// Tells whether the status names an account of this key at this CA.
 fn has_account(issuer: &Issuer, acme: &AcmeIssuer, observed: &Observed) -> bool {
-    let Some(account) = &issuer.status.acme else { return false };
+    let Some(account) = issuer.status.acme.as_ref().filter(|account| !account.uri.is_empty())
+    else {
+        return false;
+    };
+    let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
+    let at_this_ca = is_on_one_host(&account.uri, &acme.server)
+        || memory.account_of.as_ref() == Some(&acme.server);
+    let hash = &account.last_private_key_hash;
+    at_this_ca && observed.key == AccountKey::Usable(hash.clone())
+}
+
+/// cert-manager's sign that an account is at this CA; some have their directory on a host of its own.
+fn is_on_one_host(uri: &str, server: &str) -> bool {
     let host = |text: &str| {
         let url = Url::parse(text).ok()?;
         Some((url.host_str()?.to_owned(), url.port_or_known_default()))
     };
-    let at_this_ca = host(&account.uri).is_some_and(|of| Some(of) == host(&acme.server));
-    let hash = &account.last_private_key_hash;
-    at_this_ca && observed.key == AccountKey::Usable(hash.clone())
+    host(uri).is_some_and(|of| Some(of) == host(server))
 }
 
 fn registered_email(issuer: &Issuer) -> &str {
@@ -171,16 +181,20 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             email.clone_into(&mut account(&mut new.status).last_registered_email);
             set_registered(issuer, &mut new, now);
         }
-        Outcome::AccountGone | Outcome::KeyStored => {
-            if let Some(account) = &mut new.status.acme {
-                account.uri.clear();
-            }
+        Outcome::AccountGone => {
+            forget_account(&mut new.status);
+            // Nobody asks in its name until it is registered again.
+            new.status.conditions.retain(|condition| condition.kind != "Ready");
         }
+        Outcome::KeyStored => forget_account(&mut new.status),
         Outcome::Registered { url, contact: kept, key_hash } => {
+            let server = issuer.spec.acme.as_ref().map_or("", |acme| &acme.server);
             let account = account(&mut new.status);
             if !url.is_empty() {
                 account.uri = url;
             }
+            let elsewhere = !is_on_one_host(&account.uri, server);
+            new.memory.account_of = elsewhere.then(|| server.to_owned());
             account.last_private_key_hash = key_hash;
             let same = kept.as_ref().is_none_or(|kept| lower(kept) == contact(email));
             let kept = kept.unwrap_or_default();
@@ -233,6 +247,12 @@ impl Deed {
 
 fn account(status: &mut IssuerStatus) -> &mut AcmeIssuerStatus {
     status.acme.get_or_insert_default()
+}
+
+fn forget_account(status: &mut IssuerStatus) {
+    if let Some(account) = &mut status.acme {
+        account.uri.clear();
+    }
 }
 
 fn lower(contact: &[String]) -> Vec<String> {

@@ -7,7 +7,6 @@
 
 pub mod certificate;
 pub mod challenge;
-pub mod cron;
 pub mod differences;
 pub mod facts;
 pub mod issuer;

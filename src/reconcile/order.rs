@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::challenge::{poll_at, poll_pause};
-use super::required::wanted;
+use super::required::{mismatch, wanted};
 use super::{Note, Recorded, Refusal, Wake};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
@@ -19,6 +19,10 @@ const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// How long after its end an order is given up without asking: clocks differ.
 const EXPIRED_FOR: SignedDuration = SignedDuration::from_secs(60);
+/// When that is looked at.
+const GIVEN_UP_AFTER: SignedDuration = SignedDuration::from_secs(61);
+/// How long an order lives whose CA does not say, although RFC 8555 §7.1.3 asks it to.
+const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What the machine looks at beside the Order.
 #[derive(Clone, Debug)]
@@ -124,8 +128,18 @@ pub struct Seen {
     pub retry_after: Option<Timestamp>,
 }
 
-/// Decides what to do next.
+/// Decides what to do next; no wait lasts beyond the end of the order.
 pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
+    let action = decide(order, observed, now);
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    let expires = memory.expires.filter(|_| !order.status.state.is_some_and(State::is_final));
+    match (action, expires.and_then(|at| at.checked_add(GIVEN_UP_AFTER).ok())) {
+        (Action::Wait(Wake::OnChange), Some(end)) if end > now => Action::Wait(Wake::At(end)),
+        (action, _) => action,
+    }
+}
+
+fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     let status = &order.status;
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     if order.metadata.is_deleted() || status.state.is_some_and(State::is_failure) {
@@ -268,6 +282,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
     match outcome {
         Outcome::Created(seen) => {
             new.memory.next_try = seen.retry_after;
+            new.memory.expires = now.saturating_add(LIFE).ok();
             new.status.reason = String::new();
             fold(&mut new, seen, now);
         }
@@ -291,6 +306,9 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
                 if let Some(slot) = slot.into_iter().find(|a| a.url == authorization.url) {
                     *slot = authorization;
                 }
+            }
+            if let Some(why) = mismatch(&order.spec, &new.status.authorizations) {
+                fail(&mut new, State::Errored, why, now);
             }
         }
         Outcome::ChallengesCreated(made) => {
@@ -342,7 +360,12 @@ fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
                 name => format!("acme: authorization error for {name}: {problem}"),
             })
             .collect();
-        fail(new, state, reasons.join("; "), now);
+        let why = if reasons.is_empty() {
+            format!("the order is {state}, and the CA gives no reason")
+        } else {
+            reasons.join("; ")
+        };
+        fail(new, state, why, now);
         return;
     }
     new.status.state = Some(state);
@@ -488,6 +511,84 @@ mod tests {
             .build();
         check(&read, &[accepted(10)], 11, &Action::Wait(Wake::At(at(30))));
         check(&read, &[accepted(10)], 30, &Action::Fetch);
+    }
+
+    #[test]
+    fn no_wait_lasts_beyond_the_end_of_the_order() {
+        let memory = Memory { expires: Some(at(100)), ..Memory::default() };
+        let read = order("o")
+            .state(State::Pending)
+            .authorization(NAME)
+            .change(|o| remember(o, &memory))
+            .build();
+        let unanswered = [challenge(NAME).running(true).state(State::Pending).build()];
+        check(&read, &unanswered, 1, &Action::Wait(Wake::At(at(161))));
+        check(&read, &unanswered, 161, &Action::Expire(at(100)));
+    }
+
+    #[test]
+    fn an_order_whose_end_the_ca_does_not_name_ends_after_a_week() {
+        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        let new = record(&order("o").build(), Outcome::Created(seen.clone()), at(0));
+        assert_eq!(new.memory.expires, Some(at(7 * 24 * 3600)));
+        let seen = Seen { expires: Some(at(9)), ..seen };
+        let new = record(&order("o").build(), Outcome::Created(seen), at(0));
+        assert_eq!(new.memory.expires, Some(at(9)));
+    }
+
+    #[test]
+    fn authorizations_that_do_not_fit_the_order_end_it() {
+        let authorization = |identifier: &str, wildcard: bool, state: State| Authorization {
+            url: format!("https://ca.example/authz/{identifier}/{wildcard}"),
+            identifier: identifier.to_owned(),
+            wildcard: Some(wildcard),
+            initial_state: Some(state),
+            ..Authorization::default()
+        };
+        let (pending, valid) = (State::Pending, State::Valid);
+        for (names, read, fault) in [
+            (vec!["a.example"], vec![authorization("A.example", false, pending)], None),
+            (vec!["*.a.example"], vec![authorization("a.example", true, pending)], None),
+            (vec!["2001:DB8::1"], vec![authorization("2001:db8:0::1", false, pending)], None),
+            // A CA that knows the owner of the domain proves it once.
+            (vec!["w.a.example"], vec![authorization("a.example", false, valid)], None),
+            (
+                vec!["a.example"],
+                vec![authorization("b.example", false, pending)],
+                Some(
+                    "an authorization of b.example, which was not ordered: the order is for a.example",
+                ),
+            ),
+            (
+                vec!["a.example"],
+                vec![authorization("a.example", true, pending)],
+                Some("*.a.example, which was not ordered"),
+            ),
+            (
+                vec!["a.example", "b.example"],
+                vec![authorization("a.example", false, pending)],
+                Some("no authorization for b.example: it has a.example"),
+            ),
+        ] {
+            let bare = |a: &Authorization| Authorization {
+                url: a.url.clone(),
+                ..Authorization::default()
+            };
+            let unread = order("o")
+                .state(State::Pending)
+                .change(|o| {
+                    o.spec.dns_names = names.iter().map(|name| (*name).to_owned()).collect();
+                    o.status.authorizations = read.iter().map(bare).collect();
+                })
+                .build();
+            let new = record(&unread, Outcome::AuthorizationsFetched(read), at(1)).status;
+            let ended = (new.state == Some(State::Errored)).then_some(new.reason);
+            match (ended, fault) {
+                (None, None) => {}
+                (Some(why), Some(fault)) => assert!(why.contains(fault), "{why}"),
+                (ended, fault) => panic!("{names:?}: {ended:?} in place of {fault:?}"),
+            }
+        }
     }
 
     #[test]

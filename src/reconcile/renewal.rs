@@ -5,8 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::CertificateSpec;
 use crate::model::certificate::RenewalWindow;
-
-use super::cron::Cron;
+use crate::model::cron::Cron;
 
 /// A renewal window, ready to be asked.
 #[derive(Clone, Debug, PartialEq)]

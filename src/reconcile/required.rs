@@ -1,5 +1,7 @@
 //! What an Order asks the CA for, and which Challenges its authorizations call for.
 
+use std::collections::BTreeSet;
+
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +10,8 @@ use jiff::Timestamp;
 use super::order::{Required, Wanted};
 use super::solver_choice::{Asking, choose};
 use crate::model::naming::challenge_name;
-use crate::model::{ChallengeSpec, ChallengeType, Identifier, Issuer, Order, State};
+use crate::model::order::Authorization;
+use crate::model::{ChallengeSpec, ChallengeType, Identifier, Issuer, Order, OrderSpec, State};
 
 /// Returns the Challenges that the authorizations of an Order call for, in the CA's order; valid ones call for none.
 ///
@@ -74,6 +77,45 @@ pub fn wanted(order: &Order, now: Timestamp) -> Result<Wanted, String> {
     let text = |text: &String| (!text.is_empty()).then(|| text.clone());
     let (profile, replaces) = (text(&spec.profile), text(&spec.replaces));
     Ok(Wanted { identifiers, not_after, profile, replaces })
+}
+
+/// Says what is wrong with the authorizations of an order, once all are read: one that has yet to be shown is for a name
+/// that was not ordered, or a name has none. A valid one may be for a name above (RFC 9444).
+pub fn mismatch(spec: &OrderSpec, authorizations: &[Authorization]) -> Option<String> {
+    if authorizations.iter().any(|a| a.identifier.is_empty()) {
+        return None;
+    }
+    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain([&spec.common_name]);
+    let ordered: BTreeSet<String> =
+        names.filter(|name| !name.is_empty()).map(|name| canonical(name)).collect();
+    let authorized: BTreeSet<String> = authorizations.iter().map(name_of).collect();
+    let open = |a: &&Authorization| a.initial_state != Some(State::Valid);
+    let stray = authorizations.iter().filter(open).map(name_of).find(|n| !ordered.contains(n));
+    if let Some(name) = stray {
+        return Some(format!(
+            "the CA asks for an authorization of {name}, which was not ordered: the order is for {}",
+            list(&ordered)
+        ));
+    }
+    let required = spec.dns_names.iter().chain(&spec.ip_addresses).map(|name| canonical(name));
+    let covered =
+        |name: &String| authorized.iter().any(|a| a == name || name.ends_with(&format!(".{a}")));
+    let bare = required.into_iter().find(|name| !covered(name))?;
+    Some(format!("the CA has no authorization for {bare}: it has {}", list(&authorized)))
+}
+
+fn list(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn name_of(authorization: &Authorization) -> String {
+    let base = canonical(&authorization.identifier);
+    if authorization.wildcard == Some(true) { format!("*.{base}") } else { base }
+}
+
+/// One spelling for every name: lower case, addresses in their shortest form.
+fn canonical(name: &str) -> String {
+    Identifier::parse(name).map_or_else(|_| name.to_ascii_lowercase(), |id| id.to_string())
 }
 
 /// The key authorization (RFC 8555 §8.1), for DNS-01 its digest (§8.4).

@@ -25,14 +25,22 @@ fn check(page: &Path) {
         Some(name) if name == STATELESS => String::new(),
         _ => format!("KUBECTL_ACME_LOCAL='{}'", state.display()),
     };
-    let program = folder.path().join("kubectl-acme");
     let binary = env!("CARGO_BIN_EXE_kubectl-acme");
-    let script = format!(
-        "#!/bin/sh\nexec env -i COLUMNS=100 KUBECTL_ACME_NOW={NOW} {local} '{binary}' \"$@\"\n"
-    );
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-    trycmd::TestCases::new().register_bin("kubectl-acme", program.as_path()).case(page);
+    let ours = format!("exec env -i COLUMNS=100 KUBECTL_ACME_NOW={NOW} {local} '{binary}' \"$@\"");
+    let program = folder.path().join("kubectl-acme");
+    write_script(&program, &ours);
+    // A page shows both streams as one; `stdout-of COMMAND` leaves out what is said on stderr.
+    let quiet = folder.path().join("stdout-of");
+    write_script(&quiet, &format!("shift\n{ours} 2>/dev/null"));
+    trycmd::TestCases::new()
+        .register_bin("kubectl-acme", program.as_path())
+        .register_bin("stdout-of", quiet.as_path())
+        .case(page);
+}
+
+fn write_script(path: &Path, lines: &str) {
+    fs::write(path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 /// Writes recorded objects as they are, UIDs and times included: a store that is asked to create them would give its own.

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use clap::CommandFactory as _;
-use kubectl_acme::cli::Cli;
+use kubectl_acme::cli;
 use kubectl_acme::commands::completion::{self, Shell};
 
 /// What kubectl runs for `kubectl acme <TAB>`.
@@ -45,7 +44,7 @@ fn read(folder: &Path) -> BTreeMap<String, String> {
 
 /// One page per command, named as git and kubectl name theirs: `kubectl-acme-order-create.1`.
 fn pages() -> BTreeMap<String, String> {
-    let mut command = Cli::command();
+    let mut command = cli::command();
     command.build();
     let mut pages = BTreeMap::new();
     add_pages(command, &mut pages);

@@ -4,11 +4,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adversary;
 mod bed;
 mod cli;
 mod cluster;
 mod crash;
 mod generated;
+mod kill;
 mod pairs;
+mod pebble;
+mod pebble_again;
+mod peers;
+mod recordings;
 mod store;
 mod tidy;

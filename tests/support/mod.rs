@@ -9,11 +9,15 @@
 )]
 
 pub mod bed;
+pub mod ca;
 pub mod certificates;
 pub mod cluster;
 pub mod fault;
+pub mod gate;
 pub mod http;
 pub mod name_server;
 pub mod pebble;
 pub mod proxy;
+pub mod story;
+pub mod terminal;
 pub mod traffic;

@@ -1,22 +1,23 @@
 //! `order retry`, `order resume` and `certificate renew`: Certificates that are in the store already.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::settle::{self, Results};
 use super::supervise::Followed;
-use super::work::{Job, work};
+use super::work::{Job, WorkArgs, work};
+use crate::commands::announce;
 use crate::commands::chain::issuer_key;
-use crate::commands::context::{Context, OutputArgs};
-use crate::commands::drive::{DriveArgs, duration};
+use crate::commands::context::Context;
 use crate::commands::failure::Failure;
 use crate::commands::local::claim;
+use crate::commands::precheck;
 use crate::commands::renewal::mark_for_renewal;
+use crate::commands::target;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Duration, Key, Kind, ObjectName, Record};
+use crate::model::{Certificate, Key, Kind, ObjectName};
 use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::typed;
@@ -24,24 +25,12 @@ use crate::store::resources::typed;
 /// Flags of commands that go on with what is in the store.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AgainArgs {
-    /// Names
+    /// Names of objects in the store
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
-    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
-    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_OUT")]
-    pub out: Option<PathBuf>,
-    /// Write DIR/SECRETNAME/secret.yaml, too
-    #[arg(long)]
-    pub out_secret: bool,
-    /// Give up after this time
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration, env = "KUBECTL_ACME_TIMEOUT")]
-    pub timeout: Duration,
-    /// How challenges are answered
+    /// How the work is done
     #[command(flatten)]
-    pub drive: DriveArgs,
-    /// Output
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub work: WorkArgs,
 }
 
 /// What is wanted of the Certificates.
@@ -64,33 +53,37 @@ pub async fn run(
     context: &Context,
 ) -> Result<(), Failure> {
     let started = Timestamp::now();
-    let deadline = started.saturating_add(args.timeout.0).unwrap_or(Timestamp::MAX);
+    let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let folder = context.state_folder()?;
     let store = context.store(Access::ReadWrite).await?;
     let claim = claim(&folder, context, deadline).await?;
-    let (mut given, mut open, mut records) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
+    let mut records = Vec::new();
     for name in certificates {
-        let (certificate, record) = read(&store, &name).await?;
+        records.push(target::read(&store, &Key::new(Kind::Certificate, name)).await?);
+    }
+    precheck::check(&records, &store).await?;
+    announce::local(context, &store, &precheck::issuers(&records), &claim).await?;
+    let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
+    for record in &records {
+        let certificate = typed::<Certificate>(record.clone())?;
+        let name = certificate.name();
         if wanted == Wanted::Fresh {
             mark_for_renewal(&store, &name, started).await?;
         } else if !is_true(&certificate.status.conditions, "Issuing") {
             context
-                .printer(&args.output)
+                .printer(&args.work.output)
                 .note(&format!("Certificate {name}: nothing is under way"));
-            records.push(record);
             continue;
         }
-        let since = Some(certificate.status.revision.unwrap_or(0));
-        // A fresh order was asked for: the one that fails now is not an old one.
-        let followed = Followed { since, retried: wanted == Wanted::Fresh };
+        let revision = certificate.status.revision.unwrap_or(0);
+        let followed = Followed::due(&store, &name, revision).await?;
         open.insert(record.key.clone(), followed);
         given.extend([record.key.clone(), issuer_key(&certificate)]);
-        records.push(record);
     }
     let job = Job {
         store: Arc::clone(&store),
         claim,
-        drive: &args.drive,
+        drive: &args.work.drive,
         rehearsal: None,
         given,
         open,
@@ -98,19 +91,14 @@ pub async fn run(
         deadline,
     };
     let ends = work(job, context).await?;
-    let out = args.out.clone().unwrap_or_else(|| folder.join("out"));
-    let results =
-        Results { store: &store, out: Some(&out), out_secret: args.out_secret, records: &records };
-    settle::settle(&results, &args.output, context, ends).await
-}
-
-async fn read(store: &Arc<dyn Store>, name: &ObjectName) -> Result<(Certificate, Record), Failure> {
-    let key = Key::new(Kind::Certificate, name.clone());
-    match store.get(&key).await? {
-        Some(record) => Ok((typed::<Certificate>(record.clone())?, record)),
-        None => Err(Failure::usage(format!("{key} not found"))
-            .hint("kubectl-acme get certificates --local lists what there is")),
-    }
+    let out = args.work.out.clone().unwrap_or_else(|| folder.join("out"));
+    let results = Results {
+        store: &store,
+        out: Some(&out),
+        out_secret: args.work.out_secret,
+        records: &records,
+    };
+    settle::settle(&results, &args.work.output, context, ends).await
 }
 
 /// The Certificate to which an Order belongs.
@@ -123,10 +111,7 @@ pub async fn certificate_of_order(
 ) -> Result<ObjectName, Failure> {
     let mut key = Key::new(Kind::Order, name.clone());
     loop {
-        let Some(record) = store.get(&key).await? else {
-            return Err(Failure::usage(format!("{key} not found"))
-                .hint("kubectl-acme order get --local lists what there is"));
-        };
+        let record = target::read(store, &key).await?;
         if key.kind == Kind::Certificate {
             return Ok(key.name);
         }

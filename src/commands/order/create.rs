@@ -8,16 +8,17 @@ use jiff::Timestamp;
 
 use super::settle::{self, Results};
 use super::supervise::Followed;
-use super::work::{Job, work};
-use crate::commands::context::{Context, OutputArgs};
-use crate::commands::drive::{DriveArgs, duration};
+use super::work::{Job, WorkArgs, work};
+use crate::commands::announce;
+use crate::commands::chain::Chain;
+use crate::commands::context::Context;
 use crate::commands::due::due;
 use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
 use crate::commands::local::{Claim, claim};
 use crate::commands::precheck;
 use crate::commands::rehearsal::{Rehearsal, Rehearse};
-use crate::model::{Duration, Key, Kind, Record};
+use crate::model::{Key, Kind, Record};
 use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::memory::MemoryStore;
@@ -35,24 +36,13 @@ pub struct CreateArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "real",
-        value_enum
+        value_enum,
+        help_heading = "How to issue"
     )]
     pub rehearse: Option<Rehearse>,
-    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
-    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_OUT")]
-    pub out: Option<PathBuf>,
-    /// Write DIR/SECRETNAME/secret.yaml, too
-    #[arg(long)]
-    pub out_secret: bool,
-    /// Give up after this time
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration, env = "KUBECTL_ACME_TIMEOUT")]
-    pub timeout: Duration,
-    /// How challenges are answered
+    /// How the work is done
     #[command(flatten)]
-    pub drive: DriveArgs,
-    /// Output
-    #[command(flatten)]
-    pub output: OutputArgs,
+    pub work: WorkArgs,
 }
 
 /// Where the work is done, and with what.
@@ -69,26 +59,29 @@ struct Workshop {
 /// Fails with the lowest exit code of all Certificates.
 pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let started = Timestamp::now();
-    let intake = args.intake.read(context, &args.output)?;
+    let intake = args.intake.read(context, &args.work.output)?;
     if args.intake.is_dry_run() {
-        return intake.print(context, &args.output);
+        return intake.print(context, &args.work.output);
     }
-    let deadline = started.saturating_add(args.timeout.0).unwrap_or(Timestamp::MAX);
+    let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let workshop = open(&args, context, deadline).await?;
     let records = prepare(&intake, &workshop);
     precheck::check(&records, &workshop.store).await?;
-    announce(&records, &workshop, context, &args.output);
     for record in &records {
         workshop.store.apply(record.clone()).await?;
     }
-    let open = followed(&records, &workshop.store, started).await?;
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(&records));
+    match &workshop.rehearsal {
+        Some(_) => announce::rehearsal(context),
+        None => announce::local(context, &workshop.store, &given, &workshop.claim).await?,
+    }
+    let open = followed(&records, &workshop.store, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     let job = Job {
         store: Arc::clone(&workshop.store),
         claim: workshop.claim,
-        drive: &args.drive,
+        drive: &args.work.drive,
         rehearsal: rehearsal.map(|r| (Arc::clone(&r.http01), r.fetcher.clone())),
         given,
         open,
@@ -99,10 +92,10 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let results = Results {
         store: &workshop.store,
         out: workshop.out.as_deref(),
-        out_secret: args.out_secret,
+        out_secret: args.work.out_secret,
         records: &records,
     };
-    settle::settle(&results, &args.output, context, ends).await
+    settle::settle(&results, &args.work.output, context, ends).await
 }
 
 async fn open(
@@ -111,15 +104,15 @@ async fn open(
     deadline: Timestamp,
 ) -> Result<Workshop, Failure> {
     if let Some(how) = args.rehearse {
-        let rehearsal = Rehearsal::start(how, &args.drive).await?;
+        let rehearsal = Rehearsal::start(how, &args.work.drive).await?;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let out = args.out.clone();
+        let out = args.work.out.clone();
         return Ok(Workshop { store, rehearsal: Some(rehearsal), out, claim: Claim::Alone });
     }
     let folder = context.state_folder()?;
     let store = context.store(Access::ReadWrite).await?;
     let claim = claim(&folder, context, deadline).await?;
-    let out = args.out.clone().unwrap_or_else(|| folder.join("out"));
+    let out = args.work.out.clone().unwrap_or_else(|| folder.join("out"));
     Ok(Workshop { store, rehearsal: None, out: Some(out), claim })
 }
 
@@ -133,35 +126,7 @@ fn prepare(intake: &Intake, workshop: &Workshop) -> Vec<Record> {
     records
 }
 
-/// The first line of every driving command: where, which CA, who drives.
-fn announce(records: &[Record], workshop: &Workshop, context: &Context, output: &OutputArgs) {
-    let printer = context.printer(output);
-    let place = match (&workshop.rehearsal, context.state_folder()) {
-        (Some(_), _) => "nothing is kept".to_owned(),
-        (None, Ok(folder)) => format!("local state in {}", folder.display()),
-        (None, Err(_)) => String::new(),
-    };
-    let servers: BTreeSet<&str> = records
-        .iter()
-        .map(|record| record.text("/spec/acme/server"))
-        .filter(|server| !server.is_empty())
-        .collect();
-    let cas: Vec<String> = servers.into_iter().map(precheck::known_ca).collect();
-    let ca = match (&workshop.rehearsal, cas.len()) {
-        (Some(_), _) => "rehearsal CA, trusted by nobody".to_owned(),
-        (None, 0) => "as stored".to_owned(),
-        (None, _) => cas.join(", "),
-    };
-    printer.note(&format!(
-        "{place}; namespace {}; CA: {ca}; driver: kubectl-acme",
-        context.namespace()
-    ));
-    if records.iter().any(|r| r.text("/kind").ends_with("Issuer")) {
-        printer.note("HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class");
-    }
-}
-
-/// What has to be followed: Certificates that are due, and Issuers given alone.
+/// What has to be followed: Certificates that are due or left untidy, and Issuers given alone.
 async fn followed(
     records: &[Record],
     store: &Arc<dyn Store>,
@@ -170,8 +135,12 @@ async fn followed(
     let of_kind = |kind| records.iter().filter(move |r| r.key.kind == kind);
     let mut open = BTreeMap::new();
     for record in of_kind(Kind::Certificate) {
-        if let Some(since) = due(store, &record.key.name, now).await? {
-            open.insert(record.key.clone(), Followed { since: Some(since), retried: false });
+        let name = &record.key.name;
+        if let Some(since) = due(store, name, now).await? {
+            open.insert(record.key.clone(), Followed::due(store, name, since).await?);
+        } else if Chain::read(store, name).await?.is_some_and(|chain| !chain.is_tidy()) {
+            // An earlier run was killed when the certificate was in its Secret already.
+            open.insert(record.key.clone(), Followed::default());
         }
     }
     if of_kind(Kind::Certificate).next().is_none() {

@@ -1,18 +1,22 @@
 //! `order delete`: orders go with their challenges, and the answers are taken down first.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::commands::announce;
+use crate::commands::completion;
 use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::local::claim;
 use crate::commands::look::LookArgs;
+use crate::commands::target;
 use crate::controllers::selection::Selection;
-use crate::model::{Key, Kind, ObjectName};
+use crate::model::{Key, Kind};
 use crate::reconcile::schedule::Limits;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::{Solver, Together};
@@ -26,11 +30,11 @@ const POLL: StdDuration = StdDuration::from_millis(20);
 /// Flags of `order delete`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeleteOrderArgs {
-    /// Names
-    #[arg(value_name = "NAME", required = true)]
+    /// Names of orders
+    #[arg(value_name = "NAME", required = true, add = completion::names(Kind::Order))]
     names: Vec<String>,
     /// Where answers were written as files, to take them away
-    #[arg(long, value_name = "DIR", env = "KUBECTL_ACME_HTTP01_WEBROOT")]
+    #[arg(long, value_name = "DIR")]
     http01_webroot: Option<PathBuf>,
 }
 
@@ -41,18 +45,15 @@ pub struct DeleteOrderArgs {
 pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
-    let _claim = claim(&context.state_folder()?, context, deadline).await?;
+    let claim = claim(&context.state_folder()?, context, deadline).await?;
     let mut orders = Vec::new();
     for name in &args.names {
-        let key = Key::new(Kind::Order, ObjectName::new(context.namespace(), name));
-        match store.get(&key).await? {
-            Some(record) => orders.push((key, record.uid().to_owned())),
-            None => {
-                return Err(Failure::usage(format!("{key} not found"))
-                    .hint("kubectl-acme order get --local lists what there is"));
-            }
-        }
+        let name = target::name_of(Kind::Order, name)?;
+        let key = target::key(Kind::Order, &name, context.namespace());
+        let record = target::read(&store, &key).await?;
+        orders.push((key, record.uid().to_owned()));
     }
+    announce::local(context, &store, &BTreeSet::new(), &claim).await?;
     let engine = engine(&args, &store, &orders).await?;
     let mut printer = context.printer(&crate::commands::context::OutputArgs::default());
     for (key, uid) in &orders {

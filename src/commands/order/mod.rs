@@ -66,7 +66,8 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
         None => create::run(args.create, context).await,
         Some(OrderCommand::Create(create)) => create::run(*create, context).await,
         Some(OrderCommand::Get(args)) => {
-            get::show(&target::Wanted::of_kind(Kind::Order, &args.names), &args.list, context).await
+            let wanted = target::Wanted::of_kind(Kind::Order, &args.names)?;
+            get::show(&wanted, &args.list, context).await
         }
         Some(OrderCommand::Retry(again)) => go_on(*again, Wanted::Fresh, context).await,
         Some(OrderCommand::Resume(again)) => go_on(*again, Wanted::Resumed, context).await,
@@ -77,8 +78,8 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
 async fn go_on(args: AgainArgs, wanted: Wanted, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let mut certificates = Vec::new();
-    for name in &args.names {
-        let order = ObjectName::new(context.namespace(), name);
+    for word in &args.names {
+        let order = ObjectName::new(context.namespace(), target::name_of(Kind::Order, word)?);
         certificates.push(certificate_of_order(&store, &order).await?);
     }
     certificates.sort();

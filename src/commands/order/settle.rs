@@ -51,11 +51,11 @@ pub async fn settle(
     let mut failures: Vec<Failure> = Vec::new();
     for (key, end) in ends {
         if let End::Failed(failure) = end {
-            printer.error(&failure.message, &failure.hints);
             failures.push(failure);
             failed.insert(key);
         }
     }
+    print(&mut printer, context, results, due).await?;
     for key in certificates.iter().filter(|key| !failed.contains(**key)) {
         let Some(out) = results.out else { continue };
         match write(results, &key.name, out).await {
@@ -64,16 +64,16 @@ pub async fn settle(
                 printer.note(&format!("key:         {}", written.key.display()));
             }
             Ok(_) => {}
-            Err(failure) => {
-                printer.error(&failure.message, &failure.hints);
-                failures.push(failure);
-            }
+            Err(failure) => failures.push(failure),
         }
     }
     if due == 0 && !certificates.is_empty() && failures.is_empty() {
         printer.note("nothing is due: every certificate is in its Secret and up to date");
     }
-    print(&mut printer, context, results, due).await?;
+    // Last, where a person looks first.
+    for failure in &failures {
+        printer.error(&failure.message, &failure.hints);
+    }
     match failures.into_iter().min_by_key(|failure| failure.kind.exit_code()) {
         None => Ok(()),
         // Each failure has been told already.

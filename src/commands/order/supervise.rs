@@ -15,10 +15,11 @@ use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, verdict};
+use crate::commands::waits::Wait;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
-use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
-use crate::print::progress::{Progress, Wait};
+use crate::model::{Challenge, Issuer, Key, Kind, ObjectName, Record, State, Time};
+use crate::print::progress::{self, Progress};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Change, Scope, Store, StoreError};
 
@@ -50,8 +51,25 @@ pub enum End {
 pub struct Followed {
     /// Its revision when this run began; nothing for an Issuer.
     pub since: Option<i64>,
-    /// Whether a fresh order was made in this run already.
-    pub retried: bool,
+    /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
+    pub inherited: Option<String>,
+}
+
+impl Followed {
+    /// A Certificate that is due and has this revision.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn due(
+        store: &Arc<dyn Store>,
+        name: &ObjectName,
+        revision: i64,
+    ) -> Result<Self, StoreError> {
+        let chain = Chain::read(store, name).await?;
+        let begun = chain.as_ref().and_then(Chain::order).filter(|o| !o.status.url.is_empty());
+        let inherited = begun.map(|order| order.metadata.uid.clone());
+        Ok(Self { since: Some(revision), inherited })
+    }
 }
 
 /// Follows objects until each has ended.
@@ -72,6 +90,8 @@ pub struct Supervision<'a> {
     pub open: BTreeMap<Key, Followed>,
     relatives: HashMap<String, Key>,
     dirty: BTreeSet<Key>,
+    /// Challenges whose end has been told, by UID.
+    told: BTreeSet<String>,
     holdups: BTreeMap<Key, Holdup>,
     ends: BTreeMap<Key, End>,
 }
@@ -97,6 +117,7 @@ impl<'a> Supervision<'a> {
             open,
             relatives: HashMap::new(),
             dirty,
+            told: BTreeSet::new(),
             holdups: BTreeMap::new(),
             ends: BTreeMap::new(),
         }
@@ -206,27 +227,29 @@ impl<'a> Supervision<'a> {
         let now = Timestamp::now();
         let status = &challenge.status;
         let name = format!("challenge/{} ({})", challenge.metadata.name, challenge.spec.dns_name);
-        match status.state {
-            Some(state) if state.is_final() => {
-                // The clean-up writes once more; the end is told once.
-                if status.processing {
-                    let outcome = if state == State::Valid {
-                        "valid".to_owned()
-                    } else {
-                        format!("{state}: {}", status.reason)
-                    };
-                    self.progress.done(&name, &outcome, now);
-                }
+        if let Some(state) = status.state.filter(|state| state.is_final()) {
+            // What an earlier run left is old news; the clean-up writes again, but the end is told once.
+            let is_news = status.processing || self.progress.is_waiting(&name);
+            if is_news && self.told.insert(challenge.metadata.uid.clone()) {
+                let why = if state == State::Valid { "" } else { status.reason.as_str() };
+                let gap = if why.is_empty() { "" } else { ": " };
+                self.progress.done(&name, &format!("{state}{gap}{why}"), now);
             }
-            _ if !exists => self.progress.done(&name, "deleted", now),
-            state => {
-                let waits_for = waits_for(&challenge);
-                let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
-                let state = state.map_or("queued", State::as_str).to_owned();
-                let until = Some(self.deadline);
-                self.progress.waiting(&name, Wait { state, waits_for, since, until }, now);
-            }
+            return;
         }
+        if !exists {
+            self.progress.done(&name, "deleted", now);
+            return;
+        }
+        let waits_for = match (status.processing, status.reason.as_str()) {
+            (true, _) => Wait::of_running(&challenge).to_string(),
+            (false, "") => "the scheduler".to_owned(),
+            (false, reason) => reason.to_owned(),
+        };
+        let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
+        let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
+        let until = Some(self.deadline);
+        self.progress.waiting(&name, progress::Wait { state, waits_for, since, until }, now);
     }
 
     /// Judges what changed; at the deadline everything that is still open ends.
@@ -295,7 +318,7 @@ impl<'a> Supervision<'a> {
             return Ok(Some(match obstacle.next_try {
                 None => {
                     let failure = Failure::new(kind, what);
-                    Verdict::Failed(Failed { failure, order_created: None })
+                    Verdict::Failed(Failed { failure, order: None })
                 }
                 until => Verdict::Waiting(Some(Holdup { kind, what, until })),
             }));
@@ -306,12 +329,7 @@ impl<'a> Supervision<'a> {
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
     async fn failed(&mut self, key: &Key, failed: Failed, now: Timestamp) -> Result<(), Failure> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
-        let is_old = failed.order_created.is_some_and(|made| {
-            // Creation times are whole seconds.
-            made.as_second() < self.started.as_second()
-        });
-        if is_old && !followed.retried {
-            followed.retried = true;
+        if followed.inherited.take_if(|order| failed.order.as_ref() == Some(order)).is_some() {
             self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
             mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());
@@ -330,7 +348,7 @@ impl<'a> Supervision<'a> {
             return;
         }
         let name = key.to_string();
-        let wait = Wait {
+        let wait = progress::Wait {
             state: "held up".to_owned(),
             waits_for: holdup.what.clone(),
             since: self.started,
@@ -365,18 +383,5 @@ impl<'a> Supervision<'a> {
         }
         self.open.remove(key);
         self.ends.insert(key.clone(), end);
-    }
-}
-
-/// What a challenge waits for, in words.
-fn waits_for(challenge: &Challenge) -> String {
-    let status = &challenge.status;
-    if !status.reason.is_empty() {
-        return status.reason.clone();
-    }
-    match (status.processing, status.presented) {
-        (false, _) => "the scheduler".to_owned(),
-        (true, false) => "its answer to be put up".to_owned(),
-        (true, true) => "the CA's validation".to_owned(),
     }
 }

@@ -2,21 +2,51 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration as StdDuration;
 
 use jiff::Timestamp;
 
 use super::supervise::{End, Followed, Supervision};
-use crate::commands::context::Context;
-use crate::commands::drive::{DriveArgs, Engine, Equipment};
-use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::chain::Chain;
+use crate::commands::context::{Context, OutputArgs};
+use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
+use crate::commands::failure::Failure;
 use crate::commands::local::Claim;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
-use crate::model::Key;
+use crate::model::{Challenge, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
+
+/// So long the end of what is under way is awaited without a word.
+const SILENCE: StdDuration = StdDuration::from_secs(1);
+/// How long taking answers down may hold the end of a command.
+const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const POLL: StdDuration = StdDuration::from_millis(20);
+
+/// Flags of every command that works until Certificates have ended.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WorkArgs {
+    /// Give up after this time
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration, help_heading = "How to issue")]
+    pub timeout: Duration,
+    /// How challenges are answered
+    #[command(flatten)]
+    pub drive: DriveArgs,
+    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Write DIR/SECRETNAME/secret.yaml, too
+    #[arg(long, help_heading = "Output")]
+    pub out_secret: bool,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
 
 /// What is to be worked on, and with what.
 #[derive(Debug)]
@@ -60,7 +90,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 fetcher,
                 selection: Selection::only(job.given),
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-                limits: job.drive.limits(),
+                limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,
             }))
         }
@@ -68,21 +98,60 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
     let interrupted = context.interrupted().clone();
     let times = (job.started, job.deadline);
+    let store = Arc::clone(&job.store);
     let supervision =
         Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
     let watched = supervision.run().await;
     if let Some(engine) = engine {
-        engine.stop().await?;
+        if let Ok((ends, _)) = &watched {
+            answers_taken_down(&store, ends, context).await?;
+        }
+        stop(engine, context).await?;
     }
     let (ends, signal) = watched?;
     match signal {
         None => Ok(ends),
-        Some(kind) => Err(interrupted_failure(kind)),
+        Some(kind) => Err(Failure::interrupted(kind)),
     }
 }
 
-fn interrupted_failure(kind: FailureKind) -> Failure {
-    let words: Vec<String> = std::env::args().collect();
-    Failure::new(kind, "interrupted; everything so far is kept")
-        .hint(format!("go on with: {}", words.join(" ")))
+/// Stops the controllers; when the steps under way take their time, says what is waited for.
+async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
+    let mut stopping = pin!(engine.stop());
+    tokio::select! {
+        ended = &mut stopping => return ended,
+        () = tokio::time::sleep(SILENCE) => {}
+    }
+    context.talk().line("waiting for the requests under way; Ctrl-C once more leaves at once");
+    stopping.await
+}
+
+/// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
+async fn answers_taken_down(
+    store: &Arc<dyn Store>,
+    ends: &BTreeMap<Key, End>,
+    context: &Context,
+) -> Result<(), Failure> {
+    let is_up = |challenge: &Challenge| {
+        challenge.status.processing && challenge.status.state.is_some_and(State::is_final)
+    };
+    let failed = ends.iter().filter(|(_, end)| matches!(end, End::Failed(_)));
+    let certificates: Vec<&Key> =
+        failed.map(|(key, _)| key).filter(|key| key.kind == Kind::Certificate).collect();
+    let all_down = async {
+        for key in certificates {
+            while Chain::read(store, &key.name)
+                .await?
+                .is_some_and(|c| c.challenges.iter().any(is_up))
+            {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+        Ok(())
+    };
+    tokio::select! {
+        down = all_down => down,
+        () = tokio::time::sleep(PATIENCE) => Ok(()),
+        _ = context.interrupted().wait() => Ok(()),
+    }
 }

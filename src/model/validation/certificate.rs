@@ -3,6 +3,7 @@
 use super::Verdict;
 use crate::model::certificate::{Certificate, CertificateSpec};
 use crate::model::common::Duration;
+use crate::model::cron::Cron;
 use crate::model::field::FieldPath;
 use crate::model::names::DnsName;
 
@@ -13,12 +14,19 @@ const SHORTEST_RENEWAL: Duration = Duration::from_secs(300);
 /// Life time when none is asked for: 90 days.
 const USUAL: Duration = Duration::from_secs(90 * 24 * 3600);
 
+/// Asks cert-manager for a certificate of its own until the real one is there.
+const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
+
 /// Checks a Certificate.
 pub fn certificate(certificate: &Certificate) -> Verdict {
     let mut verdict = Verdict::default();
     let (spec, at) = (&certificate.spec, FieldPath::of("spec"));
-    for rule in [names, subject, key, times, secret, issuer, odds_and_ends] {
+    for rule in [names, subject, key, times, windows, secret, issuer, odds_and_ends] {
         rule(spec, &at, &mut verdict);
+    }
+    if certificate.metadata.annotations.get(TEMPORARY).is_some_and(|value| value == "true") {
+        let at = FieldPath::of("metadata.annotations").key(TEMPORARY);
+        verdict.warn(at, "temporary certificates are not made: the Secret comes with the real one");
     }
     verdict
 }
@@ -141,6 +149,23 @@ fn times(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
+fn windows(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    let Some(renewal) = &spec.renewal else { return };
+    for (index, window) in renewal.windows.iter().enumerate() {
+        let at = at.below("renewal.windows").index(index);
+        if let Err(why) = Cron::parse(&window.cron) {
+            verdict.error_hint(
+                at.key("cron"),
+                why,
+                "write minute hour day month weekday: 0 3 * * 1-5",
+            );
+        }
+        if !window.window_duration.0.is_positive() {
+            verdict.error(at.key("windowDuration"), "must be longer than nothing");
+        }
+    }
+}
+
 fn secret(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     verdict.object_name(at.key("secretName"), &spec.secret_name);
     let Some(template) = &spec.secret_template else { return };
@@ -172,6 +197,16 @@ fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
 fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     if spec.revision_history_limit.is_some_and(|limit| limit < 1) {
         verdict.error(at.key("revisionHistoryLimit"), "must be at least 1");
+    }
+    if let Some(keystores) = &spec.keystores {
+        for kind in ["jks", "pkcs12"] {
+            if keystores[kind]["create"] == true {
+                verdict.warn(
+                    at.key("keystores").key(kind),
+                    "keystores are not written: the Secret holds tls.crt and tls.key only",
+                );
+            }
+        }
     }
     if spec.is_ca {
         verdict.warn(at.key("isCA"), "an ACME server signs no CA certificates");
@@ -323,5 +358,38 @@ mod tests {
         ] {
             assert_eq!(check_named(spec.clone()), [] as [&str; 0], "{spec}");
         }
+    }
+
+    #[test]
+    fn windows_open_for_a_while() {
+        let window = |cron: &str, length: &str| json!({"renewal": {"windows": [{"cron": cron, "windowDuration": length}]}});
+        for (cron, length, expected) in [
+            ("0 3 * * 1-5", "2h", None),
+            ("often", "2h", Some("spec.renewal.windows[0].cron: \"often\" has 1 fields, not 5")),
+            (
+                "0 3 * * *",
+                "0s",
+                Some("spec.renewal.windows[0].windowDuration: must be longer than nothing"),
+            ),
+        ] {
+            assert_eq!(check_named(window(cron, length)), Vec::from_iter(expected), "{cron}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_done_is_said() {
+        let stores = json!({"keystores": {"pkcs12": {"create": true}, "jks": {"create": false}}});
+        assert_eq!(
+            check_named(stores),
+            [
+                "spec.keystores.pkcs12: keystores are not written: the Secret holds tls.crt and tls.key only"
+            ]
+        );
+        let annotated = json!({
+            "metadata": {"annotations": {TEMPORARY: "true"}},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["a.example"]},
+        });
+        let said = certificate(&serde_json::from_value(annotated).unwrap()).warnings;
+        assert!(said[0].to_string().ends_with("the Secret comes with the real one"), "{said:?}");
     }
 }

@@ -1,0 +1,89 @@
+//! The first line of every driving command: where, which CA, who drives.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::context::{Context, OutputArgs};
+use super::failure::Failure;
+use super::local::Claim;
+use crate::model::{Key, Kind, Record};
+use crate::store::{Scope, Store};
+
+/// Let's Encrypt's directories, and what to call them.
+const KNOWN: [(&str, &str); 2] = [
+    ("https://acme-v02.api.letsencrypt.org/directory", "Let's Encrypt PRODUCTION"),
+    ("https://acme-staging-v02.api.letsencrypt.org/directory", "Let's Encrypt STAGING"),
+];
+/// Said wherever challenges may have to be answered.
+const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class";
+
+/// Announces work on the local state; the CAs are those of the Issuers among the objects to be worked on.
+///
+/// # Errors
+/// Fails when no state is chosen, or it cannot be read.
+pub async fn local(
+    context: &Context,
+    store: &Arc<dyn Store>,
+    given: &BTreeSet<Key>,
+    claim: &Claim,
+) -> Result<(), Failure> {
+    let mut issuers = Vec::new();
+    for key in given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
+        issuers.extend(store.get(key).await?);
+    }
+    let place = format!("{}; namespace {}", place(context)?, context.namespace());
+    let driver = match claim {
+        Claim::Alone | Claim::Drives(_) => "kubectl-acme",
+        Claim::Watches => "kubectl-acme run, in another process",
+    };
+    say(context, &place, &authorities(&issuers), driver);
+    Ok(())
+}
+
+/// Announces work on everything in the local state.
+///
+/// # Errors
+/// Fails when no state is chosen, or it cannot be read.
+pub async fn everything(context: &Context, store: &Arc<dyn Store>) -> Result<(), Failure> {
+    let mut issuers = store.list(Kind::Issuer, &Scope::all()).await?;
+    issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
+    let place = format!("{}; all namespaces", place(context)?);
+    say(context, &place, &authorities(&issuers), "kubectl-acme");
+    Ok(())
+}
+
+/// Announces work that leaves nothing behind but what `--out` asks for.
+pub fn rehearsal(context: &Context) {
+    let place = format!("rehearsal in a throw-away store; namespace {}", context.namespace());
+    let authorities = BTreeSet::from(["our own, trusted by nobody".to_owned()]);
+    say(context, &place, &authorities, "kubectl-acme");
+}
+
+fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &str) {
+    let printer = context.printer(&OutputArgs::default());
+    let authorities: Vec<&str> = authorities.iter().map(String::as_str).collect();
+    let ca = match &authorities[..] {
+        [] => String::new(),
+        several => format!("; CA: {}", several.join(", ")),
+    };
+    printer.note(&format!("{place}{ca}; driver: {driver}"));
+    if !authorities.is_empty() {
+        printer.note(ANSWERS);
+    }
+}
+
+fn place(context: &Context) -> Result<String, Failure> {
+    Ok(format!("local state in {}", context.state_folder()?.display()))
+}
+
+fn authorities(issuers: &[Record]) -> BTreeSet<String> {
+    issuers.iter().map(|issuer| authority(issuer.text("/spec/acme/server"))).collect()
+}
+
+/// The CA behind a directory URL, in words where it is known.
+fn authority(server: &str) -> String {
+    match KNOWN.iter().find(|(url, _)| *url == server) {
+        Some((_, name)) => (*name).to_owned(),
+        None => server.to_owned(),
+    }
+}

@@ -1,0 +1,220 @@
+//! A second run against a real CA: nothing due, renewals, lost state, failed, interrupted and deleted orders.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::support::bed::free_port;
+use crate::support::fault::Fault;
+use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::proxy::Proxy;
+use crate::support::terminal::{Said, Terminal, certificate, issuer, openssl, secret};
+use crate::support::traffic::Endpoint;
+
+const NAME: &str = "www.example.com";
+
+/// A CA behind a proxy, and somebody who orders from it.
+struct Scene {
+    pebble: Pebble,
+    proxy: Proxy,
+    terminal: Terminal,
+}
+
+impl Scene {
+    fn new(options: &PebbleOptions) -> Self {
+        let pebble = Pebble::start(options);
+        let proxy = pebble.proxy();
+        let terminal = Terminal::at(&pebble);
+        Self { pebble, proxy, terminal }
+    }
+
+    fn issuer(&self) -> Value {
+        issuer(&self.proxy.directory(), self.pebble.tls_ca_pem(), json!({}))
+    }
+
+    /// Issues `web` for the first time.
+    fn issue(&self, more: Value) -> Said {
+        self.terminal.order(&[self.issuer(), certificate("web", &[NAME], more)])
+    }
+
+    /// Orders `web` where self-checks find nothing, until time is up; returns the Order's name.
+    fn get_stuck(&self) -> String {
+        let path =
+            self.terminal.manifests(&[self.issuer(), certificate("web", &[NAME], json!({}))]);
+        let listen = format!("--http01-listen=127.0.0.1:{}", free_port());
+        let resolve = format!("--http01-resolve=*=127.0.0.1:{}", free_port());
+        let order = ["order", "-f", path.to_str().unwrap(), "--out=out", "--timeout=3s"];
+        let said = self.terminal.run(&[&order[..], &[&listen, &resolve]].concat());
+        assert_eq!(said.code, Some(124), "{said:?}");
+        self.order_name()
+    }
+
+    fn order_name(&self) -> String {
+        let orders = self.terminal.objects("orders");
+        assert_eq!(orders.len(), 1);
+        orders[0]["metadata"]["name"].as_str().unwrap().to_owned()
+    }
+
+    fn check(&self, said: &Said) {
+        assert_eq!(said.code, Some(0), "{said:?}");
+        self.terminal.pair("web-tls").check(&self.pebble.root_pem());
+        assert_eq!(self.terminal.objects("challenges"), [] as [Value; 0]);
+    }
+}
+
+/// Renews a Certificate; returns whether the key stayed.
+fn check_renewal(rotation: &str) -> bool {
+    let scene = Scene::new(&PebbleOptions::default());
+    let key = json!({"algorithm": "ECDSA", "rotationPolicy": rotation});
+    scene.issue(json!({"privateKey": key}));
+    let read = || {
+        let pair = scene.terminal.pair("web-tls");
+        (fs::read(pair.key).unwrap(), fs::read(pair.certificate).unwrap())
+    };
+    let (key, chain) = read();
+    let said = scene.terminal.drive(&["certificate", "renew", "web"]);
+    scene.check(&said);
+    let (new_key, new_chain) = read();
+    assert!(new_chain != chain, "the certificate is the old one");
+    assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 2));
+    assert_eq!(scene.terminal.objects("certificates")[0]["status"]["revision"], 2);
+    new_key == key
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_second_run_finds_nothing_due_and_asks_nobody() {
+    let scene = Scene::new(&PebbleOptions::default());
+    scene.issue(json!({}));
+    scene.proxy.forget();
+    let said = scene.issue(json!({}));
+    assert_eq!(scene.proxy.counts().total(), 0, "{}", scene.proxy.counts());
+    assert!(said.stderr.contains("nothing is due"), "{said:?}");
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_renewal_makes_a_new_key_where_the_policy_says_always() {
+    assert!(!check_renewal("Always"));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_renewal_keeps_the_key_where_the_policy_says_never() {
+    assert!(check_renewal("Never"));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_changed_certificate_is_issued_anew() {
+    let scene = Scene::new(&PebbleOptions::default());
+    scene.issue(json!({}));
+    let said = scene.issue(json!({"dnsNames": [NAME, "example.com"]}));
+    scene.check(&said);
+    let names = scene.terminal.pair("web-tls").leaf(&["-ext", "subjectAltName"]);
+    assert!(names.contains("DNS:example.com"), "{names}");
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn the_account_is_recovered_from_its_key_when_the_state_is_lost() {
+    let scene = Scene::new(&PebbleOptions::default());
+    for flags in [
+        &["ecparam", "-genkey", "-noout", "-name", "prime256v1"][..],
+        &["genrsa", "-traditional", "2048"],
+    ] {
+        let before = scene.pebble.accounts();
+        let account = secret("acme-account", "tls.key", &openssl(flags));
+        for _ in 0..2 {
+            // A terminal of its own has no state.
+            let terminal = Terminal::at(&scene.pebble);
+            let web = certificate("web", &[NAME], json!({}));
+            terminal.order(&[account.clone(), scene.issuer(), web]);
+            terminal.pair("web-tls").check(&scene.pebble.root_pem());
+        }
+        assert_eq!(scene.pebble.accounts(), before + 1);
+    }
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn an_authorization_that_the_ca_takes_over_needs_no_challenge() {
+    let scene = Scene::new(&PebbleOptions { authz_reuse: 100, ..PebbleOptions::default() });
+    scene.issue(json!({}));
+    scene.proxy.forget();
+    let said = scene.terminal.drive(&["certificate", "renew", "web"]);
+    scene.check(&said);
+    let counts = scene.proxy.counts();
+    assert_eq!((counts.at(Endpoint::NewOrder), counts.at(Endpoint::Challenge)), (1, 0), "{counts}");
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_failed_validation_ends_it_and_retry_makes_a_fresh_order() {
+    let scene = Scene::new(&PebbleOptions::default());
+    // Self-checks are led to our listener, the CA finds a closed port.
+    let elsewhere = Terminal::elsewhere();
+    let path = scene.terminal.manifests(&[scene.issuer(), certificate("web", &[NAME], json!({}))]);
+    let listen = format!("--http01-listen=127.0.0.1:{}", elsewhere.http_port);
+    let resolve = format!("--http01-resolve=*=127.0.0.1:{}", elsewhere.http_port);
+    let order = ["order", "-f", path.to_str().unwrap(), "--timeout=60s", &listen, &resolve];
+    let said = scene.terminal.run(&order);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(said.stderr.contains(NAME) && said.stderr.contains("urn:"), "{said:?}");
+    assert!(!fs::exists(scene.terminal.pair("web-tls").certificate).unwrap());
+    assert_eq!(scene.pebble.orders(), 1);
+
+    let said = scene.terminal.drive(&["order", "retry", &scene.order_name()]);
+    scene.check(&said);
+    assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 2));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn an_order_that_ran_out_of_time_is_resumed() {
+    let scene = Scene::new(&PebbleOptions::default());
+    let order = scene.get_stuck();
+    let said = scene.terminal.drive(&["order", "resume", &order]);
+    scene.check(&said);
+    assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 1));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn the_same_command_goes_on_with_an_order_that_ran_out_of_time() {
+    let scene = Scene::new(&PebbleOptions::default());
+    scene.get_stuck();
+    let said = scene.issue(json!({}));
+    scene.check(&said);
+    assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 1));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn an_order_that_the_ca_has_forgotten_is_made_anew() {
+    let scene = Scene::new(&PebbleOptions::default());
+    scene.get_stuck();
+    let gone = || Fault::problem(404, "malformed", "Order not found");
+    scene.proxy.inject(gone().at(Endpoint::Order).times(1));
+    scene.proxy.inject(gone().at(Endpoint::Authorization).times(1));
+    scene.proxy.inject(gone().at(Endpoint::Challenge).times(1));
+    let said = scene.issue(json!({}));
+    scene.check(&said);
+    assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 2));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_deleted_order_goes_with_its_challenges_and_may_be_made_again() {
+    let scene = Scene::new(&PebbleOptions::default());
+    let order = scene.get_stuck();
+    assert_eq!(scene.terminal.objects("challenges").len(), 1);
+    let said = scene.terminal.run(&["order", "delete", &order]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let left = [scene.terminal.objects("orders"), scene.terminal.objects("challenges")];
+    assert!(left.iter().all(Vec::is_empty), "{left:?}");
+
+    let said = scene.issue(json!({}));
+    scene.check(&said);
+    assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 2));
+}

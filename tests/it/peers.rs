@@ -1,0 +1,123 @@
+//! Other people's clients against our own CA, the command `ca`: they share no code with it, nor with each other.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::support::bed::{Server, free_port};
+use crate::support::http;
+use crate::support::terminal::{Pair, Said};
+
+/// The command `ca`, with every name led to one port of loopback.
+struct Ca {
+    _server: Server,
+    folder: TempDir,
+    port: u16,
+    http_port: u16,
+}
+
+impl Ca {
+    /// Starts it; so many of a hundred good nonces are refused.
+    fn start(refused: u8) -> Self {
+        let folder = tempfile::Builder::new().prefix("ca-").tempdir().unwrap();
+        let (port, http_port) = (free_port(), free_port());
+        let root = folder.path().join("root.pem");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        command
+            .args(["ca", &format!("--refuse-nonces={refused}"), "--root"])
+            .arg(&root)
+            .arg(format!("--listen=127.0.0.1:{port}"))
+            .arg(format!("--http01-resolve=*=127.0.0.1:{http_port}"));
+        let mut server = Server::start(&command, &folder.path().join("ca.log"));
+        let deadline = Instant::now() + Duration::from_secs(30);
+        // The file may be there before all of it is.
+        while fs::read_to_string(&root).map_or(true, |root| !root.ends_with("-----\n"))
+            || http::get_tls(port, "/directory", &fs::read_to_string(&root).unwrap()).is_err()
+        {
+            let log = || fs::read_to_string(folder.path().join("ca.log")).unwrap_or_default();
+            assert!(server.is_running() && Instant::now() < deadline, "no CA: {}", log());
+            sleep(Duration::from_millis(20));
+        }
+        Self { _server: server, folder, port, http_port }
+    }
+
+    fn directory(&self) -> String {
+        format!("https://localhost:{}/directory", self.port)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("root.pem")
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Runs a client in the CA's folder; openssl then accepts what it has obtained.
+fn check(ca: &Ca, client: &mut Command, pair: &Pair) {
+    let said = Said::from(client.current_dir(ca.path()).output().unwrap());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    pair.check(&fs::read_to_string(ca.root()).unwrap());
+    let names = pair.leaf(&["-ext", "subjectAltName"]);
+    assert!(names.contains("DNS:www.example.com") && names.contains("DNS:example.com"), "{names}");
+}
+
+#[test]
+#[ignore = "needs certbot: run by just pebble"]
+fn certbot_gets_a_certificate_from_our_ca_and_revokes_it() {
+    // certbot tries once more after a refused nonce, and dies of the second.
+    let ca = Ca::start(0);
+    let certbot = || {
+        let mut command = Command::new("certbot");
+        command
+            .args(["--config-dir", "config", "--work-dir", "work", "--logs-dir", "logs"])
+            .args(["--non-interactive", "--server", &ca.directory()])
+            .env("REQUESTS_CA_BUNDLE", ca.root());
+        command
+    };
+    let live = ca.path().join("config/live/example.com");
+    let pair = Pair { certificate: live.join("fullchain.pem"), key: live.join("privkey.pem") };
+    let mut order = certbot();
+    order
+        .args(["certonly", "--standalone", "--agree-tos", "--email", "me@mail.acme-tests.dev"])
+        .args(["--key-type", "ecdsa", "-d", "example.com", "-d", "www.example.com"])
+        .args(["--http-01-port", &ca.http_port.to_string()]);
+    check(&ca, &mut order, &pair);
+    let mut renew = certbot();
+    renew.args(["renew", "--force-renewal", "--no-random-sleep-on-renew"]);
+    check(&ca, &mut renew, &pair);
+    let mut revoke = certbot();
+    revoke.args(["revoke", "--cert-name", "example.com", "--no-delete-after-revoke"]);
+    check(&ca, &mut revoke, &pair);
+}
+
+#[test]
+#[ignore = "needs lego: run by just pebble"]
+fn lego_gets_a_certificate_from_our_ca() {
+    let ca = Ca::start(20);
+    let lego = || {
+        let mut command = Command::new("lego");
+        command
+            .args([
+                "--accept-tos",
+                "--email",
+                "me@mail.acme-tests.dev",
+                "--server",
+                &ca.directory(),
+            ])
+            .args(["--path", "lego", "--domains", "example.com", "--domains", "www.example.com"])
+            .args(["--http", "--http.port", &format!("127.0.0.1:{}", ca.http_port)])
+            .env("LEGO_CA_CERTIFICATES", ca.root());
+        command
+    };
+    let folder = ca.path().join("lego/certificates");
+    let pair =
+        Pair { certificate: folder.join("example.com.crt"), key: folder.join("example.com.key") };
+    check(&ca, lego().arg("run"), &pair);
+    check(&ca, lego().args(["renew", "--days=400", "--no-random-sleep"]), &pair);
+}
