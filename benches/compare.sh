@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Wall time and requests for one certificate of 1, 20 and 100 names: ours beside certbot and lego from Debian.
+# Start-up and tables, then the race: wall time and requests for one certificate of 1, 20 and 100 names: ours beside certbot and lego from Debian.
 #
 #   benches/compare.sh [PROGRAM]     PROGRAM is a release build of kubectl-acme; without it only the peers run
 #
@@ -7,6 +7,7 @@
 # and then none (0,0). ECDSA P-256 keys everywhere. Every run makes its own account and order. ROUNDS (default 3) runs
 # each; the quickest counts. A run that takes more than 10 s is not repeated, one that takes LIMIT seconds (default 120)
 # is given up: lego waits for Retry-After name by name. Requests are what Pebble logged, its refusals included.
+# CLIENTS (default "ours certbot lego") names those who take part.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -115,8 +116,61 @@ measure() {
   printf '%-14s%8s%10s s%10s\n' "$client" "$count" "$best" "$requests"
 }
 
-clients=(certbot lego)
-[ -z "$program" ] || clients=(ours certbot lego)
+# Prints the quickest of $1 runs of the command that follows, in milliseconds.
+quickest() {
+  local runs=$1 run best="" began time
+  shift
+  for ((run = 1; run <= runs; run++)); do
+    began=$EPOCHREALTIME
+    "$@" >"$folder/output"
+    time=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (b - a) * 1000 }')
+    if [ -z "$best" ] || less "$time" "$best"; then best=$time; fi
+  done
+  printf '%s\n' "$best"
+}
+
+# Copies the one Order of a state folder, as it was issued, until there are $2.
+multiply_orders() {
+  python3 - "$1/state.db" "$2" <<'PYTHON'
+import sqlite3, sys
+
+database = sqlite3.connect(sys.argv[1])
+copies = "WITH RECURSIVE copy(number) AS (SELECT 2 UNION ALL SELECT number + 1 FROM copy WHERE number < ?)"
+database.execute(
+    f"{copies} INSERT INTO object(kind, namespace, name, uid, involved, body)"
+    " SELECT kind, namespace, name || '-' || number, uid || '-' || number, involved,"
+    " json_set(body, '$.metadata.name', name || '-' || number, '$.metadata.uid', uid || '-' || number)"
+    " FROM object, copy WHERE kind = 'Order'",
+    (int(sys.argv[2]),),
+)
+database.execute(
+    "INSERT OR REPLACE INTO brief(object, body)"
+    " SELECT id, json_set(body, '$.spec.request', '', '$.status.authorizations', json('[]'), '$.status.certificate', '')"
+    " FROM object WHERE kind = 'Order'"
+)
+database.commit()
+PYTHON
+}
+
+measure_tables() {
+  local rows
+  work=$folder/tables
+  mkdir -p "$work"
+  run_ours one.tables.example.com >"$folder/output" 2>&1
+  multiply_orders "$work/state" 10000
+  rows=$("$program" order get --local="$work/state" --no-headers | wc -l)
+  printf '%-42s%8s ms\n' 'kubectl-acme --help' "$(quickest 20 "$program" --help)"
+  printf '%-42s%8s ms\n' "kubectl-acme order get, $rows orders" "$(quickest 10 "$program" order get --local="$work/state")"
+}
+
+read -ra clients <<<"${CLIENTS-ours certbot lego}"
+if [ -n "$program" ]; then
+  start_pebble 0,0
+  measure_tables
+  stop_pebble
+else
+  clients=(certbot lego)
+fi
 for retry_after in 3,5 0,0; do
   start_pebble "$retry_after"
   printf '\nRetry-After of authorizations and orders: %s s\n' "$retry_after"

@@ -1,4 +1,5 @@
-//! A Certificate with everything that hangs below it, as the store holds it right now.
+//! A Certificate with everything that hangs below it, as the store holds it right now; without the bulk that no judgement
+//! needs.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ impl Chain {
     ) -> Result<Option<Self>, StoreError> {
         let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
         let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
-        let below = |uid: &str| Scope::owned_by(&name.namespace, uid);
+        let below = |uid: &str| Scope::owned_by(&name.namespace, uid).brief();
         let kind = Kind::CertificateRequest;
         let mut requests = Resources::<CertificateRequest>::new(Arc::clone(store), kind)
             .list(&below(&certificate.metadata.uid))

@@ -23,7 +23,7 @@ use crate::controllers::issuer::IssuerController;
 use crate::controllers::order::OrderController;
 use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
-use crate::controllers::scheduler::Scheduler;
+use crate::controllers::scheduler::{Crowd, Scheduler};
 use crate::controllers::selection::Selection;
 use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
@@ -151,10 +151,11 @@ impl Engine {
         let connect = Accounts::connect_with(Arc::clone(&clients));
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
         let recorder = Recorder::new(Arc::clone(&store));
+        let crowd = Crowd::default();
         let means = Means {
             http01,
             http01_probe: Arc::new(HttpProbe { fetcher }),
-            limits,
+            crowd: crowd.clone(),
             check_period: equipment.check_period,
         };
         let controllers: Vec<Arc<dyn Controller>> = vec![
@@ -168,7 +169,7 @@ impl Engine {
                 means,
                 Arc::clone(&clock),
             )),
-            Arc::new(Scheduler::new(recorder, limits, selection.clone())),
+            Arc::new(Scheduler::new(recorder, limits, selection.clone(), crowd)),
         ];
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let driver = Driver::new(store, clock, controllers, selection, sender);

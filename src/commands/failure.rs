@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::advice;
 use crate::acme::refusal::{self, Sort};
 use crate::cli;
 use crate::controllers::ReconcileError;
@@ -143,7 +144,11 @@ impl std::error::Error for Failure {}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::new(Kind::of_store(&error), error.to_string())
+        let failure = Self::new(Kind::of_store(&error), error.to_string());
+        match error {
+            StoreError::Unusable { .. } => failure.hint(advice::STORE),
+            _ => failure,
+        }
     }
 }
 

@@ -98,7 +98,8 @@ impl IntakeArgs {
         if set.documents.is_empty() {
             return Err(Failure::usage(
                 "nothing to issue: there is no Certificate, Issuer, ClusterIssuer or Secret in what was given",
-            ));
+            )
+            .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
         Ok(Intake { set })
     }

@@ -1,5 +1,6 @@
 //! One file per verb: its flags and what it does.
 
+pub mod advice;
 pub mod announce;
 pub mod ca;
 pub mod certificate;

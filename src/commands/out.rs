@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::{Failure, Kind};
 use crate::model::Secret;
+use crate::store::folder::explain;
 
 /// Where a certificate and its key were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +30,14 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
     };
     let folder = folder.join(name);
     let fail = |path: &Path, error: &io::Error| {
-        Failure::new(Kind::Unexpected, format!("cannot write {}: {error}", path.display())).hint(
-            "the certificate is safe in the store; run the same command again to write it out",
+        Failure::new(
+            Kind::Unexpected,
+            format!("cannot write {}: {}", path.display(), explain(error)),
         )
+        .hint("the certificate is safe in the store; run the same command again to write it out")
     };
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| fail(&folder, &e))?;
+    let _turn = turn(&folder);
     let written = Written { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
     replace(&written.key, key, 0o600).map_err(|e| fail(&written.key, &e))?;
     replace(&written.certificate, certificate, 0o644)
@@ -48,9 +52,18 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
 pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<PathBuf, Failure> {
     let path = folder.join(&secret.metadata.name).join("secret.yaml");
     replace(&path, yaml.as_bytes(), 0o600).map_err(|error| {
-        Failure::new(Kind::Unexpected, format!("cannot write {}: {error}", path.display()))
+        let message = format!("cannot write {}: {}", path.display(), explain(&error));
+        Failure::new(Kind::Unexpected, message)
     })?;
     Ok(path)
+}
+
+/// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
+/// locks, the writers are few.
+fn turn(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    folder.lock().ok()?;
+    Some(folder)
 }
 
 /// Replaces a file as a whole: readers see the old text or the new one, even after a power cut.

@@ -110,6 +110,12 @@ fn check_solvers(certificate: &Certificate, key: &Key, issuer: &Issuer) -> Resul
                 .hint("add an http01 solver that fits the name; wildcards need DNS-01"));
             }
             Ok(_) => {}
+            Err(_) if text.starts_with("*.") => {
+                return Err(refused(
+                    "wildcards need DNS-01, and this version answers HTTP-01 only",
+                )
+                .hint("name each host in dnsNames, in place of the wildcard"));
+            }
             Err(why) => {
                 return Err(refused(&format!("{why} (solvers of {key})"))
                     .hint(format!("add a solver to {key}, or widen its selector")));

@@ -1,12 +1,14 @@
-//! A person's wish for a fresh certificate: the condition that cmctl sets, too.
+//! A person's wishes: a fresh certificate, by the condition that cmctl sets, too; and another look at an Issuer that failed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::failure::Failure;
-use crate::model::common::{is_true, set_condition};
-use crate::model::{Certificate, Condition, ConditionStatus, Kind, ObjectName};
+use crate::model::common::{condition, is_true, set_condition};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Certificate, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName};
 use crate::store::resources::Resources;
 use crate::store::{Store, StoreError};
 
@@ -47,4 +49,33 @@ pub async fn mark_for_renewal(
         }
     }
     Err(StoreError::Conflict { key: certificates.key(name) }.into())
+}
+
+/// Takes the `Ready=False` of an earlier run from Issuers, so that whatever they say next was found in this run. A moment that
+/// the CA has named still counts.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn look_anew(
+    store: &Arc<dyn Store>,
+    issuers: &BTreeSet<Key>,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    for key in issuers {
+        if !matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+            continue;
+        }
+        let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
+        let Some(issuer) = issuers.get(&key.name).await? else { continue };
+        let ready = condition(&issuer.status.conditions, "Ready");
+        let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
+        let waits = memory.next_try.is_some_and(|at| at > now);
+        if waits || ready.is_none_or(|ready| ready.status != ConditionStatus::False) {
+            continue;
+        }
+        let mut status = issuer.status.clone();
+        status.conditions.retain(|condition| condition.kind != "Ready");
+        issuers.replace_status(&issuer, &status).await?;
+    }
+    Ok(())
 }

@@ -2,17 +2,22 @@
 
 use jiff::Timestamp;
 
+use super::advice;
 use super::chain::{Chain, issuer_key};
 use super::failure::{Failure, Kind as FailureKind};
 use crate::acme::{AcmeError, Retry};
 use crate::cli;
 use crate::controllers::ReconcileError;
-use crate::controllers::driver::Obstacles;
+use crate::controllers::driver::{Obstacle, Obstacles};
 use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State};
+use crate::model::{
+    Certificate, Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State,
+};
 use crate::reconcile::order::solver_message;
+use crate::store::resources::typed;
+use crate::store::{Change, StoreError};
 
 /// How far a Certificate is from its end.
 #[derive(Debug)]
@@ -30,8 +35,17 @@ pub enum Verdict {
 pub struct Failed {
     /// What to say.
     pub failure: Failure,
-    /// UID of the order that failed, if one did.
-    pub order: Option<String>,
+    /// The order that failed, if one did.
+    pub order: Option<Tried>,
+}
+
+/// An order that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// UID.
+    pub uid: String,
+    /// Name, in the namespace of its Certificate.
+    pub name: String,
 }
 
 /// An obstacle that may pass.
@@ -43,6 +57,18 @@ pub struct Holdup {
     pub what: String,
     /// When the next try comes, if that is known.
     pub until: Option<Timestamp>,
+    /// Whether the CA has named that moment, so that no earlier try makes sense.
+    pub named_by_ca: bool,
+    /// What helps.
+    pub hint: Option<String>,
+}
+
+/// Tells whether a change is that of a Certificate which nobody is issuing any more.
+pub fn may_end(change: &Change) -> bool {
+    let Change::Applied(record) = change else { return false };
+    record.key.kind == Kind::Certificate
+        && typed::<Certificate>(record.clone())
+            .is_ok_and(|certificate| !is_true(&certificate.status.conditions, "Issuing"))
 }
 
 /// Judges a Certificate; `since` is its revision when this run began, for one that was due.
@@ -68,23 +94,35 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     }
     for key in chain.keys() {
         let Some(obstacle) = obstacles.get(&key) else { continue };
-        let what = format!("{key}: {}", obstacle.error);
-        let kind = FailureKind::of_error(&obstacle.error);
-        return match obstacle.error.retry() {
-            Retry::Never => Verdict::Failed(Failed {
-                failure: with_hints(Failure::new(kind, what), chain, &obstacle.error),
-                order: None,
-            }),
-            Retry::At(_) | Retry::Backoff => {
-                Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try }))
-            }
-        };
+        return of_obstacle(&key, obstacle, &issuer_key(&chain.certificate));
     }
     let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
     if let Some(verdict) = of_issuer(chain, issuer) {
         return verdict;
     }
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(&chain.challenges)))
+}
+
+/// Judges what stands in the way of an object whose issuer this is.
+pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
+    let error = &*obstacle.error;
+    let what = match error {
+        ReconcileError::Acme(AcmeError::Refused { problem, .. }) => {
+            format!("{key}: the CA answers {problem}")
+        }
+        _ => format!("{key}: {error}"),
+    };
+    let kind = FailureKind::of_error(error);
+    let hint = advice::for_error(error, issuer);
+    // A store that cannot be used may come back, which only `run` waits for.
+    let is_store = matches!(error, ReconcileError::Store(StoreError::Unusable { .. }));
+    let retry = error.retry();
+    if retry == Retry::Never || is_store {
+        let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
+        return Verdict::Failed(Failed { failure, order: None });
+    }
+    let named_by_ca = matches!(retry, Retry::At(_));
+    Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try, named_by_ca, hint }))
 }
 
 /// Somebody has deleted the Issuer since.
@@ -112,19 +150,15 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         }
         Some(_) | None => (FailureKind::Unexpected, issuing.message.clone()),
     };
-    let mut failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
-    if let Some(order) = order {
-        let order = &order.metadata.name;
-        failure = failure.hint(format!(
-            "{} shows the CA's answers",
-            cli::like(&format!("describe order/{order}"))
-        ));
-    }
-    let failure = failure.hint(format!(
-        "{} shows every step",
-        cli::like(&format!("timeline certificate/{}", name.name))
-    ));
-    Some(Failed { failure, order: order.map(|order| order.metadata.uid.clone()) })
+    let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
+    let ended_badly = |c: &&Challenge| c.status.state.is_some_and(State::is_failure);
+    let challenge = chain.challenges.iter().rev().find(ended_badly);
+    let failure = advice::for_order(failure, problem_in(&why).as_ref(), challenge);
+    let tried = |order: &Order| Tried {
+        uid: order.metadata.uid.clone(),
+        name: order.metadata.name.clone(),
+    };
+    Some(Failed { failure, order: order.map(tried) })
 }
 
 /// The Secret is there, and nobody can say when to renew it.
@@ -196,14 +230,36 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         return None;
     }
     let problem = problem_in(&ready.message);
-    let kind = problem.as_ref().map_or(FailureKind::Account, FailureKind::of_problem);
+    let kind = match &problem {
+        None => FailureKind::Account,
+        // No account is asked for where there is none: this is the wrong URL, and no CA is there.
+        Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
+        Some(problem) => FailureKind::of_problem(problem),
+    };
+    let hint = advice::for_issuer(problem.as_ref(), &ready.message, key);
     let what = format!("{key} is not ready: {}", ready.message);
     let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
     if let Some(until) = memory.next_try {
-        return Some(Verdict::Waiting(Some(Holdup { kind, what, until: Some(until) })));
+        let until = Some(until);
+        return Some(Verdict::Waiting(Some(Holdup {
+            kind,
+            what,
+            until,
+            named_by_ca: true,
+            hint: None,
+        })));
     }
-    let failure =
-        Failure::new(kind, what).hint(format!("change {key}, then run the same command again"));
+    if memory.unreachable_since.is_some() {
+        let kind = FailureKind::CaUnreachable;
+        return Some(Verdict::Waiting(Some(Holdup {
+            kind,
+            what,
+            until: None,
+            named_by_ca: false,
+            hint: None,
+        })));
+    }
+    let failure = Failure::new(kind, what).hint(hint);
     Some(Verdict::Failed(Failed { failure, order: None }))
 }
 
@@ -216,8 +272,10 @@ fn of_order(chain: &Chain) -> Option<Holdup> {
     }
     let kind = problem_in(&order.status.reason)
         .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
-    let what = format!("{}: {}", Key::new(Kind::Order, order.name()), order.status.reason);
-    Some(Holdup { kind, what, until: memory.next_try })
+    let reason = &order.status.reason;
+    let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
+    let named_by_ca = names_a_moment(reason);
+    Some(Holdup { kind, what, until: memory.next_try, named_by_ca, hint: None })
 }
 
 /// What the first waiting challenge waits for.
@@ -228,25 +286,16 @@ fn of_challenges(challenges: &[Challenge]) -> Option<Holdup> {
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
     let kind = problem_in(&challenge.status.reason)
         .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
-    let what =
-        format!("{}: {}", Key::new(Kind::Challenge, challenge.name()), challenge.status.reason);
-    Some(Holdup { kind, what, until: memory.next_try })
+    let reason = &challenge.status.reason;
+    let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
+    let named_by_ca = names_a_moment(reason);
+    let hint = (kind == FailureKind::Timeout).then(|| advice::for_name(challenge));
+    Some(Holdup { kind, what, until: memory.next_try, named_by_ca, hint })
 }
 
-fn with_hints(failure: Failure, chain: &Chain, error: &ReconcileError) -> Failure {
-    let issuer = issuer_key(&chain.certificate);
-    match error {
-        ReconcileError::Acme(AcmeError::Transport { fault, .. }) => match fault {
-            crate::acme::Fault::Untrusted => failure.hint(format!(
-                "put the CA's root into spec.acme.caBundle of {issuer}, or set skipTLSVerify for a test"
-            )),
-            crate::acme::Fault::NoSuchHost => {
-                failure.hint(format!("check spec.acme.server of {issuer}"))
-            }
-            crate::acme::Fault::Passing => failure,
-        },
-        _ => failure,
-    }
+/// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.
+fn names_a_moment(reason: &str) -> bool {
+    reason.contains("; next try at ")
 }
 
 #[cfg(test)]

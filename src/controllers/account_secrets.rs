@@ -56,9 +56,11 @@ pub fn names_secret(issuer: &Issuer, name: &str) -> bool {
 pub fn mac_key(
     secret: Option<&Secret>,
     selector: &SecretKeySelector,
+    namespace: &str,
 ) -> Result<Zeroizing<Vec<u8>>, String> {
     let SecretKeySelector { name, key } = selector;
-    let secret = secret.ok_or_else(|| format!("secrets \"{name}\" not found"))?;
+    let secret = secret
+        .ok_or_else(|| format!("secrets \"{name}\" not found in namespace \"{namespace}\""))?;
     let text = secret
         .value(key)
         .ok_or_else(|| format!("failed to find external account binding key data in Secret \"{name}\" at index \"{key}\""))?;

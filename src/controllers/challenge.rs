@@ -1,12 +1,14 @@
 //! Challenges: presents, checks, tells the CA, cleans up.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
 use super::recorder::Recorder;
+use super::scheduler::Crowd;
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
@@ -16,10 +18,9 @@ use crate::model::{
 };
 use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
-use crate::reconcile::schedule::{self, Limits};
 use crate::reconcile::{Refusal, Wake, visible};
 use crate::solvers::{SolveError, Solver};
-use crate::store::resources::Resources;
+use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
 
 /// How challenges are answered and looked at.
@@ -29,11 +30,16 @@ pub struct Means {
     pub http01: Arc<dyn Solver>,
     /// Looks at HTTP-01 answers as the CA does.
     pub http01_probe: Arc<dyn Probe>,
-    /// Most challenges in flight.
-    pub limits: Limits,
+    /// Who waits for whom.
+    pub crowd: Crowd,
     /// Longest pause between self-checks (`--dns01-check-retry-period`).
     pub check_period: SignedDuration,
 }
+
+/// How often an accepted challenge looks whether another one has come to wait for it; no request is spent on that.
+const LOOK_AROUND: SignedDuration = SignedDuration::from_secs(1);
+/// Most Orders that are remembered.
+const REMEMBERED: usize = 1000;
 
 /// Carries Challenges from the scheduler's word to the clean-up.
 #[derive(Debug)]
@@ -44,6 +50,8 @@ pub struct ChallengeController {
     means: Means,
     clock: Arc<dyn Clock>,
     recorder: Recorder,
+    /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
+    known: Mutex<HashMap<ObjectName, Arc<Order>>>,
 }
 
 impl ChallengeController {
@@ -62,22 +70,26 @@ impl ChallengeController {
             means,
             clock,
             recorder,
+            known: Mutex::default(),
         }
     }
 
     async fn step(&self, challenge: &Challenge, now: Timestamp) -> Result<Wake, ReconcileError> {
         let order = self.order_of(challenge).await?;
         let answer = answer(challenge);
-        let contended = self.is_contended(challenge).await?;
+        let contended = is_accepted(challenge) && self.means.crowd.is_held_up_by(&challenge.name());
         let mut seen: Option<Readiness> = None;
         let (outcome, now) = loop {
             let observed = Observed {
-                order: order.as_ref(),
+                order: order.as_deref(),
                 contended,
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
                 visible: seen.as_ref(),
             };
             let outcome = match challenge::next_action(challenge, &observed, now) {
+                Action::Wait(Wake::OnChange) if is_running(challenge) && is_accepted(challenge) => {
+                    return Ok(Wake::At(now.saturating_add(LOOK_AROUND).unwrap_or(now)));
+                }
                 Action::Wait(wake) => return Ok(wake),
                 Action::SelfCheck => {
                     seen = Some(self.self_check(challenge, answer.as_ref()).await);
@@ -120,20 +132,42 @@ impl ChallengeController {
             .await
     }
 
-    async fn order_of(&self, challenge: &Challenge) -> Result<Option<Order>, StoreError> {
+    /// The Order of a challenge; one that has ended needs none.
+    async fn order_of(&self, challenge: &Challenge) -> Result<Option<Arc<Order>>, StoreError> {
         let Some(owner) = challenge.metadata.controller() else { return Ok(None) };
-        self.orders.get(&ObjectName::new(&challenge.metadata.namespace, &owner.name)).await
+        if challenge.status.state.is_some_and(State::is_final) {
+            return Ok(None);
+        }
+        let name = ObjectName::new(&challenge.metadata.namespace, &owner.name);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+        // One that lags behind is as good: its change wakes the challenge. But it has to have read the authorization.
+        let has_read = |order: &Arc<Order>| {
+            let url = &challenge.spec.authorization_url;
+            order.metadata.uid == owner.uid
+                && order
+                    .status
+                    .authorizations
+                    .iter()
+                    .any(|a| a.url == *url && a.initial_state.is_some())
+        };
+        if let Some(order) = known.filter(has_read) {
+            return Ok(Some(order));
+        }
+        Ok(self.orders.get(&name).await?.map(Arc::new))
     }
 
-    /// Only an accepted challenge asks: nobody else polls.
-    async fn is_contended(&self, challenge: &Challenge) -> Result<bool, StoreError> {
-        let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-        if memory.accepted_at.is_none() {
-            return Ok(false);
+    /// Remembers an Order until it has ended; one that cannot be read is read again by whoever needs it, and says why.
+    fn remember(&self, changed: &Record) {
+        let Ok(order) = typed::<Order>(changed.clone()) else { return };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if order.status.state.is_some_and(State::is_final) {
+            known.remove(&changed.key.name);
+            return;
         }
-        let all = self.challenges.list(&Scope::all()).await?;
-        let queue = schedule::queue(&all, self.means.limits);
-        Ok(schedule::is_contended(challenge, &queue))
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(changed.key.name.clone(), Arc::new(order));
     }
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
@@ -265,6 +299,7 @@ impl Controller for ChallengeController {
         if changed.key.kind == Kind::Challenge {
             return Ok(vec![changed.key.clone()]);
         }
+        self.remember(changed);
         let scope = Scope::owned_by(&changed.key.name.namespace, changed.uid());
         let challenges = self.challenges.list(&scope).await?;
         Ok(challenges.iter().map(|c| Key::new(Kind::Challenge, c.name())).collect())
@@ -289,6 +324,14 @@ pub fn answer(challenge: &Challenge) -> Result<Answer, String> {
         token: challenge.spec.token.clone(),
         key_authorization: challenge.spec.key.clone(),
     })
+}
+
+fn is_accepted(challenge: &Challenge) -> bool {
+    Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at.is_some()
+}
+
+fn is_running(challenge: &Challenge) -> bool {
+    challenge.status.processing && !challenge.status.state.is_some_and(State::is_final)
 }
 
 fn without_finalizer(challenge: &Challenge) -> Challenge {

@@ -21,6 +21,8 @@ use crate::store::{Change, Scope, Store, StoreError};
 
 /// Most objects looked at side by side.
 const CONCURRENCY: usize = 256;
+/// Longest rest of an object after a look, before changes of others make us look again.
+const LONGEST_REST: SignedDuration = SignedDuration::from_millis(30);
 /// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
 const STEPS: u32 = 100;
 /// How long it pauses.
@@ -55,6 +57,9 @@ pub struct Driver {
     delays: BTreeMap<(Timestamp, u64), Job>,
     serial: u64,
     running: JoinSet<(Job, Result<Wake, ReconcileError>)>,
+    /// Until when a job rests: three times as long as its last look took. An Order of a hundred Challenges changes with
+    /// each of them, and looks at all of them.
+    rests: HashMap<Job, Timestamp>,
 }
 
 type Job = (usize, Key);
@@ -63,7 +68,12 @@ type Job = (usize, Key);
 #[derive(Debug, Default)]
 struct Work {
     running: bool,
+    /// When it was started.
+    started: Timestamp,
+    /// It is to be looked at again, at once.
     again: bool,
+    /// It is to be looked at again after its rest.
+    rested: bool,
     failures: u32,
     /// Steps in a row.
     steps: u32,
@@ -90,6 +100,7 @@ impl Driver {
             delays: BTreeMap::new(),
             serial: 0,
             running: JoinSet::new(),
+            rests: HashMap::new(),
         }
     }
 
@@ -147,8 +158,13 @@ impl Driver {
                 continue;
             }
             for key in controller.wakes(record).await? {
-                if self.selection.covers(&*self.store, &key).await? {
+                if !self.selection.covers(&*self.store, &key).await? {
+                    continue;
+                }
+                if key == record.key {
                     self.wake((index, key));
+                } else {
+                    self.wake_rested((index, key));
                 }
             }
         }
@@ -168,6 +184,24 @@ impl Driver {
         }
     }
 
+    /// Wakes a job because another object changed: many may change together.
+    fn wake_rested(&mut self, job: Job) {
+        let work = self.work.entry(job.clone()).or_default();
+        if work.running {
+            work.rested = true;
+            return;
+        }
+        let Some(rest) = self.rests.get(&job).copied() else { return self.wake(job) };
+        if rest <= self.clock.now() {
+            return self.wake(job);
+        }
+        match work.delay {
+            _ if work.again => {}
+            Some((at, _)) if at <= rest => {}
+            _ => self.wake_at(job, rest),
+        }
+    }
+
     fn wake_due(&mut self) {
         let now = self.clock.now();
         while let Some(entry) = self.delays.first_entry() {
@@ -182,7 +216,10 @@ impl Driver {
     fn wake_at(&mut self, job: Job, at: Timestamp) {
         self.serial += 1;
         let delay = (at, self.serial);
-        self.work.entry(job.clone()).or_default().delay = Some(delay);
+        let later = self.work.entry(job.clone()).or_default().delay.replace(delay);
+        if let Some(later) = later {
+            self.delays.remove(&later);
+        }
         self.delays.insert(delay, job);
     }
 
@@ -195,6 +232,7 @@ impl Driver {
             work.running = true;
             let controller = Arc::clone(&self.controllers[job.0]);
             let now = self.clock.now();
+            work.started = now;
             let span = info_span!("reconcile", kind = %job.1.kind, name = %job.1.name);
             self.running.spawn(
                 async move {
@@ -211,12 +249,16 @@ impl Driver {
         let work = self.work.entry(job.clone()).or_default();
         work.running = false;
         let again = std::mem::take(&mut work.again);
+        let rested = std::mem::take(&mut work.rested);
+        let rest = now + (now.duration_since(work.started) * 3).min(LONGEST_REST);
         match result {
             Ok(wake) => {
                 work.failures = 0;
                 work.steps = if wake == Wake::Now { work.steps.saturating_add(1) } else { 0 };
                 let restless = work.steps > STEPS;
                 self.obstacles.send_if_modified(|all| all.remove(&job.1).is_some());
+                self.rests.retain(|_, rest| *rest > now);
+                self.rests.insert(job.clone(), rest);
                 match wake {
                     _ if restless => {
                         debug!(?job, "many steps in a row");
@@ -224,7 +266,9 @@ impl Driver {
                     }
                     _ if again => self.wake(job),
                     Wake::Now => self.wake(job),
+                    Wake::At(at) if rested => self.wake_at(job, at.min(rest)),
                     Wake::At(at) => self.wake_at(job, at),
+                    Wake::OnChange if rested => self.wake_at(job, rest),
                     Wake::OnChange => {
                         self.work.remove(&job);
                     }
@@ -236,7 +280,7 @@ impl Driver {
                 // Somebody wrote in between: look again at what is there now.
                 self.wake_at(job, now + Duration::from_millis(5));
             }
-            Err(error) => self.failed(job, error, now, again),
+            Err(error) => self.failed(job, error, now, again || rested),
         }
     }
 

@@ -84,7 +84,9 @@ impl IssuerController {
         if let Some(binding) = &acme.external_account_binding {
             let secret = self.accounts.secret(issuer, &binding.key_secret_ref.name).await?;
             revisions.extend(secret.iter().map(revision));
-            external_account = account_secrets::mac_key(secret.as_ref(), &binding.key_secret_ref)
+            let namespace = self.accounts.secret_namespace(issuer);
+            let selector = &binding.key_secret_ref;
+            external_account = account_secrets::mac_key(secret.as_ref(), selector, namespace)
                 .map(|mac_key| Some(ExternalAccount { key_id: binding.key_id.clone(), mac_key }));
         }
         let asked = (issuer.metadata.generation, revisions);
@@ -372,8 +374,7 @@ mod tests {
         let binding = json!({"keyID": "kid-1", "keySecretRef": {"name": "eab", "key": "hmac"}});
         let bench = bench(json!({"externalAccountBinding": binding})).await;
         bench.settle().await.unwrap();
-        let message =
-            "ErrRegisterACMEAccount Failed to register ACME account: secrets \"eab\" not found";
+        let message = "ErrRegisterACMEAccount Failed to register ACME account: secrets \"eab\" not found in namespace \"web\"";
         bench.check(&[], message).await;
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "eab", "namespace": "web"},

@@ -61,7 +61,9 @@ impl OrderController {
         let outcome = match order::next_action(order, &observed, now) {
             Action::Wait(wake) => return Ok(wake),
             Action::Create(wanted) => self.create(&*acme, &issuer, wanted, now).await?,
-            Action::Fetch => self.fetch(&*acme, order, &issuer, &challenges, now).await?,
+            Action::Fetch(since) => {
+                self.fetch(&*acme, order, &issuer, &challenges, (since, now)).await?
+            }
             Action::FetchAuthorizations(urls) => authorizations(&*acme, &urls).await?,
             Action::Finalize => self.finalize(&*acme, order, &issuer, &challenges, now).await?,
             Action::CreateChallenges(missing) => self.create_challenges(order, missing).await?,
@@ -139,14 +141,14 @@ impl OrderController {
         order: &Order,
         issuer: &Issuer,
         challenges: &[Challenge],
-        now: Timestamp,
+        (since, now): (Timestamp, Timestamp),
     ) -> Result<Outcome, ReconcileError> {
         let reply = match acme.order(&order.status.url).await {
             Ok(reply) => reply,
             Err(error) => return refused("retrieve Order resource", error),
         };
         self.conclude(acme, order, issuer, challenges, reply, now).await.map(|seen| match seen {
-            Ok(seen) => Outcome::Fetched(seen),
+            Ok(seen) => Outcome::Fetched(seen, since),
             Err(failed) => failed,
         })
     }
@@ -178,7 +180,7 @@ impl OrderController {
             Err(error) => return refused("finalize Order", error),
         };
         self.conclude(acme, order, issuer, challenges, reply, now).await.map(|seen| match seen {
-            Ok(seen) if seen.state == Some(State::Pending) => Outcome::Fetched(seen),
+            Ok(seen) if seen.state == Some(State::Pending) => Outcome::Fetched(seen, now),
             Ok(seen) => Outcome::Finalized(seen),
             Err(failed) => failed,
         })
@@ -232,25 +234,28 @@ impl OrderController {
         let made =
             missing.iter().map(|required| (required.name.clone(), required.spec.dns_name.clone()));
         let made = made.collect();
-        for required in missing {
-            let challenge = Challenge {
-                api_version: Kind::Challenge.api_version().to_owned(),
-                kind: Kind::Challenge.as_str().to_owned(),
-                metadata: Metadata {
-                    name: required.name,
-                    namespace: order.metadata.namespace.clone(),
-                    owner_references: vec![order.owner_reference()],
-                    ..Metadata::default()
-                },
-                spec: required.spec,
-                status: ChallengeStatus::default(),
-            };
-            match self.challenges.create(&challenge).await {
-                Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let creations = missing.into_iter().map(|required| self.create_challenge(order, required));
+        try_join_all(creations).await?;
         Ok(Outcome::ChallengesCreated(made))
+    }
+
+    async fn create_challenge(&self, order: &Order, required: Required) -> Result<(), StoreError> {
+        let challenge = Challenge {
+            api_version: Kind::Challenge.api_version().to_owned(),
+            kind: Kind::Challenge.as_str().to_owned(),
+            metadata: Metadata {
+                name: required.name,
+                namespace: order.metadata.namespace.clone(),
+                owner_references: vec![order.owner_reference()],
+                ..Metadata::default()
+            },
+            spec: required.spec,
+            status: ChallengeStatus::default(),
+        };
+        match self.challenges.create(&challenge).await {
+            Ok(_) | Err(StoreError::AlreadyExists { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn delete_challenges(
@@ -258,9 +263,10 @@ impl OrderController {
         order: &Order,
         names: &[String],
     ) -> Result<Outcome, ReconcileError> {
-        for name in names {
-            self.challenges.delete(&ObjectName::new(&order.metadata.namespace, name)).await?;
-        }
+        try_join_all(names.iter().map(|name| async move {
+            self.challenges.delete(&ObjectName::new(&order.metadata.namespace, name)).await
+        }))
+        .await?;
         Ok(Outcome::ChallengesDeleted)
     }
 }

@@ -55,10 +55,9 @@ impl Recorder {
         if recorded.status != resource.status {
             current = resources.replace_status(&current, &recorded.status).await?;
         }
-        for note in recorded.notes {
-            self.note(&reference(&current), &note, now).await?;
-        }
-        Ok(())
+        let about = reference(&current);
+        let notices: Vec<Notice<'_>> = recorded.notes.iter().map(notice).collect();
+        events::emit_all(&*self.store, &about, &notices, now).await
     }
 
     /// Writes one event.
@@ -71,13 +70,16 @@ impl Recorder {
         note: &Note,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let notice = Notice {
-            severity: note.severity,
-            reason: &note.reason,
-            message: &note.message,
-            component: note.source,
-        };
-        events::emit(&*self.store, about, notice, now).await
+        events::emit(&*self.store, about, notice(note), now).await
+    }
+}
+
+fn notice(note: &Note) -> Notice<'_> {
+    Notice {
+        severity: note.severity,
+        reason: &note.reason,
+        message: &note.message,
+        component: note.source,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Lets admitted challenges start, and writes down what the others wait for.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
 use super::recorder::{Recorder, reference};
@@ -11,10 +12,25 @@ use super::selection::Selection;
 use super::{Controller, ReconcileError};
 use crate::model::event::{reason, source};
 use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Record};
-use crate::reconcile::schedule::{self, Limits};
+use crate::reconcile::schedule::{self, Contention, Limits};
 use crate::reconcile::{Note, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
+
+/// Which challenges stood in another one's way at the last pass. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Crowd(Arc<Mutex<Contention>>);
+
+impl Crowd {
+    /// Tells whether a running challenge stands in another one's way.
+    pub fn is_held_up_by(&self, challenge: &ObjectName) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).concerns(challenge)
+    }
+
+    fn is_now(&self, contention: Contention) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = contention;
+    }
+}
 
 /// Looks at all challenges on every change.
 #[derive(Debug)]
@@ -22,14 +38,16 @@ pub struct Scheduler {
     challenges: Resources<Challenge>,
     limits: Limits,
     selection: Selection,
+    crowd: Crowd,
     recorder: Recorder,
 }
 
 impl Scheduler {
     /// Puts the scheduler together; challenges outside the selection have nobody who works on them and do not count.
-    pub fn new(recorder: Recorder, limits: Limits, selection: Selection) -> Self {
+    /// Each pass notes in `crowd` who is in the way.
+    pub fn new(recorder: Recorder, limits: Limits, selection: Selection, crowd: Crowd) -> Self {
         let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge);
-        Self { challenges, limits, selection, recorder }
+        Self { challenges, limits, selection, crowd, recorder }
     }
 
     /// Starts what may start; returns how many.
@@ -39,11 +57,11 @@ impl Scheduler {
     pub async fn pass(&self, now: Timestamp) -> Result<usize, StoreError> {
         let all = self.ours().await?;
         let admitted = schedule::admit(&all, self.limits);
-        for challenge in &admitted {
-            self.start(challenge, now).await?;
-        }
+        let queue = schedule::queue(&all, self.limits);
+        self.crowd.is_now(Contention::of(&queue));
+        try_join_all(admitted.iter().map(|challenge| self.start(challenge, now))).await?;
         let names: BTreeSet<ObjectName> = admitted.iter().map(|c| c.name()).collect();
-        for queued in schedule::queue(&all, self.limits) {
+        for queued in queue {
             let challenge = queued.challenge;
             let reason = queued.waits.reason(challenge);
             if challenge.status.reason != reason && !names.contains(&challenge.name()) {

@@ -12,6 +12,8 @@ const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
 const ORDER_NEXT_TRY: &str = "kubectl-acme/order-next-try";
 /// Not before this moment does the Issuer ask the CA again.
 const ISSUER_NEXT_TRY: &str = "kubectl-acme/issuer-next-try";
+/// Since when the Issuer's CA does not answer, or not usefully.
+const ISSUER_UNREACHABLE_SINCE: &str = "kubectl-acme/issuer-unreachable-since";
 /// Directory URL of the CA that has the Issuer's account, where the account's URL does not show it.
 const ISSUER_ACCOUNT_OF: &str = "kubectl-acme/issuer-account-of";
 /// Not before this moment does the Challenge ask the CA again.
@@ -30,6 +32,8 @@ pub struct Memory {
     pub next_try: Option<Timestamp>,
     /// Order: when it ends at the CA (RFC 8555 §7.1.3).
     pub expires: Option<Timestamp>,
+    /// Issuer: since when its CA does not answer. That may pass; an Issuer that is not ready for another reason needs a person.
+    pub unreachable_since: Option<Timestamp>,
     /// Issuer: directory URL of the CA that has the account, where that is on another host than the account's URL.
     pub account_of: Option<String>,
 }
@@ -64,6 +68,7 @@ impl Memory {
             finalized_at: at(ORDER_FINALIZED_AT),
             next_try: at(holder.next_try()),
             expires: at(ORDER_EXPIRES),
+            unreachable_since: at(ISSUER_UNREACHABLE_SINCE),
             account_of: annotations
                 .get(ISSUER_ACCOUNT_OF)
                 .filter(|_| holder == Holder::Issuer)
@@ -76,7 +81,7 @@ impl Memory {
         let before = annotations.clone();
         let fields: &[(&str, Option<Timestamp>)] = match holder {
             Holder::Challenge => &[(CHALLENGE_ACCEPTED_AT, self.accepted_at)],
-            Holder::Issuer => &[],
+            Holder::Issuer => &[(ISSUER_UNREACHABLE_SINCE, self.unreachable_since)],
             Holder::Order => {
                 &[(ORDER_FINALIZED_AT, self.finalized_at), (ORDER_EXPIRES, self.expires)]
             }

@@ -174,6 +174,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
         memory: Memory::read(Holder::Issuer, &issuer.metadata.annotations),
         notes: Vec::new(),
     };
+    let unreachable_since = new.memory.unreachable_since.take();
     let email = issuer.spec.acme.as_ref().map_or("", |acme| &acme.email);
     match outcome {
         Outcome::Confirmed => set_registered(issuer, &mut new, now),
@@ -219,6 +220,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             new.notes.push(warning(issuer, reason::ERR_INIT_ISSUER, event));
             let message = format!("{}{why}", deed.failed());
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
+            new.memory.unreachable_since = unreachable_since.or(Some(now));
         }
         Outcome::Unusable(Fault { reason, message, event }) => {
             new.notes.extend(event.map(|(reason, text)| warning(issuer, reason, text)));

@@ -13,6 +13,7 @@ pub mod issuer;
 pub mod issuer_faults;
 pub mod issuing;
 pub mod order;
+pub mod order_outcome;
 pub mod policy;
 pub mod readiness;
 pub mod renewal;

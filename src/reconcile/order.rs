@@ -2,18 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::challenge::{poll_at, poll_pause};
-use super::required::{mismatch, wanted};
-use super::{Note, Recorded, Refusal, Wake};
-use crate::model::event::{reason, source};
+use super::Wake;
+use super::challenge::poll_at;
+pub use super::order_outcome::{Outcome, Seen, record, solver_message};
+use super::required::wanted;
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
-use crate::model::{
-    Blob, Challenge, ChallengeSpec, Identifier, Issuer, Order, OrderStatus, Problem, State, Time,
-};
+use crate::model::{Challenge, ChallengeSpec, Identifier, Issuer, Order, OrderStatus, State, Time};
 
-/// How long an order may stay `ready` after finalize before the signing request is sent again.
-const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// How long an order may stay pending although every challenge is final.
 const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
@@ -21,8 +17,6 @@ const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 const EXPIRED_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// When that is looked at.
 const GIVEN_UP_AFTER: SignedDuration = SignedDuration::from_secs(61);
-/// How long an order lives whose CA does not say, although RFC 8555 §7.1.3 asks it to.
-const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What the machine looks at beside the Order.
 #[derive(Clone, Debug)]
@@ -70,8 +64,8 @@ pub enum Action {
     Expire(Timestamp),
     /// Say why nothing can go on.
     Explain(String),
-    /// Read the order, and once it is valid download the chain.
-    Fetch,
+    /// Read the order, and once it is valid download the chain; what it is polled for began at that moment.
+    Fetch(Timestamp),
     /// Read these authorizations, side by side.
     FetchAuthorizations(Vec<String>),
     /// Send the signing request.
@@ -80,52 +74,6 @@ pub enum Action {
     GiveUp(String),
     /// Wait.
     Wait(Wake),
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// The order exists at the CA, or existed (an identical one is given back).
-    Created(Seen),
-    /// Challenges were made: name and DNS name of each.
-    ChallengesCreated(Vec<(String, String)>),
-    /// Challenges were deleted.
-    ChallengesDeleted,
-    /// Too old to go on.
-    Expired(Timestamp),
-    /// No solver fits, in words.
-    Explained(String),
-    /// The order was read, or has answered finalize.
-    Fetched(Seen),
-    /// The signing request was taken; this is the CA's answer.
-    Finalized(Seen),
-    /// The authorizations were read, in the order asked.
-    AuthorizationsFetched(Vec<Authorization>),
-    /// The CA refused; the deed in cert-manager's words (`create Order`).
-    Refused(&'static str, Refusal),
-    /// Given up without asking, or because what came is not what was ordered.
-    GivenUp(String),
-}
-
-/// What the CA said of the order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
-    /// Order URL.
-    pub url: String,
-    /// Finalize URL.
-    pub finalize_url: String,
-    /// Authorization URLs.
-    pub authorizations: Vec<String>,
-    /// State; none for a word we do not know, which counts as not final.
-    pub state: Option<State>,
-    /// When it ends.
-    pub expires: Option<Timestamp>,
-    /// Why it is invalid, one problem for each name that has one: name (empty for the order itself) and problem.
-    pub problems: Vec<(String, Problem)>,
-    /// The chain, checked, once it is valid and was downloaded.
-    pub certificate: Option<Vec<u8>>,
-    /// Not before this moment does the CA want to be asked again.
-    pub retry_after: Option<Timestamp>,
 }
 
 /// Decides what to do next; no wait lasts beyond the end of the order.
@@ -162,7 +110,7 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
         return Action::Expire(at);
     }
     if status.finalize_url.is_empty() || status.state == Some(State::Valid) {
-        return Action::Fetch;
+        return Action::Fetch(a_second_ago(now));
     }
     let unread = unread(status);
     // An order that is ready or further needs no authorization: nothing is left to prove.
@@ -176,7 +124,9 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
         Some(State::Ready) if memory.finalized_at.is_none() => Action::Finalize,
         Some(State::Ready | State::Processing) => poll(memory.finalized_at, &memory, now),
         Some(State::Pending) | None => pending(order, observed, &memory, now),
-        Some(State::Valid | State::Invalid | State::Expired | State::Errored) => Action::Fetch,
+        Some(State::Valid | State::Invalid | State::Expired | State::Errored) => {
+            Action::Fetch(a_second_ago(now))
+        }
     }
 }
 
@@ -243,17 +193,22 @@ fn after_failure(challenge: &Challenge, memory: &Memory, now: Timestamp) -> Acti
         let name = &challenge.spec.dns_name;
         return Action::GiveUp(format!("challenge for {name}: {}", challenge.status.reason));
     }
-    Action::Fetch
+    Action::Fetch(a_second_ago(now))
 }
 
 fn poll(since: Option<Timestamp>, memory: &Memory, now: Timestamp) -> Action {
-    poll_since(since.unwrap_or(now - SignedDuration::from_secs(1)), memory, now)
+    poll_since(since.unwrap_or_else(|| a_second_ago(now)), memory, now)
+}
+
+/// The beginning of a wait whose beginning nobody noted.
+fn a_second_ago(now: Timestamp) -> Timestamp {
+    now.saturating_add(SignedDuration::from_secs(-1)).unwrap_or(now)
 }
 
 fn poll_since(since: Timestamp, memory: &Memory, now: Timestamp) -> Action {
     match poll_at(since, memory.next_try, now) {
         Some(at) => Action::Wait(Wake::At(at)),
-        None => Action::Fetch,
+        None => Action::Fetch(since),
     }
 }
 
@@ -272,131 +227,12 @@ fn unread(status: &OrderStatus) -> Vec<String> {
     status.authorizations.iter().filter(bare).map(|a| a.url.clone()).collect()
 }
 
-/// Folds an outcome into status, memory and notes.
-pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<OrderStatus> {
-    let mut new = Recorded {
-        status: order.status.clone(),
-        memory: Memory::read(Holder::Order, &order.metadata.annotations),
-        notes: Vec::new(),
-    };
-    match outcome {
-        Outcome::Created(seen) => {
-            new.memory.next_try = seen.retry_after;
-            new.memory.expires = now.saturating_add(LIFE).ok();
-            new.status.reason = String::new();
-            fold(&mut new, seen, now);
-        }
-        Outcome::Fetched(seen) => {
-            let since = new.memory.finalized_at.unwrap_or(now - SignedDuration::from_secs(1));
-            let pause = now.saturating_add(poll_pause(since, now)).ok();
-            new.memory.next_try = seen.retry_after.or(pause);
-            if seen.state == Some(State::Ready) && now.duration_since(since) > FINALIZE_AGAIN {
-                new.memory.finalized_at = None;
-            }
-            fold(&mut new, seen, now);
-        }
-        Outcome::Finalized(seen) => {
-            new.memory.finalized_at = Some(now);
-            new.memory.next_try = seen.retry_after;
-            fold(&mut new, seen, now);
-        }
-        Outcome::AuthorizationsFetched(read) => {
-            for authorization in read {
-                let slot = new.status.authorizations.iter_mut();
-                if let Some(slot) = slot.into_iter().find(|a| a.url == authorization.url) {
-                    *slot = authorization;
-                }
-            }
-            if let Some(why) = mismatch(&order.spec, &new.status.authorizations) {
-                fail(&mut new, State::Errored, why, now);
-            }
-        }
-        Outcome::ChallengesCreated(made) => {
-            new.status.reason = String::new();
-            for (name, domain) in made {
-                let message =
-                    format!("Created Challenge resource \"{name}\" for domain \"{domain}\"");
-                new.notes.push(Note::normal(source::ORDERS, reason::CREATED, message));
-            }
-        }
-        Outcome::ChallengesDeleted => {}
-        Outcome::Explained(why) => {
-            new.status.reason.clone_from(&why);
-            new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
-        }
-        Outcome::Refused(deed, Refusal::Final(problem)) => {
-            fail(&mut new, State::Errored, format!("Failed to {deed}: {problem}"), now);
-        }
-        Outcome::Refused(deed, Refusal::Until(problem, at)) => {
-            new.memory.next_try = Some(at);
-            new.status.reason = format!("Failed to {deed}: {problem}; next try at {at:.0}");
-        }
-        Outcome::Expired(at) => {
-            fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
-        }
-        Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
-    }
-    new
-}
-
-fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
-    let status = &mut new.status;
-    status.url = seen.url;
-    if !seen.finalize_url.is_empty() {
-        status.finalize_url = seen.finalize_url;
-    }
-    if status.authorizations.is_empty() {
-        let bare = |url| Authorization { url, ..Authorization::default() };
-        status.authorizations = seen.authorizations.into_iter().map(bare).collect();
-    }
-    new.memory.expires = seen.expires.or(new.memory.expires);
-    let Some(state) = seen.state else { return };
-    if state.is_failure() {
-        let reasons: Vec<String> = seen
-            .problems
-            .iter()
-            .map(|(name, problem)| match name.as_str() {
-                "" => problem.to_string(),
-                name => format!("acme: authorization error for {name}: {problem}"),
-            })
-            .collect();
-        let why = if reasons.is_empty() {
-            format!("the order is {state}, and the CA gives no reason")
-        } else {
-            reasons.join("; ")
-        };
-        fail(new, state, why, now);
-        return;
-    }
-    new.status.state = Some(state);
-    if state != State::Pending {
-        new.status.reason = String::new();
-    }
-    if let Some(pem) = seen.certificate {
-        new.status.certificate = Blob(pem);
-        new.memory.next_try = None;
-        let message = "Order completed successfully";
-        new.notes.push(Note::normal(source::ORDERS, reason::COMPLETE, message));
-    }
-}
-
-fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timestamp) {
-    new.status.state = Some(state);
-    new.status.reason = why;
-    new.status.failure_time = Some(now.into());
-    new.memory.next_try = None;
-}
-
-/// cert-manager's sentence when no solver fits.
-pub fn solver_message(why: &str) -> String {
-    format!(
-        "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::event::reason;
+    use crate::model::{Blob, Problem};
+    use crate::reconcile::Refusal;
     use crate::reconcile::testing::{at, challenge, order};
 
     const NAME: &str = "www.example.com";
@@ -498,7 +334,7 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let soon = at(10) + SignedDuration::from_millis(50);
         check(&read, &[accepted(10)], 10, &Action::Wait(Wake::At(soon)));
-        check(&read, &[accepted(10)], 11, &Action::Fetch);
+        check(&read, &[accepted(10)], 11, &Action::Fetch(at(10)));
     }
 
     #[test]
@@ -510,7 +346,7 @@ mod tests {
             .change(|o| remember(o, &patient))
             .build();
         check(&read, &[accepted(10)], 11, &Action::Wait(Wake::At(at(30))));
-        check(&read, &[accepted(10)], 30, &Action::Fetch);
+        check(&read, &[accepted(10)], 30, &Action::Fetch(at(10)));
     }
 
     #[test]
@@ -597,14 +433,33 @@ mod tests {
         check(&ready, &[accepted(10)], 11, &Action::Finalize);
         let sent = Memory { finalized_at: Some(at(11)), ..Memory::default() };
         let processing = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
-        check(&processing, &[], 12, &Action::Fetch);
+        check(&processing, &[], 12, &Action::Fetch(at(11)));
         let still = order("o").state(State::Ready).change(|o| remember(o, &sent)).build();
-        check(&still, &[], 12, &Action::Fetch);
+        check(&still, &[], 12, &Action::Fetch(at(11)));
         let seen = Seen { state: Some(State::Ready), ..Seen::default() };
-        let later = record(&still, Outcome::Fetched(seen.clone()), at(12));
+        let later = record(&still, Outcome::Fetched(seen.clone(), at(11)), at(12));
         assert_eq!(later.memory.finalized_at, Some(at(11)));
-        let later = record(&still, Outcome::Fetched(seen), at(30));
+        let later = record(&still, Outcome::Fetched(seen, at(11)), at(30));
         assert_eq!(later.memory.finalized_at, None);
+    }
+
+    #[test]
+    fn an_order_found_ready_is_finalized_at_once() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let seen = Seen { state: Some(State::Ready), ..Seen::default() };
+        assert_eq!(record(&read, Outcome::Fetched(seen, at(10)), at(11)).memory.next_try, None);
+    }
+
+    #[test]
+    fn pauses_between_polls_are_half_of_the_time_gone_by() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        for (seconds, milliseconds) in [(0, 50), (1, 500), (3, 1500), (20, 2000)] {
+            let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+            let now = at(10 + seconds);
+            let new = record(&read, Outcome::Fetched(seen, at(10)), now);
+            let expected = now + SignedDuration::from_millis(milliseconds);
+            assert_eq!(new.memory.next_try, Some(expected));
+        }
     }
 
     #[test]
@@ -647,7 +502,7 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let problems = vec![(NAME.to_owned(), problem(403, "unauthorized"))];
         let seen = Seen { state: Some(State::Invalid), problems, ..Seen::default() };
-        let new = record(&read, Outcome::Fetched(seen), at(5));
+        let new = record(&read, Outcome::Fetched(seen, at(4)), at(5));
         assert_eq!(
             new.status.reason,
             "acme: authorization error for www.example.com: 403 \
@@ -662,9 +517,9 @@ mod tests {
             .state(State::Errored)
             .change(|c| "refused".clone_into(&mut c.status.reason))
             .build();
-        check(&read, std::slice::from_ref(&errored), 5, &Action::Fetch);
+        check(&read, std::slice::from_ref(&errored), 5, &Action::Fetch(at(4)));
         let seen = Seen { state: Some(State::Pending), ..Seen::default() };
-        let memory = record(&read, Outcome::Fetched(seen), at(5)).memory;
+        let memory = record(&read, Outcome::Fetched(seen, at(4)), at(5)).memory;
         let polled = order("o")
             .state(State::Pending)
             .authorization(NAME)

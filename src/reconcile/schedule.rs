@@ -99,13 +99,33 @@ pub fn queue(challenges: &[Challenge], limits: Limits) -> Vec<Queued<'_>> {
         .collect()
 }
 
-/// Tells whether a running challenge stands in another one's way: that one waits for its name, or for any slot.
-pub fn is_contended(challenge: &Challenge, queue: &[Queued<'_>]) -> bool {
-    queue.iter().any(|queued| match &queued.waits {
-        Waits::Slot { .. } => true,
-        Waits::Lock { holder } => *holder == challenge.name(),
-        Waits::Nothing => false,
-    })
+/// Which running challenges stand in another one's way.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contention {
+    /// One waits for a slot, whosever it is.
+    slot: bool,
+    /// Those whose name another one waits for.
+    holders: BTreeSet<ObjectName>,
+}
+
+impl Contention {
+    /// Gathers what a queue waits for.
+    pub fn of(queue: &[Queued<'_>]) -> Self {
+        let mut contention = Self::default();
+        for queued in queue {
+            match &queued.waits {
+                Waits::Slot { .. } => contention.slot = true,
+                Waits::Lock { holder } => drop(contention.holders.insert(holder.clone())),
+                Waits::Nothing => {}
+            }
+        }
+        contention
+    }
+
+    /// Tells whether a running challenge stands in another one's way.
+    pub fn concerns(&self, challenge: &ObjectName) -> bool {
+        self.slot || self.holders.contains(challenge)
+    }
 }
 
 type Lock<'a> = (&'a str, ChallengeType);
@@ -248,6 +268,6 @@ mod tests {
                 ("fourth".to_owned(), 2, slot),
             ]
         );
-        assert!(is_contended(&all[0], &queue));
+        assert!(Contention::of(&queue).concerns(&all[0].name()));
     }
 }

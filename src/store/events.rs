@@ -1,5 +1,6 @@
 //! Events in the form cert-manager writes: one per object and occurrence, a repeated one counted up.
 
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -38,20 +39,73 @@ pub async fn emit(
     notice: Notice<'_>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let mut nanosecond = now.as_nanosecond();
-    for _ in 0..TRIES {
-        let written = match told_before(store, about, notice).await? {
-            Some(event) => store.replace(counted_up(event, now)?, Part::Whole).await,
-            None => store.create(new_event(about, notice, now, nanosecond)?).await,
-        };
-        match written {
-            Ok(_) => return Ok(()),
-            Err(StoreError::AlreadyExists { .. }) => nanosecond += 1,
-            Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
-            Err(error) => return Err(error),
-        }
+    emit_all(store, about, &[notice], now).await
+}
+
+/// Writes events about an object side by side; their names sort as they were given.
+pub async fn emit_all(
+    store: &dyn Store,
+    about: &ObjectReference,
+    notices: &[Notice<'_>],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if notices.is_empty() {
+        return Ok(());
     }
-    Err(StoreError::Conflict { key: Key::new(Kind::Event, name(about, nanosecond)) })
+    let told = told(store, about).await?;
+    let written = notices.iter().zip(now.as_nanosecond()..).map(|(notice, nanosecond)| {
+        let writer = Writer { store, about, notice: *notice, now };
+        let before = writer.same_of(&told).cloned();
+        async move { writer.write(before, nanosecond).await }
+    });
+    try_join_all(written).await.map(drop)
+}
+
+/// Writes one event.
+struct Writer<'a> {
+    store: &'a dyn Store,
+    about: &'a ObjectReference,
+    notice: Notice<'a>,
+    now: Timestamp,
+}
+
+impl Writer<'_> {
+    async fn write(
+        &self,
+        mut before: Option<Record>,
+        mut nanosecond: i128,
+    ) -> Result<(), StoreError> {
+        for _ in 0..TRIES {
+            let written = if let Some(event) = before {
+                self.store.replace(counted_up(typed(event)?, self.now)?, Part::Whole).await
+            } else {
+                let event = new_event(self.about, self.notice, self.now, nanosecond)?;
+                self.store.create(event).await
+            };
+            match written {
+                Ok(_) => return Ok(()),
+                Err(StoreError::AlreadyExists { .. }) => nanosecond += 1,
+                Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            before = self.same_of(&told(self.store, self.about).await?).cloned();
+        }
+        Err(StoreError::Conflict { key: Key::new(Kind::Event, name(self.about, nanosecond)) })
+    }
+
+    /// The last event that says the same.
+    fn same_of<'r>(&self, told: &'r [Record]) -> Option<&'r Record> {
+        let severity = match self.notice.severity {
+            Severity::Normal => "Normal",
+            Severity::Warning => "Warning",
+        };
+        told.iter().rfind(|record| {
+            record.text("/reason") == self.notice.reason
+                && record.text("/message") == self.notice.message
+                && record.text("/type") == severity
+                && record.text("/source/component") == self.notice.component
+        })
+    }
 }
 
 /// The reference by which an event names an object.
@@ -78,23 +132,8 @@ pub fn reference_to(kind: Kind, metadata: &Metadata) -> ObjectReference {
     }
 }
 
-async fn told_before(
-    store: &dyn Store,
-    about: &ObjectReference,
-    notice: Notice<'_>,
-) -> Result<Option<Event>, StoreError> {
-    let severity = match notice.severity {
-        Severity::Normal => "Normal",
-        Severity::Warning => "Warning",
-    };
-    let same = |record: &Record| {
-        record.text("/reason") == notice.reason
-            && record.text("/message") == notice.message
-            && record.text("/type") == severity
-            && record.text("/source/component") == notice.component
-    };
-    let told = store.list(Kind::Event, &Scope::about(&about.uid)).await?;
-    told.into_iter().rfind(same).map(typed).transpose()
+async fn told(store: &dyn Store, about: &ObjectReference) -> Result<Vec<Record>, StoreError> {
+    store.list(Kind::Event, &Scope::about(&about.uid)).await
 }
 
 fn counted_up(mut event: Event, now: Timestamp) -> Result<Record, StoreError> {

@@ -34,15 +34,21 @@ pub(super) fn open_file(path: &Path) -> Result<File, StoreError> {
 
 /// Says in plain words why a file or folder cannot be used.
 pub(super) fn unusable(path: &Path, error: &io::Error) -> StoreError {
+    StoreError::Unusable { place: path.display().to_string(), why: explain(error) }
+}
+
+/// Says in plain words why the system refuses to make or write a file or folder.
+pub fn explain(error: &io::Error) -> String {
     let why = match error.kind() {
-        ErrorKind::PermissionDenied => "this user may not write there".into(),
-        ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
-        ErrorKind::StorageFull => "there is no space left".into(),
-        ErrorKind::QuotaExceeded => "this user's quota is used up".into(),
-        ErrorKind::FileTooLarge => "the file-size limit of this process is reached".into(),
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "it is not a folder".into(),
-        ErrorKind::IsADirectory => "it is a folder, not a file".into(),
-        _ => error.to_string(),
+        ErrorKind::PermissionDenied => "this user may not write there",
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only",
+        ErrorKind::StorageFull => "there is no space left",
+        ErrorKind::QuotaExceeded => "this user's quota is used up",
+        ErrorKind::FileTooLarge => "the file-size limit of this process is reached",
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "it is not a folder",
+        ErrorKind::IsADirectory => "it is a folder, not a file",
+        ErrorKind::NotFound => "nothing can be made there",
+        _ => return error.to_string(),
     };
-    StoreError::Unusable { place: path.display().to_string(), why }
+    why.to_owned()
 }

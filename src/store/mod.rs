@@ -9,7 +9,7 @@ use crate::model::{Key, Kind, Record};
 
 mod dice;
 pub mod events;
-mod folder;
+pub mod folder;
 pub mod lease;
 pub mod local;
 pub mod memory;

@@ -25,7 +25,7 @@ use kubectl_acme::controllers::issuer::IssuerController;
 use kubectl_acme::controllers::order::OrderController;
 use kubectl_acme::controllers::recorder::Recorder;
 use kubectl_acme::controllers::request::RequestController;
-use kubectl_acme::controllers::scheduler::Scheduler;
+use kubectl_acme::controllers::scheduler::{Crowd, Scheduler};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
@@ -264,10 +264,11 @@ async fn issue_at(host: &str, script: Script) -> End {
     let accounts = Arc::new(Accounts::new(&store, "cert-manager", Box::new(twisted)));
     let recorder = Recorder::new(Arc::clone(&store));
     let clock = Arc::new(SystemClock);
+    let crowd = Crowd::default();
     let means = Means {
         http01: Arc::new(listener),
         http01_probe: Arc::new(HttpProbe { fetcher }),
-        limits: Limits::default(),
+        crowd: crowd.clone(),
         check_period: SignedDuration::from_secs(10),
     };
     let selection = Selection::only(keys);
@@ -279,7 +280,7 @@ async fn issue_at(host: &str, script: Script) -> End {
         Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
         Arc::new(OrderController::new(recorder.clone(), accounts)),
         Arc::new(challenges),
-        Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone())),
+        Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone(), crowd)),
     ];
     let (sender, obstacles) = tokio::sync::watch::channel(Obstacles::new());
     let driver = Driver::new(store, clock, controllers, selection, sender);

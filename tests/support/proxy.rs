@@ -31,7 +31,6 @@ const HOP_BY_HOP: [HeaderName; 3] =
 /// A running proxy; ends when it goes.
 #[derive(Debug)]
 pub struct Proxy {
-    port: u16,
     directory: String,
     shared: Arc<Shared>,
     runtime: Option<Runtime>,
@@ -66,9 +65,24 @@ struct Dropped;
 impl Proxy {
     /// Starts one before `https://localhost:PORT`, with a listener that shows the same certificate.
     pub fn start(upstream: u16, directory: &str, certificates: &LocalCertificates) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let directory = format!("https://localhost:{port}{directory}");
+        Self::between(listener, certificates, &directory, upstream, &certificates.ca)
+    }
+
+    /// Starts one that listens there and shows that certificate, before `https://localhost:PORT`, whose certificate `trusted` has
+    /// signed. The CA has to build its URLs so that they lead here.
+    pub fn between(
+        listener: TcpListener,
+        certificates: &LocalCertificates,
+        directory: &str,
+        upstream: u16,
+        trusted: &str,
+    ) -> Self {
         // reqwest takes the process's provider; another test may have installed the same one.
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-        let ca = reqwest::Certificate::from_pem(certificates.ca.as_bytes()).unwrap();
+        let ca = reqwest::Certificate::from_pem(trusted.as_bytes()).unwrap();
         let client = reqwest::Client::builder()
             .tls_certs_only([ca])
             .http1_only()
@@ -83,21 +97,19 @@ impl Proxy {
             state: Mutex::default(),
         });
 
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
-        let port = listener.local_addr().unwrap().port();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
         runtime.spawn(accept(listener, acceptor(certificates), Arc::clone(&shared)));
-        Self { port, directory: directory.to_owned(), shared, runtime: Some(runtime) }
+        Self { directory: directory.to_owned(), shared, runtime: Some(runtime) }
     }
 
     /// URL of the directory, through this proxy.
     pub fn directory(&self) -> String {
-        format!("https://localhost:{}{}", self.port, self.directory)
+        self.directory.clone()
     }
 
     /// Adds a fault behind those that were added before.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
-/// What a request is for, told by Pebble's paths.
+/// What a request is for, told by the paths of Pebble and of our own CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Endpoint {
     /// The directory.
@@ -34,17 +34,19 @@ pub enum Endpoint {
 impl Endpoint {
     /// Tells a request by its path.
     pub fn of(path: &str) -> Self {
+        // Ours stand below /acme/, save the directory.
+        let path = path.strip_prefix("/acme").unwrap_or(path);
         match path.split('/').nth(1).unwrap_or_default() {
-            "dir" => Self::Directory,
-            "nonce-plz" => Self::Nonce,
-            "sign-me-up" => Self::NewAccount,
-            "my-account" => Self::Account,
-            "order-plz" => Self::NewOrder,
-            "my-order" => Self::Order,
-            "authZ" => Self::Authorization,
-            "chalZ" => Self::Challenge,
-            "finalize-order" => Self::Finalize,
-            "certZ" => Self::Certificate,
+            "dir" | "directory" => Self::Directory,
+            "nonce-plz" | "new-nonce" => Self::Nonce,
+            "sign-me-up" | "new-account" => Self::NewAccount,
+            "my-account" | "account" => Self::Account,
+            "order-plz" | "new-order" => Self::NewOrder,
+            "my-order" | "order" => Self::Order,
+            "authZ" | "authorization" => Self::Authorization,
+            "chalZ" | "challenge" => Self::Challenge,
+            "finalize-order" | "finalize" => Self::Finalize,
+            "certZ" | "certificate" => Self::Certificate,
             _ => Self::Other,
         }
     }

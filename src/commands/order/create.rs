@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::followed::Followed;
 use super::settle::{self, Results};
-use super::supervise::Followed;
 use super::work::{Job, WorkArgs, work};
 use crate::commands::announce;
 use crate::commands::chain::Chain;

@@ -3,6 +3,7 @@
 pub mod again;
 pub mod create;
 pub mod delete;
+pub mod followed;
 pub mod settle;
 pub mod supervise;
 pub mod work;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::supervise::End;
+use super::followed::End;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::failure::Failure;
 use crate::commands::history;

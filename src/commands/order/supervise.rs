@@ -4,21 +4,26 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{BoxStream, select_all};
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::{BoxStream, SelectAll, select_all};
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
+use super::followed::{End, Followed};
+use crate::commands::advice;
 use crate::commands::chain::Chain;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::mark_for_renewal;
-use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, verdict};
+use crate::commands::verdict::{
+    Failed, Holdup, Verdict, judge_issuer, may_end, of_obstacle, verdict,
+};
 use crate::commands::waits::Wait;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
-use crate::model::{Challenge, Issuer, Key, Kind, ObjectName, Record, State, Time};
+use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
 use crate::print::progress::{self, Progress};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Change, Scope, Store, StoreError};
@@ -32,45 +37,13 @@ const KINDS: [Kind; 6] = [
     Kind::Issuer,
     Kind::ClusterIssuer,
 ];
-/// Changes that come within this time are judged together.
+/// Changes that come within this time are judged together, save those by which a Certificate may have ended. It is longer
+/// where judging takes long.
 const TOGETHER: Duration = Duration::from_millis(20);
+/// Longest such time.
+const LONGEST: Duration = Duration::from_millis(200);
 /// How often spinners turn.
 const TURN: Duration = Duration::from_millis(200);
-
-/// How the work on one object ended.
-#[derive(Debug)]
-pub enum End {
-    /// The Secret holds what was asked for, or the account is there.
-    Done,
-    /// Only a change helps, or time is up.
-    Failed(Failure),
-}
-
-/// An object that is followed.
-#[derive(Clone, Debug, Default)]
-pub struct Followed {
-    /// Its revision when this run began; nothing for an Issuer.
-    pub since: Option<i64>,
-    /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
-    pub inherited: Option<String>,
-}
-
-impl Followed {
-    /// A Certificate that is due and has this revision.
-    ///
-    /// # Errors
-    /// Fails when the store does.
-    pub async fn due(
-        store: &Arc<dyn Store>,
-        name: &ObjectName,
-        revision: i64,
-    ) -> Result<Self, StoreError> {
-        let chain = Chain::read(store, name).await?;
-        let begun = chain.as_ref().and_then(Chain::order).filter(|o| !o.status.url.is_empty());
-        let inherited = begun.map(|order| order.metadata.uid.clone());
-        Ok(Self { since: Some(revision), inherited })
-    }
-}
 
 /// Follows objects until each has ended.
 pub struct Supervision<'a> {
@@ -86,6 +59,8 @@ pub struct Supervision<'a> {
     pub started: Timestamp,
     /// When it gives up.
     pub deadline: Timestamp,
+    /// Whether the store outlives this process, so that another command can show more.
+    pub is_kept: bool,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
     relatives: HashMap<String, Key>,
@@ -114,6 +89,7 @@ impl<'a> Supervision<'a> {
             interrupted,
             started,
             deadline,
+            is_kept: true,
             open,
             relatives: HashMap::new(),
             dirty,
@@ -136,16 +112,16 @@ impl<'a> Supervision<'a> {
         let mut turn = tokio::time::interval(TURN);
         let mut signal = None;
         while !self.open.is_empty() {
+            let began = Instant::now();
             self.judge(&obstacles).await?;
+            let together = (began.elapsed() * 3).clamp(TOGETHER, LONGEST);
             if self.open.is_empty() {
                 break;
             }
             tokio::select! {
                 change = changes.next() => {
                     let Some(change) = change else { break };
-                    self.saw(change?);
-                    tokio::time::sleep(TOGETHER).await;
-                    self.drain(&mut changes)?;
+                    self.gather(change?, &mut changes, together).await?;
                 }
                 moved = obstacles.changed() => {
                     if moved.is_err() && self.has_ended() {
@@ -169,16 +145,26 @@ impl<'a> Supervision<'a> {
         self.engine.is_some_and(Engine::has_ended)
     }
 
-    fn drain(
+    /// Takes in what comes within some time, or until a Certificate may have ended.
+    async fn gather(
         &mut self,
-        changes: &mut futures_util::stream::SelectAll<
-            BoxStream<'static, Result<Change, StoreError>>,
-        >,
+        first: Change,
+        changes: &mut SelectAll<BoxStream<'static, Result<Change, StoreError>>>,
+        within: Duration,
     ) -> Result<(), Failure> {
-        while let Some(Some(change)) = changes.next().now_or_never() {
-            self.saw(change?);
+        let end = Instant::now() + within;
+        let mut change = first;
+        loop {
+            let may_end = may_end(&change);
+            self.saw(change);
+            if may_end {
+                return Ok(());
+            }
+            match timeout_at(end, changes.next()).await {
+                Ok(Some(next)) => change = next?,
+                Ok(None) | Err(_) => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     /// Notes which followed objects a change concerns, and shows challenges.
@@ -313,15 +299,7 @@ impl<'a> Supervision<'a> {
             return Ok(Some(Verdict::Issued));
         }
         if let Some(obstacle) = obstacles.get(key) {
-            let what = format!("{key}: {}", obstacle.error);
-            let kind = FailureKind::of_error(&obstacle.error);
-            return Ok(Some(match obstacle.next_try {
-                None => {
-                    let failure = Failure::new(kind, what);
-                    Verdict::Failed(Failed { failure, order: None })
-                }
-                until => Verdict::Waiting(Some(Holdup { kind, what, until })),
-            }));
+            return Ok(Some(of_obstacle(key, obstacle, key)));
         }
         Ok(Some(judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None))))
     }
@@ -329,20 +307,26 @@ impl<'a> Supervision<'a> {
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
     async fn failed(&mut self, key: &Key, failed: Failed, now: Timestamp) -> Result<(), Failure> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
-        if followed.inherited.take_if(|order| failed.order.as_ref() == Some(order)).is_some() {
+        let tried = failed.order.as_ref().map(|order| &order.uid);
+        if followed.inherited.take_if(|order| tried == Some(order)).is_some() {
             self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
             mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());
         }
-        self.end(key, End::Failed(failed.failure), now);
+        let failure = match failed.order.filter(|_| self.is_kept) {
+            Some(order) => advice::where_to_look(failed.failure, key, &order.name),
+            None => failed.failure,
+        };
+        self.end(key, End::Failed(failure), now);
         Ok(())
     }
 
     /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
     fn held_up(&mut self, key: &Key, holdup: Holdup, now: Timestamp) {
-        if let Some(until) = holdup.until.filter(|until| *until > self.deadline) {
+        let too_late = |until: &Timestamp| holdup.named_by_ca && *until > self.deadline;
+        if let Some(until) = holdup.until.filter(too_late) {
             let failure = Failure::new(holdup.kind, holdup.what).hint(format!(
-                "the next try makes sense at {until:.0}, after this command's --timeout"
+                "run the same command again after {until:.0}, or with a longer --timeout: it goes on where it stopped"
             ));
             self.end(key, End::Failed(failure), now);
             return;
@@ -364,10 +348,10 @@ impl<'a> Supervision<'a> {
     fn out_of_time(&self, key: &Key) -> Failure {
         let wait = self.deadline.duration_since(self.started);
         match self.holdups.get(key) {
-            Some(holdup) => Failure::new(
-                holdup.kind,
-                format!("{key} is not done after {wait:#}: {}", holdup.what),
-            ),
+            Some(holdup) => {
+                let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
+                holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
+            }
             None => Failure::new(FailureKind::Timeout, format!("{key} is not done after {wait:#}")),
         }
         .hint("run the same command again: it goes on where it stopped")

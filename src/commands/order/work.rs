@@ -9,12 +9,14 @@ use std::time::Duration as StdDuration;
 
 use jiff::Timestamp;
 
-use super::supervise::{End, Followed, Supervision};
+use super::followed::{End, Followed};
+use super::supervise::Supervision;
 use crate::commands::chain::Chain;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
 use crate::commands::failure::Failure;
 use crate::commands::local::Claim;
+use crate::commands::renewal::look_anew;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
 use crate::model::{Challenge, Duration, Key, Kind, State};
@@ -77,6 +79,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
     }
+    let is_kept = job.rehearsal.is_none();
     let engine = match job.claim {
         Claim::Watches => None,
         Claim::Drives(_) | Claim::Alone => {
@@ -84,6 +87,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 Some(means) => means,
                 None => (job.drive.http01().await?, job.drive.fetcher().await?),
             };
+            look_anew(&job.store, &job.given, job.started).await?;
             Some(Engine::start(Equipment {
                 store: Arc::clone(&job.store),
                 http01,
@@ -99,8 +103,9 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let interrupted = context.interrupted().clone();
     let times = (job.started, job.deadline);
     let store = Arc::clone(&job.store);
-    let supervision =
+    let mut supervision =
         Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
+    supervision.is_kept = is_kept;
     let watched = supervision.run().await;
     if let Some(engine) = engine {
         if let Ok((ends, _)) = &watched {

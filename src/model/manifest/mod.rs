@@ -555,7 +555,7 @@ status: {}
         assert_eq!(
             show(&errors),
             [
-                "b.yaml:6:15: Certificate shop: spec.secretName: Certificate web at a.yaml:6:15 writes the same Secret",
+                "b.yaml:6:15: Certificate shop: spec.secretName: Certificate web at a.yaml:6:15 writes the same Secret | give one of the two another secretName",
                 "b.yaml:12:18: Certificate web: metadata.name: the same object stands at a.yaml:4:18",
             ]
         );

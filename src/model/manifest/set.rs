@@ -91,7 +91,8 @@ pub(crate) fn check_twice(drafts: &mut [Draft], sources: &[Source]) {
         let key = (namespace, secret);
         if let Some((other, first)) = secrets.get(&key) {
             let message = format!("Certificate {other} at {first} writes the same Secret");
-            draft.refuse("spec.secretName", message);
+            let remark = Remark::new(FieldPath::of("spec.secretName"), message);
+            draft.found.refuse(remark.hint("give one of the two another secretName"));
             continue;
         }
         secrets.insert(key, (name, at_secret));

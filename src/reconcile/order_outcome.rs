@@ -1,0 +1,187 @@
+//! Order: what came of a deed, and how it is written down.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::challenge::poll_pause;
+use super::required::mismatch;
+use super::{Note, Recorded, Refusal};
+use crate::model::event::{reason, source};
+use crate::model::memory::{Holder, Memory};
+use crate::model::order::Authorization;
+use crate::model::{Blob, Order, OrderStatus, Problem, State};
+
+/// How long an order may stay `ready` after finalize before the signing request is sent again.
+const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// How long an order lives whose CA does not say, although RFC 8555 §7.1.3 asks it to.
+const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The order exists at the CA, or existed (an identical one is given back).
+    Created(Seen),
+    /// Challenges were made: name and DNS name of each.
+    ChallengesCreated(Vec<(String, String)>),
+    /// Challenges were deleted.
+    ChallengesDeleted,
+    /// Too old to go on.
+    Expired(Timestamp),
+    /// No solver fits, in words.
+    Explained(String),
+    /// The order was read; what it is polled for began at that moment.
+    Fetched(Seen, Timestamp),
+    /// The signing request was taken; this is the CA's answer.
+    Finalized(Seen),
+    /// The authorizations were read, in the order asked.
+    AuthorizationsFetched(Vec<Authorization>),
+    /// The CA refused; the deed in cert-manager's words (`create Order`).
+    Refused(&'static str, Refusal),
+    /// Given up without asking, or because what came is not what was ordered.
+    GivenUp(String),
+}
+
+/// What the CA said of the order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Order URL.
+    pub url: String,
+    /// Finalize URL.
+    pub finalize_url: String,
+    /// Authorization URLs.
+    pub authorizations: Vec<String>,
+    /// State; none for a word we do not know, which counts as not final.
+    pub state: Option<State>,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// Why it is invalid, one problem for each name that has one: name (empty for the order itself) and problem.
+    pub problems: Vec<(String, Problem)>,
+    /// The chain, checked, once it is valid and was downloaded.
+    pub certificate: Option<Vec<u8>>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// Folds an outcome into status, memory and notes.
+pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<OrderStatus> {
+    let mut new = Recorded {
+        status: order.status.clone(),
+        memory: Memory::read(Holder::Order, &order.metadata.annotations),
+        notes: Vec::new(),
+    };
+    match outcome {
+        Outcome::Created(seen) => {
+            new.memory.next_try = seen.retry_after;
+            new.memory.expires = now.saturating_add(LIFE).ok();
+            new.status.reason = String::new();
+            fold(&mut new, seen, now);
+        }
+        Outcome::Fetched(seen, since) => {
+            let is_ready = seen.state == Some(State::Ready);
+            let finalized_at = new.memory.finalized_at;
+            if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
+                new.memory.finalized_at = None;
+            }
+            // What is ready is finalized at once, the rest is asked again after a while.
+            let is_awaited = is_ready && new.memory.finalized_at.is_none();
+            let pause = now.saturating_add(poll_pause(since, now)).ok();
+            new.memory.next_try = seen.retry_after.or_else(|| pause.filter(|_| !is_awaited));
+            fold(&mut new, seen, now);
+        }
+        Outcome::Finalized(seen) => {
+            new.memory.finalized_at = Some(now);
+            new.memory.next_try = seen.retry_after;
+            fold(&mut new, seen, now);
+        }
+        Outcome::AuthorizationsFetched(read) => {
+            for authorization in read {
+                let slot = new.status.authorizations.iter_mut();
+                if let Some(slot) = slot.into_iter().find(|a| a.url == authorization.url) {
+                    *slot = authorization;
+                }
+            }
+            if let Some(why) = mismatch(&order.spec, &new.status.authorizations) {
+                fail(&mut new, State::Errored, why, now);
+            }
+        }
+        Outcome::ChallengesCreated(made) => {
+            new.status.reason = String::new();
+            for (name, domain) in made {
+                let message =
+                    format!("Created Challenge resource \"{name}\" for domain \"{domain}\"");
+                new.notes.push(Note::normal(source::ORDERS, reason::CREATED, message));
+            }
+        }
+        Outcome::ChallengesDeleted => {}
+        Outcome::Explained(why) => {
+            new.status.reason.clone_from(&why);
+            new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
+        }
+        Outcome::Refused(deed, Refusal::Final(problem)) => {
+            fail(&mut new, State::Errored, format!("Failed to {deed}: {problem}"), now);
+        }
+        Outcome::Refused(deed, Refusal::Until(problem, at)) => {
+            new.memory.next_try = Some(at);
+            new.status.reason = format!("Failed to {deed}: {problem}; next try at {at:.0}");
+        }
+        Outcome::Expired(at) => {
+            fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
+        }
+        Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
+    }
+    new
+}
+
+fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
+    let status = &mut new.status;
+    status.url = seen.url;
+    if !seen.finalize_url.is_empty() {
+        status.finalize_url = seen.finalize_url;
+    }
+    if status.authorizations.is_empty() {
+        let bare = |url| Authorization { url, ..Authorization::default() };
+        status.authorizations = seen.authorizations.into_iter().map(bare).collect();
+    }
+    new.memory.expires = seen.expires.or(new.memory.expires);
+    let Some(state) = seen.state else { return };
+    if state.is_failure() {
+        let reasons: Vec<String> = seen
+            .problems
+            .iter()
+            .map(|(name, problem)| match name.as_str() {
+                "" => problem.to_string(),
+                name => format!("acme: authorization error for {name}: {problem}"),
+            })
+            .collect();
+        let why = if reasons.is_empty() {
+            format!("the order is {state}, and the CA gives no reason")
+        } else {
+            reasons.join("; ")
+        };
+        fail(new, state, why, now);
+        return;
+    }
+    new.status.state = Some(state);
+    if state != State::Pending {
+        new.status.reason = String::new();
+    }
+    if let Some(pem) = seen.certificate {
+        new.status.certificate = Blob(pem);
+        new.memory.next_try = None;
+        let message = "Order completed successfully";
+        new.notes.push(Note::normal(source::ORDERS, reason::COMPLETE, message));
+    }
+}
+
+fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timestamp) {
+    new.status.state = Some(state);
+    new.status.reason = why;
+    new.status.failure_time = Some(now.into());
+    new.memory.next_try = None;
+}
+
+/// cert-manager's sentence when no solver fits.
+pub fn solver_message(why: &str) -> String {
+    format!(
+        "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
+    )
+}

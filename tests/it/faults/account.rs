@@ -1,0 +1,152 @@
+//! CAs that are not there or not trusted, and accounts that they refuse.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use kubectl_acme::ca::{Config, MacKey};
+use kubectl_acme::model::Blob;
+use serde_json::json;
+
+use super::site::Site;
+use crate::support::bed::free_port;
+
+/// Runs: no order is made and nothing is written out, and once the fault is mended the same command ends well.
+#[track_caller]
+fn check(site: &Site, more: &str, code: i32, complaint: &str, mend: impl FnOnce(&Site)) {
+    site.run(site.order(more)).check(code, complaint);
+    assert_eq!(site.orders(), 0);
+    assert_eq!(site.results(), [""; 0]);
+    mend(site);
+    site.issues();
+}
+
+fn give_all(site: &Site) {
+    site.give(&site.manifest());
+}
+
+#[test]
+fn a_ca_that_does_not_answer_is_tried_until_the_time_is_up() {
+    let site = Site::new();
+    let closed = free_port();
+    site.change(&site.ca.directory_url(), &format!("https://127.0.0.1:{closed}/directory"));
+    check(&site, "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Issuer default/acme: cannot read https://127.0.0.1:[port]/directory: Connection refused
+hint: check spec.acme.server of Issuer default/acme, and whether this machine may connect there (firewall, proxy)
+hint: run the same command again: it goes on where it stopped
+", give_all);
+}
+
+#[test]
+fn a_ca_host_that_does_not_exist_ends_at_once() {
+    let site = Site::new();
+    site.change(&site.ca.directory_url(), "https://acme.invalid/directory");
+    check(&site, "", 6, "\
+error: Issuer default/acme: cannot read https://acme.invalid/directory: failed to lookup address information: Name or service not known
+hint: check spec.acme.server of Issuer default/acme
+", give_all);
+}
+
+#[test]
+fn a_ca_that_is_not_trusted_ends_at_once() {
+    let site = Site::new();
+    let other = json!(Blob(site.ca.tls_root_pem().as_bytes().to_vec()));
+    site.change(&site.bundle(), other.as_str().unwrap());
+    check(&site, "", 6, "\
+error: Issuer default/acme: cannot read [directory]: the server's certificate is not trusted: it is signed by nobody who is trusted here
+hint: put the CA's root into spec.acme.caBundle of Issuer default/acme, or set skipTLSVerify for a test
+", give_all);
+}
+
+#[test]
+fn an_email_that_the_ca_refuses_is_told_in_its_words() {
+    let site = Site::new();
+    site.change("    server:", "    email: me@example.com\n    server:");
+    check(&site, "", 7, "\
+error: Issuer default/acme is not ready: Failed to register ACME account: 400 urn:ietf:params:acme:error:invalidContact: Error validating contact(s) :: contact email has forbidden domain \"example.com\"
+hint: change spec.acme.email of Issuer default/acme; then run the same command again
+", |site| {
+        site.change("me@example.com", "me@kubectl-acme.dev");
+    });
+}
+
+#[test]
+fn a_page_that_is_not_there_is_no_directory() {
+    let site = Site::new();
+    site.change("/directory", "/dir");
+    check(&site, "", 6, "\
+error: Issuer default/acme is not ready: Failed to register ACME account: 404 urn:ietf:params:acme:error:malformed: Page not found
+hint: spec.acme.server of Issuer default/acme must be the URL of an ACME directory; then run the same command again
+", give_all);
+}
+
+/// A machine whose CA wants an external account.
+fn bound() -> Site {
+    let keys = BTreeMap::from([("kid-1".to_owned(), MacKey::new(vec![7; 32]))]);
+    let config = Config::default();
+    Site::with(&Config { external_accounts: keys, external_account_required: true, ..config })
+}
+
+/// Names the binding in the Issuer, and gives its Secret.
+fn bind(site: &Site, secret: &str) {
+    site.change(
+        "    server:",
+        "    externalAccountBinding:
+      keyID: kid-1
+      keySecretRef: {name: eab, key: hmac}
+    server:",
+    );
+    add(site, secret);
+}
+
+fn add(site: &Site, object: &str) {
+    let manifest = fs::read_to_string(site.path("site.yaml")).unwrap();
+    site.give(&format!("{manifest}{object}"));
+}
+
+/// The Secret with this key of the binding, un-padded base64url.
+fn secret(key: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: eab\nstringData:\n  hmac: {key}\n"
+    )
+}
+
+/// What the CA has given: 32 times the octet 7.
+const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc";
+
+#[test]
+fn a_missing_external_account_binding_is_told() {
+    check(&bound(), "", 7, "\
+error: Issuer default/acme is not ready: Failed to register ACME account: 403 urn:ietf:params:acme:error:externalAccountRequired: This CA requires an external account binding
+hint: get a key ID and an HMAC key from the CA, and name them in spec.acme.externalAccountBinding of Issuer default/acme; then run the same command again
+", |site| bind(site, &secret(KEY)));
+}
+
+#[test]
+fn a_missing_secret_of_the_binding_is_told_with_its_namespace() {
+    let site = bound();
+    bind(&site, "");
+    check(&site, "", 7, "\
+error: Issuer default/acme is not ready: Failed to register ACME account: secrets \"eab\" not found in namespace \"default\"
+hint: add that Secret to the manifests, or change Issuer default/acme; then run the same command again
+", |site| add(site, &secret(KEY)));
+}
+
+#[test]
+fn a_wrong_key_of_the_binding_is_told() {
+    let site = bound();
+    bind(&site, &secret("d3Jvbmc"));
+    check(&site, "", 7, "\
+error: Issuer default/acme is not ready: Failed to register ACME account: 403 urn:ietf:params:acme:error:unauthorized: External account binding was not made with the key of \"kid-1\"
+hint: compare key ID and HMAC key in spec.acme.externalAccountBinding of Issuer default/acme with those the CA gave; then run the same command again
+", |site| site.change("d3Jvbmc", KEY));
+}
+
+#[test]
+fn a_key_of_the_binding_that_is_no_base64url_is_told() {
+    let site = bound();
+    bind(&site, &secret("'a key of my own'"));
+    check(&site, "", 7, "\
+error: Issuer default/acme is not ready: Failed to register ACME account: the external account binding key in Secret \"eab\" is not un-padded base64url text
+hint: change Issuer default/acme; then run the same command again
+", |site| site.change("'a key of my own'", KEY));
+}

@@ -1,0 +1,142 @@
+//! CAs that refuse for a time, fail, or answer what nobody asked for.
+
+use rcgen::{CertificateParams, KeyPair};
+
+use super::site::Site;
+use crate::support::fault::Fault;
+use crate::support::traffic::Endpoint;
+
+/// Runs with a fault at the CA: nothing is written out, and once the fault is gone the same command ends well.
+#[track_caller]
+fn check(fault: Fault, more: &str, code: i32, complaint: &str) {
+    let site = Site::new();
+    site.proxy.inject(fault);
+    site.run(site.order(more)).check(code, complaint);
+    assert_eq!(site.results(), [""; 0]);
+    let stored = site.run(site.program("get secrets -o name"));
+    assert!(!stored.result.contains("web-tls"), "{}", stored.result);
+    site.proxy.forget();
+    site.issues();
+}
+
+/// Runs with a fault at the CA that passes: it is waited for, and nothing is asked twice that had an answer.
+#[track_caller]
+fn check_passes(fault: Fault) {
+    let site = Site::new();
+    site.proxy.inject(fault.times(1));
+    site.run(site.order("")).check(0, "");
+    assert_eq!(site.orders(), 1);
+    site.has_pair();
+}
+
+fn limit(detail: &str) -> Fault {
+    Fault::problem(429, "rateLimited", detail).at(Endpoint::NewOrder)
+}
+
+const LIMITED: &str = "\
+error: Order default/web-1-[hash]: Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: too many certificates already issued for \"example.com\"; next try at [moment]
+hint: run the same command again after [moment], or with a longer --timeout: it goes on where it stopped
+";
+
+fn page() -> Fault {
+    let page = "<html><title>Welcome to nginx!</title></html>";
+    Fault::status(200).header("Content-Type", "text/html").body(page)
+}
+
+#[test]
+fn a_limit_that_ends_before_the_timeout_is_waited_for() {
+    check_passes(limit("too many new orders recently").header("Retry-After", "1"));
+}
+
+#[test]
+fn a_limit_that_ends_after_the_timeout_ends_at_once() {
+    let site = Site::new();
+    let limit = limit("too many certificates already issued for \"example.com\"");
+    site.proxy.inject(limit.header("Retry-After", "3600"));
+    site.run(site.order("")).check(5, LIMITED);
+    // The moment is remembered: nothing is asked before it.
+    site.proxy.forget();
+    site.run(site.order("")).check(5, LIMITED);
+    assert_eq!(site.proxy.counts().at(Endpoint::NewOrder), 0);
+    assert_eq!((site.orders(), site.results()), (0, Vec::new()));
+}
+
+#[test]
+fn a_paused_account_needs_a_person() {
+    let detail = "Your account is temporarily prevented from requesting certificates for www.example.com. \
+                  Please visit https://pause.example.net/unpause to resume";
+    check(limit(detail), "", 5, "\
+error: Certificate default/web was not issued: Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: Your account is temporarily prevented from requesting certificates for www.example.com. Please visit https://pause.example.net/unpause to resume
+hint: do what the CA asks for in its answer; waiting alone does not help; then run the same command again
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+");
+}
+
+#[test]
+fn a_ca_that_fails_once_is_asked_again() {
+    check_passes(Fault::problem(500, "serverInternal", "internal error").at(Endpoint::NewOrder));
+    check_passes(Fault::status(502).body("bad gateway").at(Endpoint::NewAccount));
+    check_passes(Fault::drop_request().at(Endpoint::Finalize));
+}
+
+#[test]
+fn a_ca_that_always_fails_is_told_when_the_time_is_up() {
+    let fault = Fault::problem(503, "serverInternal", "upstream is away").at(Endpoint::NewOrder);
+    check(fault, "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the CA answers 503 urn:ietf:params:acme:error:serverInternal: upstream is away
+hint: the fault is the CA's own; its status page may tell more
+hint: run the same command again: it goes on where it stopped
+");
+}
+
+#[test]
+fn a_web_page_is_no_directory() {
+    check(page().at(Endpoint::Directory), "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Issuer default/acme: the answer of [directory] is no ACME: it is HTML: <html><title>Welcome to nginx!</title></html>
+hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
+hint: run the same command again: it goes on where it stopped
+");
+}
+
+#[test]
+fn a_web_page_is_no_order() {
+    check(page().at(Endpoint::NewOrder), "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/new-order is no ACME: it names no order: there is no Location header
+hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
+hint: run the same command again: it goes on where it stopped
+");
+}
+
+#[test]
+fn a_web_page_is_no_certificate() {
+    check(page().at(Endpoint::Certificate), "--timeout 2s", 6, "\
+error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/certificate/[id] is no ACME: there is no certificate in it
+hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
+hint: run the same command again: it goes on where it stopped
+");
+}
+
+#[test]
+fn a_name_that_the_ca_will_not_certify_is_told_in_its_words() {
+    let detail = "Cannot issue for \"www.example.com\": forbidden by policy";
+    check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "\
+error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: Cannot issue for \"www.example.com\": forbidden by policy
+hint: take the name out of the Certificate, or ask another CA for it
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+");
+}
+
+#[test]
+fn a_certificate_for_another_key_is_not_stored() {
+    let key = KeyPair::generate().unwrap();
+    let other = CertificateParams::new(["www.example.com".to_owned()]).unwrap();
+    let chain = other.self_signed(&key).unwrap().pem();
+    let answer = Fault::status(200).header("Content-Type", "application/pem-certificate-chain");
+    check(answer.body(&chain).at(Endpoint::Certificate), "", 1, "\
+error: Certificate default/web was not issued: Failed to retrieve signed certificate: what https://[ca]/acme/certificate/[id] serves is not what was ordered: no certificate of the chain is for the key of the signing request
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+");
+}

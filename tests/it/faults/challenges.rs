@@ -1,0 +1,114 @@
+//! Names that do not lead here, and ports that cannot be had.
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::thread;
+
+use kubectl_acme::ca::Config;
+
+use super::site::Site;
+use crate::support::bed::free_port;
+
+/// Runs with these flags, whose ports are shown as words; returns the machine for what follows.
+#[track_caller]
+fn check(site: &Site, more: &str, code: i32, complaint: &str) {
+    site.run(site.order(more)).check(code, complaint);
+    assert_eq!(site.results(), [""; 0]);
+}
+
+/// A DNS server that knows no name: it answers every question with NXDOMAIN (RFC 1035 §4.1.1), until the test process ends.
+fn empty_dns() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut message = [0; 512];
+        while let Ok((length, client)) = socket.recv_from(&mut message) {
+            // A response with recursion, to the same question, without records.
+            message[2] |= 0x80;
+            message[3] = 0x80 | 3;
+            // Additional records of the question (EDNS) are not answered.
+            message[10..12].fill(0);
+            let question = 12 + message[12..length].iter().position(|b| *b == 0).unwrap() + 5;
+            socket.send_to(&message[..question], client).ok();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_name_that_does_not_exist_is_told_when_the_time_is_up() {
+    let site = Site::new();
+    let dns = empty_dns();
+    check(
+        &site,
+        &format!("--timeout 2s --dns {dns} --http01-resolve unused.example.com=127.0.0.1"),
+        124,
+        "\
+error: Certificate default/web is not done after 2s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': no such host www.example.com
+hint: see that www.example.com leads to this machine in public DNS, and that port 80 is open to the internet
+hint: run the same command again: it goes on where it stopped
+",
+    );
+    assert_eq!(site.proxy.counts().at(crate::support::traffic::Endpoint::Challenge), 0);
+    site.issues();
+    assert_eq!(site.orders(), 1);
+}
+
+#[test]
+fn a_closed_port_is_told_when_the_time_is_up() {
+    let site = Site::new();
+    let closed = free_port();
+    let more = format!("--timeout 2s --http01-resolve www.example.com=127.0.0.1:{closed}");
+    check(&site, &more, 124, "\
+error: Certificate default/web is not done after 2s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': connection refused by 127.0.0.1:[port]
+hint: see that www.example.com leads to this machine in public DNS, and that port 80 is open to the internet
+hint: run the same command again: it goes on where it stopped
+");
+    assert_eq!(site.proxy.counts().at(crate::support::traffic::Endpoint::Challenge), 0);
+    site.issues();
+    assert_eq!(site.orders(), 1);
+}
+
+#[test]
+fn a_ca_that_does_not_find_the_answer_is_told_in_its_words() {
+    let (here, elsewhere) = (free_port(), free_port());
+    let site = Site::seen_at(&Config::default(), elsewhere);
+    let here = format!("127.0.0.1:{here}");
+    check(&site, &format!("--http01-listen {here} --http01-resolve *={here}"), 4, "\
+error: Certificate default/web was not issued: acme: authorization error for www.example.com: 400 urn:ietf:params:acme:error:connection: 127.0.0.1: Fetching http://www.example.com/.well-known/acme-challenge/[token]: connection refused by [listener]
+hint: see that www.example.com leads to this machine in public DNS, and that port 80 is open to the internet
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+");
+    assert_eq!(site.orders(), 1);
+    // Where the CA looks is put right: a person's wish beats the back-off, and a fresh order is made.
+    site.issues();
+    assert_eq!(site.orders(), 2);
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_before_the_ca_is_asked() {
+    let site = Site::new();
+    let taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    check(&site, "", 9, "\
+error: cannot listen on [listener]: another program listens there
+hint: forward port 80 to another port of this machine and listen there: --http01-listen 127.0.0.1:[port]
+hint: let the web server on port [port] serve the answers: --http01-webroot DIR
+hint: run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM
+");
+    assert_eq!(site.proxy.counts().total(), 0);
+    drop(taken);
+    site.issues();
+}
+
+#[test]
+fn a_port_that_is_not_permitted_is_told_before_the_ca_is_asked() {
+    let site = Site::new();
+    let order = site.order_of_nobody("--http01-listen 127.0.0.1:80");
+    site.run(order).check(9, "\
+error: cannot listen on 127.0.0.1:[port]: permission denied
+hint: forward port 80 to another port of this machine and listen there: --http01-listen 127.0.0.1:[port]
+hint: let the web server on port [port] serve the answers: --http01-webroot DIR
+hint: run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM
+");
+    assert_eq!(site.proxy.counts().total(), 0);
+}

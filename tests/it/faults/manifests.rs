@@ -1,0 +1,167 @@
+//! Manifests and flags that cannot be: the CA never hears of them, and nothing is stored.
+
+use super::site::Site;
+
+/// Runs with a changed manifest and flags; the CA must not have heard of it, and nothing may have been written.
+#[track_caller]
+fn check(change: impl FnOnce(&Site), more: &str, code: i32, complaint: &str) {
+    let site = Site::new();
+    change(&site);
+    site.run(site.order(more)).check(code, complaint);
+    assert_eq!(site.proxy.counts().total(), 0);
+    assert_eq!(site.results(), [""; 0]);
+    let stored = site.run(site.program("get secrets,issuers,certificates -o name --local=state"));
+    assert_eq!(stored.result, "");
+}
+
+fn replace(from: &str, to: &str) -> impl FnOnce(&Site) {
+    move |site| site.change(from, to)
+}
+
+#[test]
+fn a_name_that_is_misspelt_is_told_with_its_place() {
+    check(
+        replace("dnsNames", "dnsName"),
+        "",
+        2,
+        "\
+error: site.yaml:21:3: Certificate web: spec.dnsName: unknown field, did you mean dnsNames?
+",
+    );
+}
+
+#[test]
+fn a_manifest_that_is_no_yaml_is_told_with_its_place() {
+    check(
+        replace("spec:\n  secretName", "spec: [\n  secretName"),
+        "",
+        2,
+        "\
+error: site.yaml:21:11: this does not continue what stands above
+hint: check the indentation: fields of one object begin in the same column
+",
+    );
+}
+
+#[test]
+fn an_unknown_issuer_is_told_before_anything_is_asked() {
+    check(replace("issuerRef:\n    name: acme", "issuerRef:\n    name: acne"), "", 2, "\
+error: Certificate default/web refers to Issuer default/acne, which is neither in these manifests nor in the store
+hint: add the manifest of Issuer default/acne with another -f
+hint: issuerRef.kind is Issuer unless it says ClusterIssuer
+");
+}
+
+#[test]
+fn an_issuer_of_another_type_is_left_to_cert_manager() {
+    check(
+        |site| {
+            let manifest = site.manifest();
+            let (_, certificate) = manifest.split_once("---\n").unwrap();
+            let issuer = "apiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata:\n  name: acme\nspec:\n  selfSigned: {}\n---\n";
+            site.give(&format!("{issuer}{certificate}"));
+        },
+        "",
+        2,
+        "\
+error: Issuer default/acme is of type selfSigned: on this machine only acme issues
+hint: a cluster with cert-manager serves the other types
+",
+    );
+}
+
+#[test]
+fn a_wildcard_needs_dns01() {
+    check(replace("[www.example.com]", "['*.example.com']"), "", 9, "\
+error: Certificate default/web: *.example.com: wildcards need DNS-01, and this version answers HTTP-01 only
+hint: name each host in dnsNames, in place of the wildcard
+");
+}
+
+#[test]
+fn a_name_that_only_a_dns01_solver_fits_is_refused() {
+    let dns01 = "dns01:\n        rfc2136:\n          nameserver: 127.0.0.1:53\n          tsigSecretSecretRef: {name: tsig, key: key}\n          tsigKeyName: k";
+    check(replace("http01:\n        ingress: {}", dns01), "", 9, "\
+error: Certificate default/web: www.example.com: only a dns01 solver of Issuer default/acme fits, and this version answers HTTP-01 only
+hint: add an http01 solver that fits the name; wildcards need DNS-01
+");
+}
+
+#[test]
+fn a_name_that_no_solver_fits_is_refused() {
+    let narrow = "selector:\n        dnsZones: [example.org]\n      http01:\n        ingress: {}";
+    check(replace("http01:\n        ingress: {}", narrow), "", 9, "\
+error: Certificate default/web: www.example.com: no configured challenge solvers can be used for this challenge (solvers of Issuer default/acme)
+hint: add a solver to Issuer default/acme, or widen its selector
+");
+}
+
+#[test]
+fn two_certificates_may_not_share_a_folder_of_out() {
+    check(
+        |site| {
+            let manifest = site.manifest();
+            let (_, certificate) = manifest.split_once("---\n").unwrap();
+            let second = certificate.replace("name: web\n", "name: shop\n");
+            site.give(&format!("{manifest}---\n{second}"));
+        },
+        "",
+        2,
+        "\
+error: site.yaml:31:15: Certificate shop: spec.secretName: Certificate web at site.yaml:20:15 writes the same Secret
+hint: give one of the two another secretName
+",
+    );
+}
+
+#[test]
+fn nothing_to_issue_is_told() {
+    check(
+        |site| site.give("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n"),
+        "",
+        2,
+        "\
+error: nothing to issue: there is no Certificate, Issuer, ClusterIssuer or Secret in what was given
+hint: examples/ holds manifests to begin with; --domain NAME needs none
+",
+    );
+}
+
+#[test]
+fn a_missing_file_is_told() {
+    check(
+        |site| std::fs::remove_file(site.path("site.yaml")).unwrap(),
+        "",
+        2,
+        "\
+error: cannot read site.yaml: there is no such file or folder
+",
+    );
+}
+
+#[test]
+fn without_a_store_both_ways_are_named() {
+    let site = Site::new();
+    let mut order = site.order("");
+    order.env_remove("KUBECTL_ACME_LOCAL");
+    site.run(order).check(
+        2,
+        "\
+error: no store chosen: --local is missing
+hint: --local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)
+hint: clusters (kubeconfig, --context) come with a later version
+",
+    );
+}
+
+#[test]
+fn a_local_store_has_no_context() {
+    check(
+        |_| {},
+        "--context prod",
+        2,
+        "\
+error: unexpected argument '--context' found
+",
+    );
+}

@@ -1,0 +1,103 @@
+//! One process after the other, and several at one state folder.
+
+use super::site::{Said, Site, wait_until};
+
+#[track_caller]
+fn check(said: &Said, code: i32, words: &str) {
+    said.check(code, "");
+    assert!(said.talk.contains(words), "{}", said.talk);
+}
+
+#[test]
+fn a_second_run_finds_nothing_due_and_asks_nothing() {
+    let site = Site::new();
+    site.issues();
+    site.proxy.forget();
+    check(&site.run(site.order("")), 0, "nothing is due");
+    assert_eq!(site.proxy.counts().total(), 0);
+}
+
+#[test]
+fn the_second_of_two_processes_waits_and_finds_nothing_due() {
+    let site = Site::new();
+    site.blind();
+    let first = site.start("first", site.order(""));
+    wait_until(|| site.orders() == 1, "the first order");
+    let second = site.start("second", site.order(""));
+    second.says("waiting for its end");
+    site.see();
+    check(&first.end(), 0, "");
+    check(&second.end(), 0, "nothing is due");
+    assert_eq!(site.orders(), 1);
+    site.has_pair();
+}
+
+#[test]
+fn the_second_of_two_processes_waits_no_longer_than_its_timeout() {
+    let site = Site::new();
+    site.blind();
+    let first = site.start("first", site.order(""));
+    wait_until(|| site.orders() == 1, "the first order");
+    site.run(site.order("--timeout 1s")).check(
+        12,
+        "\
+error: cannot work on state: process [id] still does
+hint: wait for it, end it, or use another state folder (--local=DIR)
+",
+    );
+    site.see();
+    check(&first.end(), 0, "");
+    assert_eq!(site.orders(), 1);
+}
+
+#[test]
+fn what_run_drives_is_watched_to_its_end() {
+    let site = Site::new();
+    let run = site.start("run", site.program("run"));
+    run.says("driver: kubectl-acme");
+    check(&site.run(site.order("")), 0, "(run) drives this state folder; watching it");
+    assert_eq!(site.orders(), 1);
+    site.has_pair();
+    run.signal("TERM");
+    run.end().check(
+        143,
+        "\
+error: ended; everything so far is kept
+hint: go on with: kubectl-acme run
+",
+    );
+}
+
+#[test]
+fn a_run_beside_another_is_refused() {
+    let site = Site::new();
+    let first = site.start("first", site.program("run"));
+    first.says("driver: kubectl-acme");
+    site.run(site.program("run")).check(
+        12,
+        "\
+error: cannot work on state: another process does
+hint: wait for it, end it, or use another state folder (--local=DIR)
+",
+    );
+}
+
+#[test]
+fn an_interrupted_run_tells_how_to_go_on() {
+    let site = Site::new();
+    site.blind();
+    let first = site.start("first", site.order(""));
+    wait_until(|| site.ca.statistics().of("challenge") > 0, "the acceptance");
+    first.signal("INT");
+    first.end().check(
+        130,
+        "\
+error: interrupted; everything so far is kept
+hint: go on with: kubectl-acme order -f site.yaml
+",
+    );
+    // The CA looks where nobody answers any more, unless the next run is quicker; then a fresh order is made at once.
+    site.see();
+    site.issues();
+    assert!(site.orders() <= 2, "{}", site.orders());
+}
