@@ -14,16 +14,11 @@ const PATH: &str = "/.well-known/acme-challenge/token";
 /// Issues one certificate by cert-manager, from Pebble, with this HTTP-01 solver; nothing of the solver may stay.
 fn check(solver: &Value) {
     let cluster = Cluster::shared();
-    let options = PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
-    let pebble = Pebble::start(&options);
+    let pebble = pebble(cluster);
     let namespace = cluster.namespace("issue");
     let _peer = namespace.peer(&["--leader-elect=false"]);
     let kubectl = namespace.kubectl();
-    // Hosts are the cluster's, not the namespace's.
-    let host = format!("{}.example.com", namespace.name());
-    kubectl.apply(&gateway().to_string());
-    kubectl.apply(&issuer(&pebble, solver).to_string());
-    kubectl.apply(&certificate(&host).to_string());
+    let host = apply_certificate(&namespace, &pebble, solver);
     kubectl.wait_for("certificate/web", "Ready");
 
     let secret = kubectl.object("secret/web-tls");
@@ -40,6 +35,24 @@ fn check(solver: &Value) {
             .all(|kind| kubectl.items(kind).is_empty())
             .then_some(())
     });
+}
+
+/// A CA that looks where the cluster serves.
+fn pebble(cluster: &Cluster) -> Pebble {
+    let options = PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
+    Pebble::start(&options)
+}
+
+/// Applies a Certificate with its Issuer and a Gateway; returns the name it is for.
+fn apply_certificate(namespace: &Namespace<'_>, pebble: &Pebble, solver: &Value) -> String {
+    // Hosts are the cluster's, not the namespace's.
+    let host = format!("{}.example.com", namespace.name());
+    namespace.kubectl().apply(&list(&[gateway(), issuer(pebble, solver), certificate(&host)]));
+    host
+}
+
+fn list(items: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
 fn issuer(pebble: &Pebble, solver: &Value) -> Value {
@@ -87,12 +100,7 @@ fn apply_solver(namespace: &Namespace<'_>, image: &str, host: &str) {
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "solver"},
         "spec": {"selector": {"app": "solver"}, "ports": [{"port": 8089}]},
     });
-    namespace.kubectl().apply(
-        &json!({
-            "apiVersion": "v1", "kind": "List", "items": [pod, service],
-        })
-        .to_string(),
-    );
+    namespace.kubectl().apply(&list(&[pod, service]));
 }
 
 fn ingress(host: &str) -> Value {
@@ -226,6 +234,22 @@ fn cert_manager_hands_its_lease_over_when_it_stops() {
     second.thaw();
     second.kill();
     assert_eq!(holder().as_deref(), Some("node-b-external-cert-manager-controller"));
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn cert_manager_goes_on_where_it_was_killed() {
+    let cluster = Cluster::shared();
+    let pebble = pebble(cluster);
+    let namespace = cluster.namespace("killed");
+    let kubectl = namespace.kubectl();
+    let first = namespace.peer(&["--leader-elect=false"]);
+    apply_certificate(&namespace, &pebble, &json!({"ingress": {"ingressClassName": "bed"}}));
+    eventually("a solver", || kubectl.items("pods").first().cloned());
+    first.kill();
+    let _second = namespace.peer(&["--leader-elect=false"]);
+    kubectl.wait_for("certificate/web", "Ready");
+    assert_eq!((pebble.accounts(), pebble.orders()), (1, 1));
 }
 
 #[test]

@@ -11,7 +11,8 @@ use super::{Site, eventually};
 /// cert-manager's controllers as a process; they end when it goes.
 ///
 /// They take cert-manager's own flags, and `--host-name` and `--leave-out`; see `peer controllers -h`. Their
-/// self-checks go to the stand-in, whatever the name.
+/// self-checks go to the stand-in, whatever the name. They keep their own rate (20 requests a second) only before an API
+/// server that starts with `--enable-priority-and-fairness=false`.
 pub struct Peer {
     server: Server,
     log: PathBuf,
