@@ -22,7 +22,7 @@ use crate::store::{Store, StoreError};
 /// Flags of `get`.
 #[derive(Debug, clap::Args)]
 pub struct GetArgs {
-    /// Kinds, with names if only some are wanted: KIND[,KIND] [NAME…] or KIND/NAME…
+    /// Kinds, with names if only some are wanted: KIND or KIND,KIND, then NAME…, or KIND/NAME…
     #[arg(required = true, value_name = "KIND|KIND/NAME", add = completion::objects())]
     pub objects: Vec<String>,
     /// Flags of every listing
