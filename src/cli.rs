@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::commands::connection::ClusterArgs;
 use crate::commands::{
     ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
     timeline, version, watch,
@@ -57,6 +58,9 @@ pub struct GlobalArgs {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: crate::print::colour::ColourChoice,
+    /// Which cluster, and as whom
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// What to log on stderr, such as debug or kubectl_acme=trace
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
@@ -132,6 +136,10 @@ const VARIABLES: &str = "KUBECTL_ACME_";
 /// Where environment forms are explained.
 const ENVIRONMENT: &str = "Every flag has an environment form, such as KUBECTL_ACME_HTTP01_LISTEN for --http01-listen; the flag wins.";
 
+/// Arguments that mean a cluster, and their flags.
+const PLACES: [(&str, &str); 4] =
+    [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
+
 /// The plugin's file name.
 pub const PROGRAM: &str = "kubectl-acme";
 /// What people type who start it by kubectl.
@@ -191,7 +199,46 @@ pub fn command() -> clap::Command {
 /// Reads this process's command line; ends the process with usage or help where that is due.
 pub fn parse() -> Cli {
     let matches = command().get_matches();
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match chosen(&matches) {
+        Chosen::Local => cli.global.cluster = cli.global.cluster.without_place(),
+        Chosen::Cluster => cli.global.local = None,
+        Chosen::Both(flag) => {
+            let message = format!(
+                "--local cannot be used with --{flag}: one names this machine, the other a cluster"
+            );
+            command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
+        }
+        Chosen::Either => {}
+    }
+    cli
+}
+
+/// What the command line says about where resources are.
+#[derive(Debug, PartialEq, Eq)]
+enum Chosen {
+    /// On this machine.
+    Local,
+    /// In a cluster.
+    Cluster,
+    /// Both, by `--local` and this flag.
+    Both(&'static str),
+    /// Whatever there is.
+    Either,
+}
+
+/// A flag beats an environment form.
+fn chosen(matches: &clap::ArgMatches) -> Chosen {
+    let given = |id: &str| matches.value_source(id);
+    let strongest = PLACES.into_iter().filter_map(|(id, flag)| Some((given(id)?, flag))).max();
+    match (given("local"), strongest) {
+        (None, None) => Chosen::Either,
+        (Some(_), None) => Chosen::Local,
+        (None, Some(_)) => Chosen::Cluster,
+        (Some(local), Some((cluster, _))) if local > cluster => Chosen::Local,
+        (Some(local), Some((cluster, _))) if local < cluster => Chosen::Cluster,
+        (Some(_), Some((_, flag))) => Chosen::Both(flag),
+    }
 }
 
 /// kubectl replaces itself by the plugin and leaves no mark, but it names the plugin by the full path at which it found it

@@ -8,11 +8,11 @@ use std::time::Duration as StdDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::commands::announce;
+use crate::commands::claim::claim;
 use crate::commands::completion;
 use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::local::claim;
 use crate::commands::look::LookArgs;
 use crate::commands::target;
 use crate::controllers::selection::Selection;
@@ -45,7 +45,7 @@ pub struct DeleteOrderArgs {
 pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
-    let claim = claim(&context.state_folder()?, context, deadline).await?;
+    let claim = claim(context, deadline).await?;
     let mut orders = Vec::new();
     for name in &args.names {
         let name = target::name_of(Kind::Order, name)?;
@@ -53,7 +53,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         let record = target::read(&store, &key).await?;
         orders.push((key, record.uid().to_owned()));
     }
-    announce::local(context, &store, &BTreeSet::new(), &claim).await?;
+    announce::work(context, &store, &BTreeSet::new(), &claim).await?;
     let engine = engine(&args, &store, &orders).await?;
     let mut printer = context.printer(&crate::commands::context::OutputArgs::default());
     for (key, uid) in &orders {

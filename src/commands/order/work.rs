@@ -11,11 +11,12 @@ use jiff::Timestamp;
 
 use super::followed::{End, Followed};
 use super::supervise::Supervision;
+use crate::cli;
 use crate::commands::chain::Chain;
+use crate::commands::claim::Claim;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
-use crate::commands::failure::Failure;
-use crate::commands::local::Claim;
+use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::look_anew;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
@@ -80,8 +81,9 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
-    let engine = match job.claim {
-        Claim::Watches => None,
+    let lost = job.claim.lost();
+    let engine = match &job.claim {
+        Claim::Watches(_) => None,
         Claim::Drives(_) | Claim::Alone => {
             let (http01, fetcher) = match job.rehearsal {
                 Some(means) => means,
@@ -106,7 +108,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let mut supervision =
         Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
     supervision.is_kept = is_kept;
-    let watched = supervision.run().await;
+    let watched = tokio::select! {
+        watched = supervision.run() => watched,
+        () = lost.cancelled() => Err(lease_lost()),
+    };
     if let Some(engine) = engine {
         if let Ok((ends, _)) = &watched {
             answers_taken_down(&store, ends, context).await?;
@@ -118,6 +123,12 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         None => Ok(ends),
         Some(kind) => Err(Failure::interrupted(kind)),
     }
+}
+
+/// Whoever holds the Lease now works on the same objects: two at once would make two orders.
+fn lease_lost() -> Failure {
+    Failure::new(FailureKind::OwnedByAnother, "stopped: the Lease was lost to another controller")
+        .hint(format!("watch its work, or go on when it is free: {}", cli::again()))
 }
 
 /// Stops the controllers; when the steps under way take their time, says what is waited for.
