@@ -104,14 +104,13 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
 pub async fn claim_everything(context: &Context) -> Result<Claim, Failure> {
     let Some(cluster) = context.cluster() else {
         let folder = context.state_folder()?;
-        return match LocalLease::new(&folder).try_acquire(Timestamp::now(), Role::Always)? {
-            Some(guard) => Ok(Claim::Drives(Turn::Local(guard))),
-            None => {
-                let message = format!("cannot work on {}: another process does", folder.display());
-                Err(Failure::new(Kind::OwnedByAnother, message)
-                    .hint("wait for it, end it, or use another state folder (--local=DIR)"))
-            }
+        let lease = LocalLease::new(&folder);
+        let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Always)? else {
+            let message = format!("cannot work on {}: another process does", folder.display());
+            return Err(Failure::new(Kind::OwnedByAnother, message)
+                .hint("wait for it, end it, or use another state folder (--local=DIR)"));
         };
+        return Ok(Claim::Drives(Turn::Local(guard)));
     };
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?;
