@@ -87,9 +87,9 @@ logged_requests() { grep -c 'calling handler' "$folder/pebble/pebble.log" || tru
 # Says whether number $1 is less than number $2.
 less() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a < b) }'; }
 
-# Runs client $1 for $2 names, and prints the quickest time and its requests.
+# Runs client $1 for $2 names, and prints the quickest time, how many times as long as ours that is, and its requests.
 measure() {
-  local client=$1 count=$2 round best=$limit requests=- began before time status list
+  local client=$1 count=$2 round best=$limit requests=- began before time status list ratio=-
   for ((round = 1; round <= rounds; round++)); do
     work=$folder/work
     rm -rf "$work"
@@ -104,6 +104,7 @@ measure() {
     if [ "$status" != 0 ]; then
       printf 'error: %s did not get a certificate for %s names:\n' "$client" "$count" >&2
       tail -n 20 "$folder/output" >&2
+      kill -0 "$pebble_pid" 2>/dev/null || { printf 'Pebble has ended; its last words:\n' && tail -n 5 "$folder/pebble/pebble.log"; } >&2
       exit 1
     fi
     if less "$time" "$best"; then
@@ -112,21 +113,27 @@ measure() {
     fi
     less "$time" 10 || break
   done
-  [ "$best" != "$limit" ] || best="over $limit"
-  printf '%-14s%8s%10s s%10s\n' "$client" "$count" "$best" "$requests"
+  if [ "$client" = ours ]; then ours[count]=$best; fi
+  if [ -n "${ours[$count]:-}" ]; then ratio=$(awk -v a="$best" -v b="${ours[$count]}" 'BEGIN { printf "%.1f", a / b }'); fi
+  if [ "$best" = "$limit" ]; then
+    best="over $limit"
+    [ "$ratio" = - ] || ratio="over $ratio"
+  fi
+  printf '%8s   %-10s%10s s%12s%10s\n' "$count" "$client" "$best" "$ratio" "$requests"
 }
 
-# Prints the quickest of $1 runs of the command that follows, in milliseconds.
+# Prints the quickest of $1 runs of the command that follows, and the least time it spent on a processor, in milliseconds.
 quickest() {
-  local runs=$1 run best="" began time
+  local runs=$1 run wall user system TIMEFORMAT='%3R %3U %3S'
   shift
   for ((run = 1; run <= runs; run++)); do
-    began=$EPOCHREALTIME
-    "$@" >"$folder/output"
-    time=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", (b - a) * 1000 }')
-    if [ -z "$best" ] || less "$time" "$best"; then best=$time; fi
-  done
-  printf '%s\n' "$best"
+    { time "$@" >"$folder/output" 2>"$folder/errors"; } 2>"$folder/time"
+    read -r wall user system <"$folder/time"
+    printf '%s %s %s\n' "$wall" "$user" "$system"
+  done | awk '
+    NR == 1 || $1 < wall { wall = $1 }
+    NR == 1 || $2 + $3 < busy { busy = $2 + $3 }
+    END { printf "%7.0f ms, %4.0f ms of a processor", wall * 1000, busy * 1000 }'
 }
 
 # Copies the one Order of a state folder, as it was issued, until there are $2.
@@ -159,8 +166,8 @@ measure_tables() {
   run_ours one.tables.example.com >"$folder/output" 2>&1
   multiply_orders "$work/state" 10000
   rows=$("$program" order get --local="$work/state" --no-headers | wc -l)
-  printf '%-42s%8s ms\n' 'kubectl-acme --help' "$(quickest 20 "$program" --help)"
-  printf '%-42s%8s ms\n' "kubectl-acme order get, $rows orders" "$(quickest 10 "$program" order get --local="$work/state")"
+  printf '%-42s%s\n' 'kubectl-acme --help' "$(quickest 20 "$program" --help)"
+  printf '%-42s%s\n' "kubectl-acme order get, $rows orders" "$(quickest 10 "$program" order get --local="$work/state")"
 }
 
 read -ra clients <<<"${CLIENTS-ours certbot lego}"
@@ -174,9 +181,10 @@ fi
 for retry_after in 3,5 0,0; do
   start_pebble "$retry_after"
   printf '\nRetry-After of authorizations and orders: %s s\n' "$retry_after"
-  printf '%-14s%8s%12s%10s\n' CLIENT NAMES TIME REQUESTS
-  for client in "${clients[@]}"; do
-    for count in 1 20 100; do measure "$client" "$count"; done
+  printf '%8s   %-10s%12s%12s%10s\n' NAMES CLIENT TIME 'TO OURS' REQUESTS
+  ours=()
+  for count in 1 20 100; do
+    for client in "${clients[@]}"; do measure "$client" "$count"; done
   done
   stop_pebble
 done

@@ -1,11 +1,16 @@
 //! Global flags and the command tree; each command's own flags stand beside its behaviour.
 
+use std::collections::BTreeSet;
 use std::env;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap::builder::BoolishValueParser;
-use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::builder::{BoolishValueParser, Resettable};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{
+    Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand,
+};
 
 use crate::commands::connection::ClusterArgs;
 use crate::commands::{
@@ -198,7 +203,8 @@ pub fn command() -> clap::Command {
 
 /// Reads this process's command line; ends the process with usage or help where that is due.
 pub fn parse() -> Cli {
-    let matches = command().get_matches();
+    let matches = matches(command(), &env::args_os().collect::<Vec<_>>())
+        .unwrap_or_else(|error| error.exit());
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match chosen(&matches) {
         Chosen::Local => cli.global.cluster = cli.global.cluster.without_place(),
@@ -207,7 +213,7 @@ pub fn parse() -> Cli {
             let message = format!(
                 "--local cannot be used with --{flag}: one names this machine, the other a cluster"
             );
-            command().error(clap::error::ErrorKind::ArgumentConflict, message).exit()
+            command().error(ErrorKind::ArgumentConflict, message).exit()
         }
         Chosen::Either => {}
     }
@@ -228,7 +234,7 @@ enum Chosen {
 }
 
 /// A flag beats an environment form.
-fn chosen(matches: &clap::ArgMatches) -> Chosen {
+fn chosen(matches: &ArgMatches) -> Chosen {
     let given = |id: &str| matches.value_source(id);
     let strongest = PLACES.into_iter().filter_map(|(id, flag)| Some((given(id)?, flag))).max();
     match (given("local"), strongest) {
@@ -239,6 +245,54 @@ fn chosen(matches: &clap::ArgMatches) -> Chosen {
         (Some(local), Some((cluster, _))) if local < cluster => Chosen::Cluster,
         (Some(_), Some((_, flag))) => Chosen::Both(flag),
     }
+}
+
+/// Reads words and environment; clap holds what comes from either for typed, so what it refuses is read again as it was typed.
+fn matches(command: clap::Command, words: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let refused = match command.clone().try_get_matches_from(words) {
+        Ok(matches) => return Ok(matches),
+        Err(error) => error,
+    };
+    let mut typed = without_environment(command.clone(), &|_| true);
+    match typed.try_get_matches_from_mut(words) {
+        Ok(matches) if refused.kind() == ErrorKind::ArgumentConflict => {
+            let overruled = overruled(&typed, &matches);
+            let command = without_environment(command, &|arg| overruled.contains(arg.get_id()));
+            command.try_get_matches_from(words)
+        }
+        // Its usage shows no flag that was not typed.
+        Err(error)
+            if error.kind() == refused.kind()
+                || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            Err(error)
+        }
+        Ok(_) | Err(_) => Err(refused),
+    }
+}
+
+/// The same command, deaf to the environment forms of some flags.
+fn without_environment(command: clap::Command, of: &impl Fn(&Arg) -> bool) -> clap::Command {
+    let deaf = |arg: Arg| if of(&arg) { arg.env(Resettable::Reset) } else { arg };
+    command.mut_args(deaf).mut_subcommands(|command| without_environment(command, of))
+}
+
+/// Flags that cannot stand beside one that was typed.
+fn overruled(command: &clap::Command, typed: &ArgMatches) -> BTreeSet<Id> {
+    let is_typed =
+        |arg: &Arg| typed.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let mut overruled = BTreeSet::new();
+    for arg in command.get_arguments() {
+        for other in command.get_arg_conflicts_with(arg) {
+            overruled.extend(is_typed(arg).then(|| other.get_id().clone()));
+            overruled.extend(is_typed(other).then(|| arg.get_id().clone()));
+        }
+    }
+    if let Some((name, typed)) = typed.subcommand() {
+        let below = command.find_subcommand(name).map(|command| self::overruled(command, typed));
+        overruled.extend(below.into_iter().flatten());
+    }
+    overruled
 }
 
 /// kubectl replaces itself by the plugin and leaves no mark, but it names the plugin by the full path at which it found it

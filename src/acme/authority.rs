@@ -161,7 +161,7 @@ impl Authority {
             let reply = self.read_directory().await?;
             wire::directory(self.origin(&reply.url), &reply.body)
                 .map(Arc::new)
-                .map_err(|why| protocol(&reply.url, why))
+                .map_err(|why| AcmeError::NoDirectory { url: reply.url.to_string(), why })
         };
         self.directory.get(DAY, read).await
     }
@@ -342,7 +342,7 @@ mod tests {
         .await;
         let session = plain(&ca);
         assert!(matches!(session.directory().await.unwrap_err().retry(), Retry::At(_)));
-        assert_eq!(session.directory().await.unwrap_err().retry(), Retry::Backoff);
+        assert_eq!(session.directory().await.unwrap_err().retry(), Retry::Never);
         session.directory().await.unwrap();
         session.directory().await.unwrap();
         assert_eq!(ca.count("GET /dir"), 3);

@@ -83,6 +83,14 @@ pub enum AcmeError {
         /// What kind of fault it is.
         fault: Fault,
     },
+    /// What the server URL leads to is no ACME directory, although it is an answer.
+    #[error("the answer of {url} is no ACME: {why}")]
+    NoDirectory {
+        /// URL.
+        url: String,
+        /// What is there.
+        why: String,
+    },
     /// An answer that no CA should give: not JSON, missing headers, foreign URLs, too large.
     #[error("the answer of {url} is no ACME: {why}")]
     Protocol {
@@ -119,7 +127,7 @@ impl AcmeError {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused { problem, .. } => Some(problem),
-            Self::Transport { .. } | Self::Protocol { .. } => None,
+            Self::Transport { .. } | Self::NoDirectory { .. } | Self::Protocol { .. } => None,
         }
     }
 }
@@ -133,7 +141,7 @@ pub trait Acme: fmt::Debug + Send + Sync {
     async fn register(&self, registration: &Registration) -> Result<AccountReply, AcmeError>;
     /// Replaces the account's contacts (RFC 8555 §7.3.2).
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError>;
-    /// newOrder.
+    /// newOrder; asked a second time when the answer does not say where the order is.
     async fn create_order(&self, order: &NewOrder) -> Result<OrderReply, AcmeError>;
     /// POST-as-GET of an order.
     async fn order(&self, url: &str) -> Result<OrderReply, AcmeError>;

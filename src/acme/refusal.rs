@@ -24,7 +24,7 @@ pub enum Sort {
     Replaced,
     /// The CA no longer knows the order, the authorization or the certificate.
     Gone,
-    /// The CA's host does not exist or is not trusted.
+    /// The CA's host does not exist, is not trusted, or is no CA's.
     Connection,
     /// The CA does not answer, or not usefully; it may pass.
     Unavailable,
@@ -35,7 +35,8 @@ pub enum Sort {
 /// Says when another try helps.
 pub fn retry(error: &AcmeError) -> Retry {
     match error {
-        AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. } => Retry::Never,
+        AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
+        | AcmeError::NoDirectory { .. } => Retry::Never,
         AcmeError::Transport { fault: Fault::Passing, .. } | AcmeError::Protocol { .. } => {
             Retry::Backoff
         }
@@ -54,9 +55,8 @@ pub fn retry(error: &AcmeError) -> Retry {
 /// Says what an obstacle is about.
 pub fn sort(error: &AcmeError) -> Sort {
     match error {
-        AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. } => {
-            Sort::Connection
-        }
+        AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
+        | AcmeError::NoDirectory { .. } => Sort::Connection,
         AcmeError::Transport { fault: Fault::Passing, .. } | AcmeError::Protocol { .. } => {
             Sort::Unavailable
         }

@@ -89,7 +89,7 @@ pub struct NewOrder {
 /// An order as the CA answered (RFC 8555 §7.1.3).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OrderReply {
-    /// Order URL: `Location` at newOrder, the URL asked when read; empty when the answer to finalize names none.
+    /// Order URL: `Location` at newOrder, the URL asked when read; empty when the answer to newOrder or finalize names none.
     pub url: String,
     /// Status in the CA's word; unknown words count as not final.
     pub status: String,

@@ -138,6 +138,13 @@ impl Session {
             .map_err(|why| protocol(&reply.url, why))
     }
 
+    async fn ask_for_order(&self, url: &str, payload: &[u8]) -> Result<OrderReply, AcmeError> {
+        let sent = self.send(url, Payload::Send(payload)).await;
+        let reply = self.listed(sent).await?;
+        let url = self.location(&reply)?.unwrap_or_default();
+        self.order_reply(&reply, url)
+    }
+
     fn order_reply(&self, reply: &Reply, url: String) -> Result<OrderReply, AcmeError> {
         let order = wire::order(self.authority.origin(&reply.url), &reply.body)
             .map_err(|why| protocol(&reply.url, why))?;
@@ -171,12 +178,12 @@ impl Acme for Session {
             profile: order.profile.as_deref(),
             replaces: order.replaces.as_deref(),
         });
-        let sent = self.send(&url, Payload::Send(&payload)).await;
-        let reply = self.listed(sent).await?;
-        let url = self.location(&reply)?.ok_or_else(|| {
-            protocol(&reply.url, "it names no order: there is no Location header")
-        })?;
-        self.order_reply(&reply, url)
+        let mut reply = self.ask_for_order(&url, &payload).await?;
+        if reply.url.is_empty() {
+            // A CA that gives the same order back may name it now.
+            reply = self.ask_for_order(&url, &payload).await?;
+        }
+        Ok(reply)
     }
 
     async fn order(&self, url: &str) -> Result<OrderReply, AcmeError> {
@@ -562,7 +569,6 @@ mod tests {
     #[tokio::test]
     async fn answers_that_no_ca_should_give_are_named() {
         for (said, reason) in [
-            (Said::new(201, r#"{"status":"pending"}"#), "no Location header"),
             (Said::new(201, "<html>").with("location", "/order/1"), "it is HTML"),
             (Said::new(201, "").with("location", "/order/1"), "it is empty"),
             (Said::new(201, "{}").with("location", "ftp://x/"), "scheme ftp"),
@@ -576,6 +582,21 @@ mod tests {
             assert!(text.starts_with(&start) && text.contains(reason), "{text}");
             assert_eq!(error.retry(), Retry::Backoff);
             assert_eq!(ca.count("POST /elsewhere") + ca.count("GET /elsewhere"), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_order_whose_place_is_not_told_is_asked_for_once_more() {
+        for (silent, requests, url) in [(1, 2, "/order/1"), (9, 2, "")] {
+            let (sent, ca) = new_order(move |heard| {
+                let said = Said::new(201, r#"{"status":"pending"}"#);
+                let told = heard.before >= silent;
+                Some(if told { said.with("location", "/order/1") } else { said })
+            })
+            .await;
+            let expected = if url.is_empty() { String::new() } else { ca.at(url) };
+            assert_eq!(sent.unwrap().url, expected);
+            assert_eq!(ca.count("POST /order"), requests);
         }
     }
 

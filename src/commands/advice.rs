@@ -31,7 +31,7 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<String> {
         (AcmeError::Transport { fault: Fault::Passing, .. }, _) => format!(
             "check spec.acme.server of {issuer}, and whether this machine may connect there (firewall, proxy)"
         ),
-        (AcmeError::Protocol { .. }, _) => format!(
+        (AcmeError::NoDirectory { .. } | AcmeError::Protocol { .. }, _) => format!(
             "check that spec.acme.server of {issuer} is the URL of an ACME directory, and that no proxy answers in the CA's place"
         ),
         (AcmeError::Refused { .. }, Sort::Unavailable) => {

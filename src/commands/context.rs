@@ -13,6 +13,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::failure::{Failure, Kind};
+use crate::acme::KeyAlgorithm;
 use crate::cli::{Command, GlobalArgs};
 use crate::print::Printer;
 use crate::print::colour::Colours;
@@ -27,6 +28,9 @@ use crate::store::local::{Access, LocalStore};
 
 /// What is logged without `--log`: only what somebody should look at.
 const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off";
+
+/// What account keys we make for a store of our own: quickly made and quick to sign with.
+pub const LOCAL_ACCOUNT_KEYS: KeyAlgorithm = KeyAlgorithm::Ecdsa(256);
 
 /// How results are written.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -194,6 +198,11 @@ impl Context {
         if let Some(lease) = lease {
             lease.release().await;
         }
+    }
+
+    /// What account keys we make; in a cluster the only ones that cert-manager can use.
+    pub fn account_keys(&self) -> KeyAlgorithm {
+        if self.cluster.is_some() { KeyAlgorithm::Rsa(2048) } else { LOCAL_ACCOUNT_KEYS }
     }
 
     /// The cluster, where the resources are in one.

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::{Failure, Kind as FailureKind};
 use super::look::LookArgs;
 use super::schedule::SlotArgs;
-use crate::acme::Clients;
+use crate::acme::{Clients, KeyAlgorithm};
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
 use crate::controllers::certificate::CertificateController;
@@ -133,6 +133,8 @@ pub struct Equipment {
     pub fetcher: Fetcher,
     /// Which objects are worked on.
     pub selection: Selection,
+    /// What account keys are made.
+    pub account_keys: KeyAlgorithm,
     /// Namespace of the Secrets of ClusterIssuers.
     pub cluster_resource_namespace: String,
     /// Scheduler limits.
@@ -159,10 +161,18 @@ impl Engine {
             check_period: equipment.check_period,
         };
         let controllers: Vec<Arc<dyn Controller>> = vec![
-            Arc::new(IssuerController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(IssuerController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                equipment.account_keys,
+            )),
             Arc::new(CertificateController::new(recorder.clone())),
             Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
-            Arc::new(OrderController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(OrderController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                selection.clone(),
+            )),
             Arc::new(ChallengeController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),

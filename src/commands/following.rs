@@ -113,7 +113,8 @@ impl Following {
                 return Ok(printer.resources(&[group], Shape::One, self.namespaces, now)?);
             }
         };
-        let look = Look { width, namespaces: self.namespaces, ..Look::default() };
+        let labels = Some(printer.labels());
+        let look = Look { width, namespaces: self.namespaces, labels, ..Look::default() };
         let table = columns::table(self.kind, rows, &look, now);
         let row = table.lines().last().unwrap_or_default();
         let text = if headers == Headers::Shown { table } else { format!("{row}\n") };

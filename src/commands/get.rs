@@ -13,7 +13,9 @@ use super::selector::{FieldSelector, LabelSelector};
 use super::target::{self, Wanted};
 use crate::model::{Kind, Record};
 use crate::print::columns::Namespaces;
+use crate::print::format::Format;
 use crate::print::jsonpath::Path;
+use crate::print::label_columns::LabelColumns;
 use crate::print::table::Headers;
 use crate::print::{Group, Printer, Shape};
 use crate::store::local::Access;
@@ -42,6 +44,9 @@ pub struct ListArgs {
     /// Only objects with these fields: metadata.name=web, spec.issuerRef.name=acme
     #[arg(long, value_name = "FIELDS")]
     pub field_selector: Option<FieldSelector>,
+    /// Which labels are shown
+    #[command(flatten)]
+    pub labels: LabelArgs,
     /// Order by what this JSONPath finds, such as .metadata.creationTimestamp
     #[arg(long, value_name = "JSONPATH", value_parser = Path::relaxed)]
     pub sort_by: Option<Path>,
@@ -54,6 +59,23 @@ pub struct ListArgs {
     /// How results are written
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Flags that show labels in tables.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct LabelArgs {
+    /// Show these labels as columns
+    #[arg(long, short = 'L', value_name = "LABEL", value_delimiter = ',')]
+    pub label_columns: Vec<String>,
+    /// Show all labels in a last column
+    #[arg(long)]
+    pub show_labels: bool,
+}
+
+impl LabelArgs {
+    fn columns(&self) -> LabelColumns {
+        LabelColumns { each: self.label_columns.clone(), all: self.show_labels }
+    }
 }
 
 /// Runs `get`.
@@ -71,13 +93,15 @@ pub async fn run(args: GetArgs, context: &mut Context) -> Result<(), Failure> {
 pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
     args.check(wanted)?;
     let mut printer = context.printer(&args.output);
+    printer.show_labels(args.labels.columns());
     let store = if args.watch {
         super::watch::store_when_there(context).await?
     } else {
         context.store(Access::ReadOnly).await?
     };
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
-    let found = find(&store, wanted, args, namespace.as_deref()).await?;
+    let detail = args.detail(printer.format());
+    let found = find(&store, wanted, args, namespace.as_deref(), detail).await?;
     print(&mut printer, wanted, &found, args, context)?;
     for failure in &found.missing {
         printer.error(&failure.message, &failure.hints);
@@ -86,6 +110,8 @@ pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Re
         return Err(Failure::silent(FailureKind::Unexpected));
     }
     if !args.watch {
+        // The process ends here; taking ten thousand objects to pieces takes longer than printing them.
+        std::mem::forget(found);
         return Ok(());
     }
     let [kind] = wanted.kinds()[..] else { return Ok(()) };
@@ -133,10 +159,24 @@ impl ListArgs {
         if is_empty && !self.output.no_headers { Headers::Shown } else { Headers::Hidden }
     }
 
+    /// Tables and names show nothing of the bulk; what fields are compared by may lie in it.
+    fn detail(&self, format: &Format) -> Detail {
+        let shows_bulk = !matches!(format, Format::Table | Format::Wide | Format::Name);
+        let compares = self.field_selector.is_some() || self.sort_by.is_some();
+        if shows_bulk || compares || self.watch { Detail::Whole } else { Detail::Brief }
+    }
+
     fn fits(&self, record: &Record) -> bool {
         self.selector.as_ref().is_none_or(|labels| labels.fits(record))
             && self.field_selector.as_ref().is_none_or(|fields| fields.fits(record))
     }
+}
+
+/// How much of each object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Brief,
+    Whole,
 }
 
 /// What a search brought.
@@ -152,12 +192,15 @@ async fn find(
     wanted: &Wanted,
     args: &ListArgs,
     namespace: Option<&str>,
+    detail: Detail,
 ) -> Result<Found, StoreError> {
     let mut found = Found { objects: BTreeMap::new(), missing: Vec::new() };
     match wanted {
         Wanted::Kinds(kinds) => {
             for kind in kinds {
-                let mut listed = store.list(*kind, &target::scope(*kind, namespace)).await?;
+                let scope = target::scope(*kind, namespace);
+                let scope = if detail == Detail::Brief { scope.brief() } else { scope };
+                let mut listed = store.list(*kind, &scope).await?;
                 listed.retain(|record| args.fits(record));
                 found.objects.insert(*kind, listed);
             }

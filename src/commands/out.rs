@@ -30,11 +30,8 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
     };
     let folder = folder.join(name);
     let fail = |path: &Path, error: &io::Error| {
-        Failure::new(
-            Kind::Unexpected,
-            format!("cannot write {}: {}", path.display(), explain(error)),
-        )
-        .hint("the certificate is safe in the store; run the same command again to write it out")
+        let message = format!("cannot write {}: {}", path.display(), explain(error));
+        Failure::new(Kind::Unexpected, message)
     };
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| fail(&folder, &e))?;
     let _turn = turn(&folder);

@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Certificate, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName};
+use crate::model::{
+    Certificate, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName, Resource,
+};
 use crate::store::resources::Resources;
 use crate::store::{Store, StoreError};
 
@@ -25,12 +29,9 @@ pub async fn mark_for_renewal(
     now: Timestamp,
 ) -> Result<bool, Failure> {
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-    for _ in 0..TRIES {
-        let Some(certificate) = certificates.get(name).await? else {
-            return Err(Failure::usage(format!("Certificate {name} not found")));
-        };
+    let marked = |certificate: &Certificate| {
         if is_true(&certificate.status.conditions, "Issuing") {
-            return Ok(false);
+            return None;
         }
         let mut status = certificate.status.clone();
         let condition = Condition {
@@ -42,13 +43,13 @@ pub async fn mark_for_renewal(
             last_transition_time: None,
         };
         set_condition(&mut status.conditions, condition, now);
-        match certificates.replace_status(&certificate, &status).await {
-            Ok(_) => return Ok(true),
-            Err(StoreError::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        Some(status)
+    };
+    match change_status(&certificates, name, marked).await? {
+        Changed::Written => Ok(true),
+        Changed::Nothing => Ok(false),
+        Changed::Missing => Err(Failure::usage(format!("Certificate {name} not found"))),
     }
-    Err(StoreError::Conflict { key: certificates.key(name) }.into())
 }
 
 /// Takes the `Ready=False` of an earlier run from Issuers, so that whatever they say next was found in this run. A moment that
@@ -61,21 +62,53 @@ pub async fn look_anew(
     issuers: &BTreeSet<Key>,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    for key in issuers {
-        if !matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer) {
-            continue;
-        }
-        let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
-        let Some(issuer) = issuers.get(&key.name).await? else { continue };
+    let unjudged = |issuer: &Issuer| {
         let ready = condition(&issuer.status.conditions, "Ready");
         let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
         let waits = memory.next_try.is_some_and(|at| at > now);
         if waits || ready.is_none_or(|ready| ready.status != ConditionStatus::False) {
-            continue;
+            return None;
         }
         let mut status = issuer.status.clone();
         status.conditions.retain(|condition| condition.kind != "Ready");
-        issuers.replace_status(&issuer, &status).await?;
+        Some(status)
+    };
+    let is_issuer = |key: &&Key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer);
+    for key in issuers.iter().filter(is_issuer) {
+        let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
+        change_status(&issuers, &key.name, unjudged).await?;
     }
     Ok(())
+}
+
+/// What became of a status that was to be changed.
+enum Changed {
+    /// There is no such object.
+    Missing,
+    /// It was as wanted.
+    Nothing,
+    /// It is now.
+    Written,
+}
+
+/// Changes a status, read again where somebody else wrote in between.
+async fn change_status<S, T>(
+    resources: &Resources<Resource<S, T>>,
+    name: &ObjectName,
+    change: impl Fn(&Resource<S, T>) -> Option<T>,
+) -> Result<Changed, StoreError>
+where
+    S: Serialize + DeserializeOwned + Send + Sync,
+    T: Default + Serialize + DeserializeOwned + Send + Sync,
+{
+    for _ in 0..TRIES {
+        let Some(resource) = resources.get(name).await? else { return Ok(Changed::Missing) };
+        let Some(status) = change(&resource) else { return Ok(Changed::Nothing) };
+        match resources.replace_status(&resource, &status).await {
+            Ok(_) => return Ok(Changed::Written),
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(StoreError::Conflict { key: resources.key(name) })
 }

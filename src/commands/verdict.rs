@@ -53,6 +53,8 @@ pub struct Tried {
 pub struct Holdup {
     /// Sort, should time run out.
     pub kind: FailureKind,
+    /// The kind of object that waits.
+    pub of: Kind,
     /// What it is, in one line.
     pub what: String,
     /// When the next try comes, if that is known.
@@ -122,7 +124,14 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         return Verdict::Failed(Failed { failure, order: None });
     }
     let named_by_ca = matches!(retry, Retry::At(_));
-    Verdict::Waiting(Some(Holdup { kind, what, until: obstacle.next_try, named_by_ca, hint }))
+    Verdict::Waiting(Some(Holdup {
+        kind,
+        of: key.kind,
+        what,
+        until: Some(obstacle.next_try),
+        named_by_ca,
+        hint,
+    }))
 }
 
 /// Somebody has deleted the Issuer since.
@@ -243,6 +252,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         let until = Some(until);
         return Some(Verdict::Waiting(Some(Holdup {
             kind,
+            of: key.kind,
             what,
             until,
             named_by_ca: true,
@@ -253,6 +263,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         let kind = FailureKind::CaUnreachable;
         return Some(Verdict::Waiting(Some(Holdup {
             kind,
+            of: key.kind,
             what,
             until: None,
             named_by_ca: false,
@@ -275,7 +286,7 @@ fn of_order(chain: &Chain) -> Option<Holdup> {
     let reason = &order.status.reason;
     let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
     let named_by_ca = names_a_moment(reason);
-    Some(Holdup { kind, what, until: memory.next_try, named_by_ca, hint: None })
+    Some(Holdup { kind, of: Kind::Order, what, until: memory.next_try, named_by_ca, hint: None })
 }
 
 /// What the first waiting challenge waits for.
@@ -290,7 +301,7 @@ fn of_challenges(challenges: &[Challenge]) -> Option<Holdup> {
     let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
     let named_by_ca = names_a_moment(reason);
     let hint = (kind == FailureKind::Timeout).then(|| advice::for_name(challenge));
-    Some(Holdup { kind, what, until: memory.next_try, named_by_ca, hint })
+    Some(Holdup { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
 }
 
 /// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.

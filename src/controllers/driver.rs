@@ -21,6 +21,8 @@ use crate::store::{Change, Scope, Store, StoreError};
 
 /// Most objects looked at side by side.
 const CONCURRENCY: usize = 256;
+/// When an obstacle is looked at again that only a person can remove.
+const UNTOLD: SignedDuration = SignedDuration::from_mins(10);
 /// Longest rest of an object after a look, before changes of others make us look again.
 const LONGEST_REST: SignedDuration = SignedDuration::from_millis(30);
 /// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
@@ -35,8 +37,8 @@ pub struct Obstacle {
     pub error: Arc<ReconcileError>,
     /// When it first showed.
     pub since: Timestamp,
-    /// When the next try comes; none when only a change helps.
-    pub next_try: Option<Timestamp>,
+    /// When the next try comes.
+    pub next_try: Timestamp,
     /// Tries so far.
     pub tries: u32,
 }
@@ -322,22 +324,20 @@ impl Driver {
         work.failures = work.failures.saturating_add(1);
         let tries = work.failures;
         let next_try = match error.retry() {
-            Retry::At(at) => Some(at.max(now + Duration::from_millis(100))),
-            Retry::Backoff => now.checked_add(backoff(tries)).ok(),
-            Retry::Never => None,
+            Retry::At(at) => at.max(now + Duration::from_millis(100)),
+            Retry::Backoff => now + backoff(tries),
+            // Whatever changed while we looked may be just what was missing.
+            Retry::Never if again => now,
+            // A person may mend what no change here tells of: a name in DNS, the server itself.
+            Retry::Never => now + UNTOLD,
         };
-        debug!(%error, tries, ?next_try, "this step could not be taken");
+        debug!(%error, tries, %next_try, "this step could not be taken");
         let error = Arc::new(error);
         self.obstacles.send_modify(|all| {
             let since = all.get(&job.1).map_or(now, |old| old.since);
             all.insert(job.1.clone(), Obstacle { error, since, next_try, tries });
         });
-        match next_try {
-            Some(at) => self.wake_at(job, at),
-            // Whatever changed while we looked may be just what was missing.
-            None if again => self.wake(job),
-            None => {}
-        }
+        self.wake_at(job, next_try);
     }
 }
 

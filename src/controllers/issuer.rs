@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use super::accounts::{self, Accounts};
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, account_secrets};
-use crate::acme::{AccountReply, AcmeError, ExternalAccount, Registration, Retry};
+use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry};
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::memory::Holder;
@@ -27,6 +27,8 @@ pub struct IssuerController {
     cluster_issuers: Resources<Issuer>,
     secrets: Resources<Secret>,
     accounts: Arc<Accounts>,
+    /// What account keys we make; those that are given may be of any sort.
+    new_keys: KeyAlgorithm,
     recorder: Recorder,
     /// What the CA refused, by UID of the issuer: asking for just that again brings nothing.
     refused: Mutex<HashMap<String, Asked>>,
@@ -44,8 +46,8 @@ struct Gathered {
 }
 
 impl IssuerController {
-    /// Puts the controller together.
-    pub fn new(recorder: Recorder, accounts: Arc<Accounts>) -> Self {
+    /// Puts the controller together; `new_keys` says what account keys it makes.
+    pub fn new(recorder: Recorder, accounts: Arc<Accounts>, new_keys: KeyAlgorithm) -> Self {
         let store = recorder.store();
         Self {
             issuers: Resources::new(Arc::clone(store), Kind::Issuer).written_by(source::ISSUERS),
@@ -53,6 +55,7 @@ impl IssuerController {
                 .written_by(source::CLUSTER_ISSUERS),
             secrets: Resources::new(Arc::clone(store), Kind::Secret).written_by(source::ISSUERS),
             accounts,
+            new_keys,
             recorder,
             refused: Mutex::default(),
         }
@@ -108,7 +111,8 @@ impl IssuerController {
         issuer: &Issuer,
         acme: &AcmeIssuer,
     ) -> Result<Outcome, ReconcileError> {
-        let made = spawn_blocking(account_secrets::make_key).await;
+        let algorithm = self.new_keys;
+        let made = spawn_blocking(move || account_secrets::make_key(algorithm)).await;
         let pem = made
             .map_err(|error| error.to_string())
             .flatten()
@@ -268,8 +272,13 @@ mod tests {
     }
 
     async fn bench(acme: Value) -> Bench {
+        bench_making(KeyAlgorithm::Ecdsa(256), acme).await
+    }
+
+    async fn bench_making(new_keys: KeyAlgorithm, acme: Value) -> Bench {
         let desk = Desk::new();
-        let controller = IssuerController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        let accounts = Arc::clone(&desk.accounts);
+        let controller = IssuerController::new(desk.recorder(), accounts, new_keys);
         desk.create(issuer(acme)).await;
         Bench { desk, controller }
     }
@@ -306,11 +315,24 @@ mod tests {
         assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
         assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
         bench.check(&ONCE, REGISTERED).await;
-        let secret: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
-        assert!(secret.value("tls.key").unwrap().starts_with(b"-----BEGIN RSA PRIVATE KEY-----"));
         let issuer: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
         let session = bench.desk.accounts.session(&issuer).await.unwrap();
         assert_eq!(session.account_url().as_deref(), Some("https://ca.example/account/1"));
+    }
+
+    #[tokio::test]
+    async fn account_keys_are_of_the_sort_that_this_place_wants() {
+        for (new_keys, header) in [
+            (KeyAlgorithm::Ecdsa(256), "-----BEGIN EC PRIVATE KEY-----"),
+            (KeyAlgorithm::Rsa(2048), "-----BEGIN RSA PRIVATE KEY-----"),
+        ] {
+            let bench = bench_making(new_keys, json!({})).await;
+            bench.will_answer(Ok(account("mailto:ops@example.com")));
+            bench.settle().await.unwrap();
+            bench.check(&ONCE, REGISTERED).await;
+            let secret: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
+            assert!(secret.value("tls.key").unwrap().starts_with(header.as_bytes()), "{new_keys}");
+        }
     }
 
     #[tokio::test]

@@ -11,10 +11,12 @@ pub mod facts;
 pub mod issuer;
 pub mod neighbours;
 pub mod order;
+pub mod order_requests;
 pub mod recorder;
 pub mod request;
 pub mod scheduler;
 pub mod selection;
+pub mod shared_orders;
 #[cfg(test)]
 mod testing;
 

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
 use super::accounts::Accounts;
+use super::order_requests::{OrderAtCa, is_unknown_account, refused};
 use super::recorder::Recorder;
+use super::selection::Selection;
+use super::shared_orders::SharedOrders;
 use super::{Controller, ReconcileError};
-use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
 use crate::model::event::source;
 use crate::model::memory::Holder;
-use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::{
     Challenge, ChallengeStatus, Issuer, Key, Kind, Metadata, ObjectName, Order, OrderStatus,
-    Problem, Record, State,
+    Record, State,
 };
-use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Seen, Wanted};
+use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Wanted};
 use crate::reconcile::required::required;
-use crate::reconcile::{Recorded, Refusal, Wake};
+use crate::reconcile::{Recorded, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
 
@@ -32,18 +33,22 @@ pub struct OrderController {
     orders: Resources<Order>,
     challenges: Resources<Challenge>,
     accounts: Arc<Accounts>,
+    selection: Selection,
+    shared: SharedOrders,
     recorder: Recorder,
 }
 
 impl OrderController {
-    /// Puts the controller together.
-    pub fn new(recorder: Recorder, accounts: Arc<Accounts>) -> Self {
+    /// Puts the controller together; nobody works on Orders outside the selection.
+    pub fn new(recorder: Recorder, accounts: Arc<Accounts>, selection: Selection) -> Self {
         let store = recorder.store();
         Self {
             orders: Resources::new(Arc::clone(store), Kind::Order).written_by(source::ORDERS),
             challenges: Resources::new(Arc::clone(store), Kind::Challenge)
                 .written_by(source::ORDERS),
             accounts,
+            selection,
+            shared: SharedOrders::default(),
             recorder,
         }
     }
@@ -54,20 +59,28 @@ impl OrderController {
         let acme = self.accounts.session(&issuer).await?;
         let scope = Scope::owned_by(&order.metadata.namespace, &order.metadata.uid);
         let challenges = self.challenges.list(&scope).await?;
+        let sharers = self.sharers(order).await?;
         let required = required(order, &issuer, acme.thumbprint());
         let observed = Observed {
-            issuer: &issuer,
             challenges: &challenges,
             required: required.as_deref().map_err(String::as_str),
+            sharers: &sharers,
+        };
+        let at_ca = OrderAtCa {
+            acme: &*acme,
+            order,
+            challenges: &challenges,
+            preferred_chain: issuer.spec.acme.as_ref().map_or("", |a| &a.preferred_chain),
+            now,
         };
         let outcome = match order::next_action(order, &observed, now) {
             Action::Wait(wake) => return Ok(wake),
-            Action::Create(wanted) => self.create(&*acme, &issuer, wanted, now).await?,
-            Action::Fetch(since) => {
-                self.fetch(&*acme, order, &issuer, &challenges, (since, now)).await?
-            }
-            Action::FetchAuthorizations(urls) => authorizations(&*acme, &urls).await?,
-            Action::Finalize => self.finalize(&*acme, order, &issuer, &challenges, now).await?,
+            Action::Create(wanted) => self.create(at_ca, &issuer, wanted).await?,
+            Action::Fetch(since) => at_ca.fetch(since).await?,
+            Action::FetchAuthorizations(urls) => at_ca.authorizations(&urls).await?,
+            Action::Finalize => at_ca.finalize().await?,
+            Action::Forget => Outcome::Forgotten,
+            Action::StandBack(why) => Outcome::StoodBack(why),
             Action::CreateChallenges(missing) => self.create_challenges(order, missing).await?,
             Action::DeleteChallenges(names) => self.delete_challenges(order, &names).await?,
             Action::Explain(why) => Outcome::Explained(why),
@@ -88,144 +101,50 @@ impl OrderController {
     ) -> Result<(), StoreError> {
         if order.status.url.is_empty() && !recorded.status.url.is_empty() {
             let order = self.orders.replace_status(order, &recorded.status).await?;
+            self.shared.note(&order.name(), Some(&order.status.url));
             return self.recorder.keep(&self.orders, &order, HOLDER, recorded, now).await;
         }
         self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
     }
 
+    /// Asks for the order; an account that the CA has forgotten is registered again before the next try.
     async fn create(
         &self,
-        acme: &dyn Acme,
+        at_ca: OrderAtCa<'_>,
         issuer: &Issuer,
         wanted: Wanted,
-        now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
-        if let Some(profile) = &wanted.profile {
-            let offered = &acme.directory().await?.profiles;
-            if offered.is_empty() {
-                let why = "acme: certificate authority does not support profiles";
-                return Ok(Outcome::GivenUp(format!("Failed to create Order: {why}")));
-            }
-            if !offered.contains_key(profile) {
-                let names: Vec<&str> = offered.keys().map(String::as_str).collect();
-                return Ok(Outcome::GivenUp(format!(
-                    "Failed to create Order: acme: certificate authority does not advertise a \
-                     profile with name {profile} (it has {})",
-                    names.join(", ")
-                )));
-            }
-        }
-        let request = NewOrder {
-            identifiers: wanted.identifiers,
-            not_after: wanted.not_after,
-            profile: wanted.profile,
-            replaces: wanted.replaces,
-        };
-        match acme.create_order(&request).await {
-            Ok(reply) => Ok(Outcome::Created(seen(reply))),
-            Err(error) => {
-                let gone = error.problem().is_some_and(|p| p.short_kind() == "accountDoesNotExist");
-                if gone && self.accounts.account_is_gone(issuer, now).await? {
-                    let why =
-                        format!("registering the account of {} again: {error}", issuer.name());
-                    return Err(ReconcileError::Missing(why));
+        match at_ca.create(wanted).await {
+            Err(ReconcileError::Acme(error)) if is_unknown_account(&error) => {
+                if !self.accounts.account_is_gone(issuer, at_ca.now).await? {
+                    return refused("create Order", error);
                 }
-                refused("create Order", error)
+                let why = format!("registering the account of {} again: {error}", issuer.name());
+                Err(ReconcileError::Missing(why))
             }
+            created => created,
         }
     }
 
-    /// Reads the order; once it is valid the chain is downloaded and checked in the same step, once it is invalid the
-    /// authorizations are read for the reason, which Boulder's order leaves out.
-    async fn fetch(
-        &self,
-        acme: &dyn Acme,
-        order: &Order,
-        issuer: &Issuer,
-        challenges: &[Challenge],
-        (since, now): (Timestamp, Timestamp),
-    ) -> Result<Outcome, ReconcileError> {
-        let reply = match acme.order(&order.status.url).await {
-            Ok(reply) => reply,
-            Err(error) => return refused("retrieve Order resource", error),
-        };
-        self.conclude(acme, order, issuer, challenges, reply, now).await.map(|seen| match seen {
-            Ok(seen) => Outcome::Fetched(seen, since),
-            Err(failed) => failed,
-        })
-    }
-
-    async fn finalize(
-        &self,
-        acme: &dyn Acme,
-        order: &Order,
-        issuer: &Issuer,
-        challenges: &[Challenge],
-        now: Timestamp,
-    ) -> Result<Outcome, ReconcileError> {
-        let request = match csr::read(&order.spec.request.0) {
-            Ok(request) => request,
-            Err(why) => return Ok(Outcome::GivenUp(format!("Failed to finalize Order: {why}"))),
-        };
-        let reply = match acme.finalize(&order.status.finalize_url, &request.der).await {
-            Ok(reply) => OrderReply { url: order.status.url.clone(), ..reply },
-            // 403: a finalize whose answer was lost, or a CA that still thinks (RFC 8555 §7.4). The order tells.
-            Err(error) if error.problem().is_some_and(|problem| problem.status == 403) => {
-                match acme.order(&order.status.url).await {
-                    Ok(reply) if is_ready(&reply) && !is_not_ready(&error) => {
-                        return refused("finalize Order", error);
-                    }
-                    Ok(reply) => reply,
-                    Err(error) => return refused("retrieve Order resource", error),
-                }
+    /// Other Orders under way here that got the same order from the CA; those outside the selection have nobody who works on
+    /// them, and nobody waits for them.
+    async fn sharers(&self, order: &Order) -> Result<Vec<Order>, StoreError> {
+        let mut sharers = Vec::new();
+        for name in self.shared.with(&order.name(), &order.status.url) {
+            let Some(other) = self.orders.get(&name).await? else {
+                self.shared.forget(&name);
+                continue;
+            };
+            let key = Key::new(Kind::Order, name);
+            let is_same = other.status.url == order.status.url;
+            if is_same
+                && is_under_way(&other)
+                && self.selection.covers(&**self.recorder.store(), &key).await?
+            {
+                sharers.push(other);
             }
-            Err(error) => return refused("finalize Order", error),
-        };
-        self.conclude(acme, order, issuer, challenges, reply, now).await.map(|seen| match seen {
-            Ok(seen) if seen.state == Some(State::Pending) => Outcome::Fetched(seen, now),
-            Ok(seen) => Outcome::Finalized(seen),
-            Err(failed) => failed,
-        })
-    }
-
-    async fn conclude(
-        &self,
-        acme: &dyn Acme,
-        order: &Order,
-        issuer: &Issuer,
-        challenges: &[Challenge],
-        reply: OrderReply,
-        now: Timestamp,
-    ) -> Result<Result<Seen, Outcome>, ReconcileError> {
-        let certificate = reply.certificate.clone();
-        let error = reply.error.clone();
-        let mut seen = seen(reply);
-        if seen.state == Some(State::Invalid) {
-            seen.problems = problems(acme, error, order, challenges).await;
         }
-        let (Some(State::Valid), Some(url)) = (seen.state, certificate) else {
-            return Ok(Ok(seen));
-        };
-        let preferred = issuer.spec.acme.as_ref().map_or("", |a| a.preferred_chain.as_str());
-        let served = match chain::choose(acme, &url, preferred).await {
-            Ok(served) => served,
-            Err(error) => {
-                return refused("retrieve signed certificate", error).map(Err);
-            }
-        };
-        let request = match csr::read(&order.spec.request.0) {
-            Ok(request) => request,
-            Err(why) => return Ok(Err(Outcome::GivenUp(why.to_string()))),
-        };
-        match chain::check(&served.pem, &request, now) {
-            Ok(checked) => {
-                seen.certificate = Some(checked.pem.into_bytes());
-                Ok(Ok(seen))
-            }
-            Err(fault) => Ok(Err(Outcome::GivenUp(format!(
-                "Failed to retrieve signed certificate: what {url} serves is not what was ordered: {fault}"
-            )))),
-        }
+        Ok(sharers)
     }
 
     async fn create_challenges(
@@ -281,7 +200,14 @@ impl Controller for OrderController {
 
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
         match changed.key.kind {
-            Kind::Order => Ok(vec![changed.key.clone()]),
+            Kind::Order => {
+                let state = State::of_acme(changed.text("/status/state"));
+                let url = Some(changed.text("/status/url"))
+                    .filter(|_| !state.is_some_and(State::is_final));
+                let others = self.shared.note(&changed.key.name, url.filter(|url| !url.is_empty()));
+                let others = others.into_iter().map(|name| Key::new(Kind::Order, name));
+                Ok([changed.key.clone()].into_iter().chain(others).collect())
+            }
             Kind::Challenge => Ok(super::owner_of(changed, Kind::Order).into_iter().collect()),
             Kind::Issuer | Kind::ClusterIssuer => {
                 let orders = self.orders.list(&super::reach(&changed.key)).await?;
@@ -307,93 +233,7 @@ impl Controller for OrderController {
     }
 }
 
-/// Reads authorizations side by side; the order is kept.
-async fn authorizations(acme: &dyn Acme, urls: &[String]) -> Result<Outcome, ReconcileError> {
-    let reads = urls.iter().map(|url| async move {
-        let reply = acme.authorization(url).await?;
-        Ok::<_, AcmeError>(Authorization {
-            url: url.clone(),
-            identifier: reply.identifier,
-            wildcard: Some(reply.wildcard),
-            initial_state: State::of_acme(&reply.status),
-            challenges: reply
-                .challenges
-                .into_iter()
-                .map(|c| OfferedChallenge { url: c.url, token: c.token, kind: c.kind })
-                .collect(),
-            ..Authorization::default()
-        })
-    });
-    match try_join_all(reads).await {
-        Ok(read) => Ok(Outcome::AuthorizationsFetched(read)),
-        Err(error) => refused("fetch authorization", error),
-    }
-}
-
-/// Why an order is invalid: its own error, and that of every challenge that was tried; else which authorizations do not
-/// hold. Best effort: an authorization that cannot be read adds nothing.
-async fn problems(
-    acme: &dyn Acme,
-    error: Option<Problem>,
-    order: &Order,
-    challenges: &[Challenge],
-) -> Vec<(String, Problem)> {
-    let tried = challenges.iter().filter(|c| c.status.processing);
-    let mut urls: Vec<&str> = tried.map(|c| c.spec.authorization_url.as_str()).collect();
-    if urls.is_empty() && error.is_none() {
-        urls = order.status.authorizations.iter().map(|a| a.url.as_str()).collect();
-    }
-    let read = join_all(urls.into_iter().map(|url| acme.authorization(url))).await;
-    let mut problems: Vec<(String, Problem)> =
-        error.into_iter().map(|problem| (String::new(), problem)).collect();
-    for reply in read.iter().flatten() {
-        let failed = reply.challenges.iter().filter_map(|c| c.error.clone());
-        problems.extend(failed.map(|problem| (reply.identifier.clone(), problem)));
-    }
-    if problems.is_empty() {
-        let lost =
-            read.iter().flatten().filter(|a| !matches!(a.status.as_str(), "valid" | "pending"));
-        problems.extend(lost.map(|a| (a.identifier.clone(), lost_authorization(&a.status))));
-    }
-    problems
-}
-
-/// An authorization that does not hold, where the CA gives no reason.
-fn lost_authorization(status: &str) -> Problem {
-    Problem { detail: format!("the authorization is {status}"), ..Problem::default() }
-}
-
-fn is_ready(reply: &OrderReply) -> bool {
-    State::of_acme(&reply.status) == Some(State::Ready)
-}
-
-/// The CA says that the order cannot be finalized now; any other 403 means this signing request.
-fn is_not_ready(error: &AcmeError) -> bool {
-    error.problem().is_some_and(|problem| problem.short_kind() == "orderNotReady")
-}
-
-/// A refusal is an outcome; a fault of transport is an error that the driver tries again.
-fn refused(deed: &'static str, error: AcmeError) -> Result<Outcome, ReconcileError> {
-    match (error.retry(), error) {
-        (Retry::Never, AcmeError::Refused { problem, .. }) => {
-            Ok(Outcome::Refused(deed, Refusal::Final(problem)))
-        }
-        (Retry::At(at), AcmeError::Refused { problem, .. }) => {
-            Ok(Outcome::Refused(deed, Refusal::Until(problem, at)))
-        }
-        (_, error) => Err(error.into()),
-    }
-}
-
-fn seen(reply: OrderReply) -> Seen {
-    Seen {
-        url: reply.url,
-        finalize_url: reply.finalize,
-        authorizations: reply.authorizations,
-        state: State::of_acme(&reply.status),
-        expires: reply.expires,
-        problems: Vec::new(),
-        certificate: None,
-        retry_after: reply.retry_after,
-    }
+/// Tells whether an Order has not ended.
+fn is_under_way(order: &Order) -> bool {
+    !order.metadata.is_deleted() && !order.status.state.is_some_and(State::is_final)
 }

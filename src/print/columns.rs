@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::age::age;
+use super::label_columns::LabelColumns;
 use super::table::{Colour, Headers, NONE, Table};
 use super::value::{plain, text};
 use crate::model::Kind;
@@ -43,7 +44,7 @@ pub enum Namespaces {
 
 /// How the table of a kind shall look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct Look<'a> {
     /// How many columns.
     pub width: Width,
     /// How objects are named.
@@ -54,20 +55,24 @@ pub struct Look {
     pub headers: Headers,
     /// Whether words are coloured.
     pub colour: Colour,
+    /// Labels shown as columns.
+    pub labels: Option<&'a LabelColumns>,
 }
 
 /// Renders the table of objects of one kind, with ages as of `now`.
 pub fn table<'a>(
     kind: Kind,
     objects: impl IntoIterator<Item = &'a Value>,
-    look: &Look,
+    look: &Look<'_>,
     now: Timestamp,
 ) -> String {
     let columns: Vec<&Column> =
         columns(kind).iter().filter(|c| !c.wide || look.width == Width::Wide).collect();
     let namespaces = look.namespaces == Namespaces::Shown && kind.is_namespaced();
     let leading = namespaces.then_some("NAMESPACE").into_iter().chain(named(kind));
-    let mut table = Table::new(leading.chain(columns.iter().map(|c| c.title)));
+    let titles = leading.chain(columns.iter().map(|c| c.title)).map(str::to_owned);
+    let labels = look.labels.into_iter();
+    let mut table = Table::new(titles.chain(labels.clone().flat_map(LabelColumns::titles)));
     for object in objects {
         let namespace = namespaces.then(|| text(object, "/metadata/namespace").to_owned());
         let name = named(kind).map(|_| match look.naming {
@@ -75,7 +80,8 @@ pub fn table<'a>(
             Naming::WithKind => qualified_name(object),
         });
         let cells = columns.iter().map(|column| column.cell(object, now));
-        table.row(namespace.into_iter().chain(name).chain(cells));
+        let labels = labels.clone().flat_map(|labels| labels.cells(object));
+        table.row(namespace.into_iter().chain(name).chain(cells).chain(labels));
     }
     table.render(look.headers, look.colour)
 }
@@ -220,7 +226,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(kind: Kind, objects: &[Value], look: Look) -> String {
+    fn check(kind: Kind, objects: &[Value], look: Look<'_>) -> String {
         table(kind, objects, &look, "2026-11-21T04:32:25Z".parse().unwrap())
     }
 

@@ -11,6 +11,7 @@ pub mod document;
 pub mod format;
 pub mod jsonpath;
 mod label;
+pub mod label_columns;
 pub mod lineage;
 mod paths;
 pub mod progress;
@@ -31,6 +32,7 @@ use serde_json::Value;
 use self::colour::Colours;
 use self::columns::{Look, Namespaces, Naming, Width};
 use self::format::Format;
+use self::label_columns::LabelColumns;
 use self::table::{Colour, Headers};
 use self::talk::Talk;
 use self::timeline::Entry;
@@ -61,6 +63,7 @@ pub struct Printer {
     format: Format,
     headers: Headers,
     colours: Colours,
+    labels: LabelColumns,
     closed: bool,
 }
 
@@ -73,7 +76,7 @@ impl Printer {
         headers: Headers,
         colours: Colours,
     ) -> Self {
-        Self { out, talk, format, headers, colours, closed: false }
+        Self { out, talk, format, headers, colours, labels: LabelColumns::default(), closed: false }
     }
 
     /// Writes to this process's standard output and standard error.
@@ -100,6 +103,16 @@ impl Printer {
     /// Changes whether tables have headings; a watch shows them once.
     pub fn set_headers(&mut self, headers: Headers) {
         self.headers = headers;
+    }
+
+    /// Shows labels as columns of tables.
+    pub fn show_labels(&mut self, labels: LabelColumns) {
+        self.labels = labels;
+    }
+
+    /// The labels shown as columns of tables.
+    pub fn labels(&self) -> &LabelColumns {
+        &self.labels
     }
 
     /// Writes data as it is. A reader that went away is no error: the rest is dropped.
@@ -155,8 +168,8 @@ impl Printer {
             }
         };
         let naming = if filled.len() > 1 { Naming::WithKind } else { Naming::Bare };
-        let look =
-            Look { width, naming, namespaces, headers: self.headers, colour: self.colours.out };
+        let (headers, colour) = (self.headers, self.colours.out);
+        let look = Look { width, naming, namespaces, headers, colour, labels: Some(&self.labels) };
         let tables = filled
             .iter()
             .map(|group| columns::table(group.kind, group.objects.iter().copied(), &look, now));

@@ -111,7 +111,8 @@ pub fn next_action(issuer: &Issuer, observed: &Observed, now: Timestamp) -> Acti
     if let Some(fault) = binding {
         return conclude_once(issuer, Outcome::Unusable(fault), now);
     }
-    if observed.refused {
+    // Without a condition somebody has asked for another look.
+    if observed.refused && condition(&issuer.status.conditions, "Ready").is_some() {
         return Action::Wait(Wake::OnChange);
     }
     match next_try(issuer).filter(|at| *at > now) {
@@ -539,6 +540,9 @@ mod tests {
             [Note::warning(source::ISSUERS, reason::ERR_REGISTER_ACME_ACCOUNT, text)]
         );
         check(&refusal, &Observed { refused: true, ..has_key() }, "wait OnChange");
+        let asked_anew = issuer(json!({}));
+        let again = "register [\"mailto:ops@example.com\"]";
+        check(&asked_anew, &Observed { refused: true, ..has_key() }, again);
         check(&refusal, &has_key(), "register [\"mailto:ops@example.com\"]");
     }
 

@@ -21,6 +21,7 @@ pub mod request;
 pub mod required;
 pub mod schedule;
 pub mod secret_content;
+pub mod shared_order;
 pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -6,9 +6,10 @@ use super::Wake;
 use super::challenge::poll_at;
 pub use super::order_outcome::{Outcome, Seen, record, solver_message};
 use super::required::wanted;
+use super::shared_order::{ahead, stands_back, waiting_message};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
-use crate::model::{Challenge, ChallengeSpec, Identifier, Issuer, Order, OrderStatus, State, Time};
+use crate::model::{Challenge, ChallengeSpec, Identifier, Order, OrderStatus, State, Time};
 
 /// How long an order may stay pending although every challenge is final.
 const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -21,12 +22,12 @@ const GIVEN_UP_AFTER: SignedDuration = SignedDuration::from_secs(61);
 /// What the machine looks at beside the Order.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
-    /// The Issuer it refers to.
-    pub issuer: &'a Issuer,
     /// Challenges that this Order owns.
     pub challenges: &'a [Challenge],
     /// The Challenges that its authorizations call for, or why none can be made; empty before the authorizations are read.
     pub required: Result<&'a [Required], &'a str>,
+    /// Other Orders under way here that got the same order from the CA.
+    pub sharers: &'a [Order],
 }
 
 /// A Challenge that an authorization calls for.
@@ -70,8 +71,12 @@ pub enum Action {
     FetchAuthorizations(Vec<String>),
     /// Send the signing request.
     Finalize,
+    /// Forget the order that another Order has used, and ask for one again.
+    Forget,
     /// Give up, for a reason of ours.
     GiveUp(String),
+    /// Say that another Order goes first.
+    StandBack(String),
     /// Wait.
     Wait(Wake),
 }
@@ -112,6 +117,9 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     if status.finalize_url.is_empty() || status.state == Some(State::Valid) {
         return Action::Fetch(a_second_ago(now));
     }
+    if let Some(deed) = share(order, observed.sharers) {
+        return deed;
+    }
     let unread = unread(status);
     // An order that is ready or further needs no authorization: nothing is left to prove.
     if !unread.is_empty() && status.state == Some(State::Pending) {
@@ -128,6 +136,17 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
             Action::Fetch(a_second_ago(now))
         }
     }
+}
+
+/// Lets another Order go first that has the same order, and asks for a new one afterwards. Nothing is lost: what the other one
+/// left pending is given back, and what it has proved needs no second proof.
+fn share(order: &Order, sharers: &[Order]) -> Option<Action> {
+    let Some(first) = ahead(order, sharers) else {
+        return stands_back(order).then_some(Action::Forget);
+    };
+    let why = waiting_message(&first.name());
+    let told = order.status.reason == why;
+    Some(if told { Action::Wait(Wake::OnChange) } else { Action::StandBack(why) })
 }
 
 /// Makes missing Challenges and deletes those that are no longer called for.
@@ -258,8 +277,8 @@ mod tests {
     }
 
     fn check(order: &Order, challenges: &[Challenge], second: i64, expected: &Action) {
-        let (issuer, required) = (Issuer::default(), required());
-        let observed = Observed { issuer: &issuer, challenges, required: Ok(&required) };
+        let required = required();
+        let observed = Observed { challenges, required: Ok(&required), sharers: &[] };
         assert_eq!(next_action(order, &observed, at(second)), *expected);
     }
 
@@ -317,8 +336,7 @@ mod tests {
     #[test]
     fn when_no_solver_fits_it_is_said_once() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
-        let issuer = Issuer::default();
-        let observed = Observed { issuer: &issuer, challenges: &[], required: Err("none") };
+        let observed = Observed { challenges: &[], required: Err("none"), sharers: &[] };
         let why = solver_message("none");
         assert_eq!(next_action(&read, &observed, at(1)), Action::Explain(why.clone()));
         let new = record(&read, Outcome::Explained(why), at(1));
@@ -335,6 +353,46 @@ mod tests {
         let soon = at(10) + SignedDuration::from_millis(50);
         check(&read, &[accepted(10)], 10, &Action::Wait(Wake::At(soon)));
         check(&read, &[accepted(10)], 11, &Action::Fetch(at(10)));
+    }
+
+    #[test]
+    fn of_two_with_the_same_order_one_waits_and_then_asks_for_its_own() {
+        let first = order("first").state(State::Pending).authorization(NAME).build();
+        let second = order("second").state(State::Pending).authorization(NAME).build();
+        let next = |order: &Order, sharers: &[Order]| {
+            let observed = Observed { challenges: &[], required: Ok(&[]), sharers };
+            next_action(order, &observed, at(1))
+        };
+        assert_eq!(next(&first, std::slice::from_ref(&second)), Action::Fetch(at(0)));
+        let why = waiting_message(&first.name());
+        let sharers = std::slice::from_ref(&first);
+        assert_eq!(next(&second, sharers), Action::StandBack(why.clone()));
+        let new = record(&second, Outcome::StoodBack(why), at(1));
+        assert_eq!(new.notes, []);
+        let waiting = Order { status: new.status, ..second };
+        assert_eq!(next(&waiting, sharers), Action::Wait(Wake::OnChange));
+        assert_eq!(next(&waiting, &[]), Action::Forget);
+        let new = record(&waiting, Outcome::Forgotten, at(2));
+        assert_eq!((new.status, new.memory), (OrderStatus::default(), Memory::default()));
+    }
+
+    #[test]
+    fn an_order_that_somebody_else_finalized_is_asked_for_again_after_a_moment() {
+        let why = "it is for another key".to_owned();
+        let ready = order("o").state(State::Ready).authorization(NAME).build();
+        let new = record(&ready, Outcome::OtherKey(why.clone()), at(5));
+        assert_eq!((&new.status, new.memory.next_try), (&OrderStatus::default(), Some(at(6))));
+        let sent = Memory { finalized_at: Some(at(4)), ..Memory::default() };
+        let ours = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
+        let new = record(&ours, Outcome::OtherKey(why.clone()), at(5)).status;
+        assert_eq!((new.state, new.reason), (Some(State::Errored), why));
+        // And a CA that gives back what is used up is not asked without end.
+        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        let new = record(&order("o").build(), Outcome::Created(seen), at(6)).status;
+        assert_eq!(new.state, Some(State::Errored));
+        let used = Seen { state: Some(State::Valid), url: ready.status.url, ..Seen::default() };
+        let new = record(&order("o").build(), Outcome::Created(used), at(6)).status;
+        assert_eq!(new.state, Some(State::Errored));
     }
 
     #[test]
@@ -364,7 +422,8 @@ mod tests {
 
     #[test]
     fn an_order_whose_end_the_ca_does_not_name_ends_after_a_week() {
-        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        let url = "https://ca.example/order/1".to_owned();
+        let seen = Seen { url, state: Some(State::Pending), ..Seen::default() };
         let new = record(&order("o").build(), Outcome::Created(seen.clone()), at(0));
         assert_eq!(new.memory.expires, Some(at(7 * 24 * 3600)));
         let seen = Seen { expires: Some(at(9)), ..seen };

@@ -15,6 +15,9 @@ const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// How long an order lives whose CA does not say, although RFC 8555 §7.1.3 asks it to.
 const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
+/// How long after the loss of an order to somebody else another one is asked for.
+const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -28,6 +31,8 @@ pub enum Outcome {
     Expired(Timestamp),
     /// No solver fits, in words.
     Explained(String),
+    /// The order is another one's, and forgotten.
+    Forgotten,
     /// The order was read; what it is polled for began at that moment.
     Fetched(Seen, Timestamp),
     /// The signing request was taken; this is the CA's answer.
@@ -36,6 +41,10 @@ pub enum Outcome {
     AuthorizationsFetched(Vec<Authorization>),
     /// The CA refused; the deed in cert-manager's words (`create Order`).
     Refused(&'static str, Refusal),
+    /// The certificate of the order is for another key than ours, in words.
+    OtherKey(String),
+    /// Another Order goes first, in words.
+    StoodBack(String),
     /// Given up without asking, or because what came is not what was ordered.
     GivenUp(String),
 }
@@ -69,6 +78,16 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         notes: Vec::new(),
     };
     match outcome {
+        Outcome::Created(seen) if seen.url.is_empty() => {
+            let why =
+                "Failed to create Order: the CA does not say where it is (no Location header)";
+            fail(&mut new, State::Errored, why.to_owned(), now);
+        }
+        Outcome::Created(seen) if matches!(seen.state, Some(State::Processing | State::Valid)) => {
+            let why =
+                format!("Failed to create Order: the CA gave back {}, which is used up", seen.url);
+            fail(&mut new, State::Errored, why, now);
+        }
         Outcome::Created(seen) => {
             new.memory.next_try = seen.retry_after;
             new.memory.expires = now.saturating_add(LIFE).ok();
@@ -126,9 +145,23 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
         }
-        Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
+        Outcome::StoodBack(why) => new.status.reason = why,
+        Outcome::Forgotten => forget(&mut new),
+        // Somebody else was given the same order and was quicker (another store with this account); ours is yet to come.
+        Outcome::OtherKey(_) if new.memory.finalized_at.is_none() => {
+            forget(&mut new);
+            new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
+        }
+        Outcome::OtherKey(why) | Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
     }
     new
+}
+
+/// Back to the time before newOrder.
+fn forget(new: &mut Recorded<OrderStatus>) {
+    new.status =
+        OrderStatus { other: std::mem::take(&mut new.status.other), ..OrderStatus::default() };
+    new.memory = Memory::default();
 }
 
 fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {

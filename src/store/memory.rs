@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::rules::{self, Shelf};
-use super::watch::{Journal, KEPT, Logged, changes};
+use super::watch::{Journal, KEPT, Lines, Logged, changes};
 use super::{Change, Part, Scope, Store, StoreError};
 use crate::model::{Key, Kind, ObjectName, Record};
 
@@ -103,16 +103,11 @@ impl Journal for Room {
         Ok((contents.revision, contents.list(kind, scope)))
     }
 
-    async fn since(
-        &self,
-        kind: Kind,
-        revision: i64,
-    ) -> Result<(i64, Option<Vec<Logged>>), StoreError> {
+    async fn since(&self, kind: Kind, revision: i64) -> Result<(i64, Option<Lines>), StoreError> {
         let contents = self.contents();
         let oldest = contents.journal.front().map_or(contents.revision, |line| line.0 - 1);
         let new = contents.journal.iter().filter(|line| line.0 > revision);
-        let lines = new.filter(|(_, record, _)| record.key.kind == kind);
-        let logged = lines.map(|(_, record, gone)| Logged { record: record.clone(), gone: *gone });
+        let logged = new.map(|(_, logged)| logged).filter(|l| l.record.key.kind == kind).cloned();
         Ok((contents.revision, (revision >= oldest).then(|| logged.collect())))
     }
 }
@@ -123,8 +118,8 @@ struct Contents {
     objects: BTreeMap<Key, Record>,
     /// Where the object with a UID is.
     uids: HashMap<String, Key>,
-    /// Revision, object, whether it is gone.
-    journal: VecDeque<(i64, Record, bool)>,
+    /// Changes by their revision.
+    journal: VecDeque<(i64, Arc<Logged>)>,
 }
 
 impl Contents {
@@ -137,7 +132,7 @@ impl Contents {
     }
 
     fn log(&mut self, record: &Record, revision: i64, gone: bool) {
-        self.journal.push_back((revision, record.clone(), gone));
+        self.journal.push_back((revision, Arc::new(Logged { record: record.clone(), gone })));
         if self.journal.front().is_some_and(|line| line.0 <= revision - KEPT) {
             self.journal.pop_front();
         }

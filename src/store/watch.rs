@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -24,6 +25,9 @@ pub(super) struct Logged {
     pub gone: bool,
 }
 
+/// Lines of a journal, oldest first; watchers share them.
+pub(super) type Lines = Vec<Arc<Logged>>;
+
 /// What a watcher reads from.
 pub(super) trait Journal: Send + Sync + 'static {
     /// Reads the revision and all objects of a scope as they are at it.
@@ -39,7 +43,7 @@ pub(super) trait Journal: Send + Sync + 'static {
         &self,
         kind: Kind,
         revision: i64,
-    ) -> impl Future<Output = Result<(i64, Option<Vec<Logged>>), StoreError>> + Send;
+    ) -> impl Future<Output = Result<(i64, Option<Lines>), StoreError>> + Send;
 }
 
 /// Makes the stream of changes. `revisions` tells when there is something new; the stream ends with its sender.
@@ -102,7 +106,7 @@ impl<J: Journal> Watcher<J> {
             if let Some(logged) = logged {
                 self.reached = Some(revision);
                 for line in logged {
-                    self.take(line);
+                    self.take(&line);
                 }
                 return Ok(());
             }
@@ -117,17 +121,18 @@ impl<J: Journal> Watcher<J> {
         Ok(())
     }
 
-    fn take(&mut self, Logged { record, gone }: Logged) {
-        let fits = self.scope.fits(&record);
-        let was_told = if fits && !gone && self.scope.can_be_left() {
+    fn take(&mut self, Logged { record, gone }: &Logged) {
+        let fits = self.scope.fits(record);
+        let is_there = fits && !gone;
+        let was_told = if is_there && self.scope.can_be_left() {
             self.told.insert(record.key.clone())
         } else {
             self.told.remove(&record.key)
         };
-        if fits && !gone {
-            self.waiting.push_back(Change::Applied(record));
+        if is_there {
+            self.waiting.push_back(Change::Applied(record.clone()));
         } else if fits || was_told {
-            self.waiting.push_back(Change::Deleted(record));
+            self.waiting.push_back(Change::Deleted(record.clone()));
         }
     }
 }

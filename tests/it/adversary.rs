@@ -15,6 +15,7 @@ use kubectl_acme::acme::{
     Directory, Fault, NewOrder, OrderReply, Registration,
 };
 use kubectl_acme::ca::{self, Config};
+use kubectl_acme::commands::context;
 use kubectl_acme::controllers::Controller;
 use kubectl_acme::controllers::accounts::Accounts;
 use kubectl_acme::controllers::certificate::CertificateController;
@@ -275,10 +276,14 @@ async fn issue_at(host: &str, script: Script) -> End {
     let challenges =
         ChallengeController::new(recorder.clone(), accounts.clone(), means, clock.clone());
     let controllers: Vec<Arc<dyn Controller>> = vec![
-        Arc::new(IssuerController::new(recorder.clone(), Arc::clone(&accounts))),
+        Arc::new(IssuerController::new(
+            recorder.clone(),
+            Arc::clone(&accounts),
+            context::LOCAL_ACCOUNT_KEYS,
+        )),
         Arc::new(CertificateController::new(recorder.clone())),
         Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
-        Arc::new(OrderController::new(recorder.clone(), accounts)),
+        Arc::new(OrderController::new(recorder.clone(), accounts, selection.clone())),
         Arc::new(challenges),
         Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone(), crowd)),
     ];

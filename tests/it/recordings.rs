@@ -9,6 +9,7 @@ use std::{fs, mem};
 
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
+use kubectl_acme::acme::KeyAlgorithm;
 use kubectl_acme::ca::{self, Config, Server};
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::commands::renewal::mark_for_renewal;
@@ -104,6 +105,7 @@ impl Stage {
             http01: Arc::new(listener),
             fetcher: fetcher(self_check.port),
             selection: Selection::all(),
+            account_keys: KeyAlgorithm::Rsa(2048), // as cert-manager makes them
             cluster_resource_namespace: "cert-manager".to_owned(),
             limits: Limits::default(),
             check_period: jiff::SignedDuration::from_secs(10),

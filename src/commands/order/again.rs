@@ -95,6 +95,7 @@ pub async fn run(
         store: &store,
         out: out.as_deref(),
         out_secret: args.work.out_secret,
+        is_kept: true,
         records: &records,
     };
     settle::settle(&results, &args.work.output, context, ends).await

@@ -102,6 +102,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         store: &workshop.store,
         out: workshop.out.as_deref(),
         out_secret: args.work.out_secret,
+        is_kept: workshop.rehearsal.is_none(),
         records: &records,
     };
     settle::settle(&results, &args.work.output, context, ends).await

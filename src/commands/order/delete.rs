@@ -54,7 +54,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         orders.push((key, record.uid().to_owned()));
     }
     announce::work(context, &store, &BTreeSet::new(), &claim).await?;
-    let engine = engine(&args, &store, &orders).await?;
+    let engine = engine(&args, &store, &orders, context).await?;
     let mut printer = context.printer(&crate::commands::context::OutputArgs::default());
     for (key, uid) in &orders {
         store.delete(key).await?;
@@ -69,6 +69,7 @@ async fn engine(
     args: &DeleteOrderArgs,
     store: &Arc<dyn Store>,
     orders: &[(Key, String)],
+    context: &Context,
 ) -> Result<Engine, Failure> {
     // A listener's answers ended with its process.
     let http01: Arc<dyn Solver> = match &args.http01_webroot {
@@ -80,6 +81,7 @@ async fn engine(
         http01,
         fetcher: LookArgs::default().fetcher().await?,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
+        account_keys: context.account_keys(),
         cluster_resource_namespace: String::new(),
         limits: Limits { max_in_flight: 0 },
         check_period: SignedDuration::from_secs(10),

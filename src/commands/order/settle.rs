@@ -29,8 +29,21 @@ pub struct Results<'a> {
     pub out: Option<&'a Path>,
     /// Whether Secrets are written as manifests, too.
     pub out_secret: bool,
+    /// Whether the store outlives this process.
+    pub is_kept: bool,
     /// The objects.
     pub records: &'a [Record],
+}
+
+impl Results<'_> {
+    /// What helps when a pair could not be written.
+    fn after_a_failed_write(&self) -> &'static str {
+        if self.is_kept {
+            "the certificate is safe in the store; run the same command again to write it out"
+        } else {
+            "nothing is kept of a rehearsal: put that right, and rehearse again"
+        }
+    }
 }
 
 /// Writes results, prints them, and returns the failure with the lowest exit code.
@@ -64,7 +77,7 @@ pub async fn settle(
                 printer.note(&format!("key:         {}", written.key.display()));
             }
             Ok(_) => {}
-            Err(failure) => failures.push(failure),
+            Err(failure) => failures.push(failure.hint(results.after_a_failed_write())),
         }
     }
     if due == 0 && !certificates.is_empty() && failures.is_empty() {

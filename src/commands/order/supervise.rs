@@ -339,7 +339,7 @@ impl<'a> Supervision<'a> {
             until: holdup.until,
         };
         // A challenge's own reason is shown with the challenge.
-        if holdup.kind != FailureKind::Timeout {
+        if holdup.of != Kind::Challenge || holdup.kind != FailureKind::Timeout {
             self.progress.waiting(&name, wait, now);
         }
         self.holdups.insert(key.clone(), holdup);

@@ -81,6 +81,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
+    // Whoever drives a cluster looks after its Issuers by itself.
+    if context.cluster().is_none() || !matches!(job.claim, Claim::Watches(_)) {
+        look_anew(&job.store, &job.given, job.started).await?;
+    }
     let lost = job.claim.lost();
     let engine = match &job.claim {
         Claim::Watches(_) => None,
@@ -89,12 +93,12 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 Some(means) => means,
                 None => (job.drive.http01().await?, job.drive.fetcher().await?),
             };
-            look_anew(&job.store, &job.given, job.started).await?;
             Some(Engine::start(Equipment {
                 store: Arc::clone(&job.store),
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
+                account_keys: context.account_keys(),
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,

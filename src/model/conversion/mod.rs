@@ -165,6 +165,7 @@ mod tests {
             [
                 "0.yaml:2:13: ClusterIssuer letsencrypt: apiVersion: certmanager.k8s.io/v1alpha1 is an old version, read as cert-manager.io/v1: the choice of Certificate web is now in spec.acme.solvers; the choice of Certificate shop is now in spec.acme.solvers; provider unused is left out: no Certificate of this set uses it; spec.acme.solvers[1].dns01.clouddns is now cloudDNS",
                 "0.yaml:25:13: Certificate web: apiVersion: certmanager.k8s.io/v1alpha1 is an old version, read as cert-manager.io/v1: spec.acme.config moved to ClusterIssuer letsencrypt; annotation certmanager.k8s.io/issuer-kind is now cert-manager.io/issuer-kind; annotation certmanager.k8s.io/acme-challenge-type is gone: the issuer's solvers decide; spec.organization is now spec.subject.organizations; spec.keyAlgorithm is now spec.privateKey.algorithm; spec.keySize is now spec.privateKey.size; spec.keyEncoding is now spec.privateKey.encoding",
+                "0.yaml:41:14: Certificate web: spec.dnsNames[0]: \"www.example.com\" is covered by *.example.com, and some CAs (Let's Encrypt) refuse an order for both: leave one out",
                 "0.yaml:51:13: Certificate shop: apiVersion: certmanager.k8s.io/v1alpha1 is an old version, read as cert-manager.io/v1: spec.acme.config moved to ClusterIssuer letsencrypt",
             ]
         );

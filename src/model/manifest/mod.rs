@@ -326,6 +326,7 @@ spec:
                 assert_eq!(typed, document.record.object);
             }
             let expected = [
+                "m.yaml:28:14: Certificate every-field: spec.dnsNames[0]: \"www.example.com\" is covered by *.example.com, and some CAs (Let's Encrypt) refuse an order for both: leave one out",
                 "m.yaml:49:9: Certificate every-field: spec.isCA: an ACME server signs no CA certificates",
                 "m.yaml:16:21: Issuer every-field: spec.acme.externalAccountBinding.keyAlgorithm: is deprecated and ignored: always HS256",
             ];

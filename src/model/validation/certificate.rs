@@ -21,7 +21,7 @@ const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
 pub fn certificate(certificate: &Certificate) -> Verdict {
     let mut verdict = Verdict::default();
     let (spec, at) = (&certificate.spec, FieldPath::of("spec"));
-    for rule in [names, subject, key, times, windows, secret, issuer, odds_and_ends] {
+    for rule in [names, wildcards, subject, key, times, windows, secret, issuer, odds_and_ends] {
         rule(spec, &at, &mut verdict);
     }
     if certificate.metadata.annotations.get(TEMPORARY).is_some_and(|value| value == "true") {
@@ -89,6 +89,28 @@ fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
         }
         if name.utf8_value.is_empty() {
             verdict.error(at.key("utf8Value"), "must be set to a valid non-empty UTF-8 string");
+        }
+    }
+}
+
+/// Let's Encrypt takes no order in which a wildcard stands beside a name that it covers.
+fn wildcards(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+    let parsed: Vec<DnsName> =
+        spec.dns_names.iter().filter_map(|name| DnsName::parse(name).ok()).collect();
+    let listed =
+        spec.dns_names.iter().enumerate().map(|(i, name)| (at.key("dnsNames").index(i), name));
+    let common = Some((at.key("commonName"), &spec.common_name));
+    let common = common.filter(|(_, name)| !spec.dns_names.contains(name));
+    for (at, text) in listed.chain(common) {
+        let Ok(name) = DnsName::parse(text) else { continue };
+        let Some((_, parent)) = name.as_str().split_once('.').filter(|_| !name.is_wildcard())
+        else {
+            continue;
+        };
+        let cover = format!("*.{parent}");
+        if parsed.iter().any(|wildcard| wildcard.as_str() == cover) {
+            let what = "some CAs (Let's Encrypt) refuse an order for both: leave one out";
+            verdict.warn(at, format!("\"{text}\" is covered by {cover}, and {what}"));
         }
     }
 }
@@ -247,6 +269,20 @@ mod tests {
         ] {
             assert_eq!(check(spec.clone()), [] as [&str; 0], "{spec}");
         }
+    }
+
+    #[test]
+    fn a_name_that_a_wildcard_covers_is_remarked() {
+        let refused = "some CAs (Let's Encrypt) refuse an order for both: leave one out";
+        let names =
+            json!({"dnsNames": ["*.a.example", "a.example", "w.A.example", "v.w.a.example"]});
+        let covered =
+            format!("spec.dnsNames[2]: \"w.A.example\" is covered by *.a.example, and {refused}");
+        assert_eq!(check(names), [covered]);
+        let name = json!({"commonName": "w.a.example", "dnsNames": ["*.a.example"]});
+        let covered =
+            format!("spec.commonName: \"w.a.example\" is covered by *.a.example, and {refused}");
+        assert_eq!(check(name), [covered]);
     }
 
     #[test]

@@ -16,6 +16,11 @@ pub(super) fn refused(file: &Path, why: impl Into<String>) -> StoreError {
     StoreError::Unusable { place: file.display().to_string(), why: why.into() }
 }
 
+/// Makes the store's error for something in the database that cannot be read.
+pub(super) fn damaged(file: &Path, what: &str) -> StoreError {
+    refused(file, format!("it is damaged: {what} in it cannot be read"))
+}
+
 /// Tells whether a database is only in use by somebody else.
 pub(super) fn is_busy(error: &Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))

@@ -12,6 +12,7 @@ use tracing::debug;
 
 use self::bell::Ear;
 use self::fault::refused;
+use self::feed::Feed;
 use self::reader::Reader;
 use self::shelf::Rows;
 use self::writer::{Care, Writer};
@@ -22,6 +23,7 @@ use crate::model::{Key, Kind, Record};
 
 mod bell;
 mod fault;
+mod feed;
 mod network;
 mod reader;
 mod schema;
@@ -49,6 +51,7 @@ pub struct LocalStore {
     /// Listens for other processes, from the first watch on. It ends first, since it asks the reader.
     ear: Mutex<Option<Ear>>,
     reader: Reader,
+    feed: Feed,
     writer: Option<Writer>,
     revisions: watch::Sender<i64>,
 }
@@ -75,7 +78,8 @@ impl LocalStore {
             Access::ReadWrite => schema::open_beside_writer(&file)?,
         };
         let reader = Reader::start(connection, Arc::clone(&file))?;
-        Ok(Self { file, ear: Mutex::new(None), reader, writer, revisions })
+        let feed = Feed::new(reader.clone(), revisions.subscribe());
+        Ok(Self { file, ear: Mutex::new(None), reader, feed, writer, revisions })
     }
 
     /// Tells whether a folder holds any state; asking makes none.
@@ -118,8 +122,7 @@ impl Store for LocalStore {
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-        let scope = scope.clone();
-        self.reader.ask(move |rows| rows.list(kind, &scope)).await
+        self.reader.list(kind, scope).await.map(|(_, records)| records)
     }
 
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
@@ -150,6 +153,6 @@ impl Store for LocalStore {
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         self.listen();
-        changes(self.reader.clone(), self.revisions.subscribe(), kind, scope)
+        changes(self.feed.clone(), self.revisions.subscribe(), kind, scope)
     }
 }

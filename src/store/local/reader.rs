@@ -6,11 +6,10 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::fault::{refused, unusable};
+use super::fault::{self, refused, unusable};
 use super::shelf::Rows;
 use super::worker::Worker;
-use crate::model::{Kind, Record};
-use crate::store::watch::{Journal, Logged};
+use crate::model::{Key, Kind, Record};
 use crate::store::{Scope, StoreError, folder};
 
 type Question = Box<dyn FnOnce(&Connection) + Send>;
@@ -55,25 +54,35 @@ impl Reader {
         answered.await.unwrap_or_else(|_| Err(refused(&self.file, "its reader has stopped")))
     }
 
+    /// Reads the objects of a scope, and the revision at which they are like that. They are parsed by whoever asks: the
+    /// thread is free for others, and an allocator that serves each thread apart need not grow for this one.
+    pub(super) async fn list(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+    ) -> Result<(i64, Vec<Record>), StoreError> {
+        let scope = scope.clone();
+        let read = self.ask(move |rows| Ok((rows.revision()?, rows.list(kind, &scope)?)));
+        let (revision, rows) = read.await?;
+        let record = |(name, body): (_, String)| {
+            let key = Key::new(kind, name);
+            match serde_json::from_str(&body) {
+                Ok(object) => Ok(Record { key, object }),
+                Err(_) => Err(self.damaged(&key.to_string())),
+            }
+        };
+        Ok((revision, rows.into_iter().map(record).collect::<Result<_, _>>()?))
+    }
+
     /// Has something looked up that answers by itself.
     pub(super) fn post(&self, question: impl FnOnce(&Rows<'_>) + Send + 'static) {
         let file = Arc::clone(&self.file);
         let ask = move |connection: &Connection| question(&Rows::new(connection, &file));
         self.questions.send(Box::new(ask));
     }
-}
 
-impl Journal for Reader {
-    async fn snapshot(&self, kind: Kind, scope: &Scope) -> Result<(i64, Vec<Record>), StoreError> {
-        let scope = scope.clone();
-        self.ask(move |rows| Ok((rows.revision()?, rows.list(kind, &scope)?))).await
-    }
-
-    async fn since(
-        &self,
-        kind: Kind,
-        revision: i64,
-    ) -> Result<(i64, Option<Vec<Logged>>), StoreError> {
-        self.ask(move |rows| Ok((rows.revision()?, rows.since(kind, revision)?))).await
+    /// The error for something in the database that cannot be read.
+    pub(super) fn damaged(&self, what: &str) -> StoreError {
+        fault::damaged(&self.file, what)
     }
 }

@@ -1,15 +1,17 @@
 //! The objects in the database: the [`Shelf`] of one transaction, and the queries of readers.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 use serde_json::Value;
 
-use super::fault::{refused, unusable};
+use super::fault::{self, unusable};
+use super::feed::Line;
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::object::without_bulk;
 use crate::store::rules::Shelf;
-use crate::store::watch::{KEPT, Logged};
+use crate::store::watch::KEPT;
 use crate::store::{Scope, StoreError};
 
 /// A list of whole objects.
@@ -36,8 +38,12 @@ impl<'a> Rows<'a> {
             .map(Option::unwrap_or_default)
     }
 
-    /// Reads the objects of a kind, ordered by namespace and name.
-    pub(super) fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+    /// Reads the objects of a kind, ordered by namespace and name, as JSON.
+    pub(super) fn list(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+    ) -> Result<Vec<(ObjectName, String)>, StoreError> {
         let mut text = String::from(if scope.brief { BRIEF } else { WHOLE });
         let kind_name = kind.as_str();
         let mut values: Vec<&dyn ToSql> = vec![&kind_name];
@@ -53,31 +59,28 @@ impl<'a> Rows<'a> {
             }
         }
         text.push_str(" ORDER BY namespace, name");
-        let rows = self.all(&text, &values, |row| Ok((name(row)?, parse(row, 2)?)))?;
-        rows.into_iter().map(|(name, object)| self.record(Key::new(kind, name), object)).collect()
+        self.all(&text, &values, |row| Ok((name(row)?, row.get(2)?)))
     }
 
-    /// Reads the changes of a kind after a revision; nothing when some of them have been forgotten.
-    pub(super) fn since(
-        &self,
-        kind: Kind,
-        revision: i64,
-    ) -> Result<Option<Vec<Logged>>, StoreError> {
+    /// Reads the changes after a revision, oldest first; nothing when some of them have been forgotten.
+    pub(super) fn since(&self, revision: i64) -> Result<Option<Vec<Line>>, StoreError> {
         let text = "SELECT coalesce(min(revision) - 1, (SELECT revision FROM counter)) FROM change";
         let forgotten: Option<i64> = self.one(text, &[], |row| row.get(0))?;
         if forgotten.is_some_and(|forgotten| revision < forgotten) {
             return Ok(None);
         }
         let text =
-            "SELECT gone, body FROM change WHERE kind = ? AND revision > ? ORDER BY revision";
-        let rows = self.all(text, params![kind.as_str(), revision], |row| {
-            Ok((row.get::<_, bool>(0)?, parse(row, 1)?))
-        })?;
-        let logged = |(gone, object): (bool, Option<Value>)| match object.and_then(Record::new) {
-            Some(record) => Ok(Logged { record, gone }),
-            None => Err(self.damaged(kind.as_str())),
+            "SELECT revision, kind, gone, body FROM change WHERE revision > ? ORDER BY revision";
+        let line = |row: &Row<'_>| {
+            Ok(Line {
+                revision: row.get(0)?,
+                kind: row.get(1)?,
+                gone: row.get(2)?,
+                body: row.get(3)?,
+                parsed: OnceLock::new(),
+            })
         };
-        rows.into_iter().map(logged).collect::<Result<_, _>>().map(Some)
+        self.all(text, params![revision], line).map(Some)
     }
 
     fn record(&self, key: Key, object: Option<Value>) -> Result<Record, StoreError> {
@@ -88,7 +91,7 @@ impl<'a> Rows<'a> {
     }
 
     fn damaged(&self, what: &str) -> StoreError {
-        refused(self.file, format!("it is damaged: {what} in it cannot be read"))
+        fault::damaged(self.file, what)
     }
 
     fn log(

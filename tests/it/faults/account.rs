@@ -142,6 +142,22 @@ hint: compare key ID and HMAC key in spec.acme.externalAccountBinding of Issuer 
 }
 
 #[test]
+fn while_run_drives_an_issuer_is_judged_by_what_it_is_now() {
+    let site = bound();
+    let run = site.start("run", site.program("run"));
+    run.says("driver: kubectl-acme");
+    bind(&site, &secret("d3Jvbmc"));
+    let refused = site.run(site.order(""));
+    assert_eq!(refused.code, Some(7), "{}", refused.talk);
+    // Nothing has changed: the CA is asked once more, and refuses once more.
+    let again = site.run(site.order(""));
+    again.check(7, &refused.complaint());
+    site.change("d3Jvbmc", KEY);
+    site.run(site.order("")).check(0, "");
+    site.has_pair();
+}
+
+#[test]
 fn a_key_of_the_binding_that_is_no_base64url_is_told() {
     let site = bound();
     bind(&site, &secret("'a key of my own'"));

@@ -91,18 +91,34 @@ hint: run the same command again: it goes on where it stopped
 }
 
 #[test]
-fn a_web_page_is_no_directory() {
-    check(page().at(Endpoint::Directory), "--timeout 2s", 6, "\
-error: Certificate default/web is not done after 2s: Issuer default/acme: the answer of [directory] is no ACME: it is HTML: <html><title>Welcome to nginx!</title></html>
+fn a_web_page_is_no_directory_and_ends_at_once() {
+    check(page().at(Endpoint::Directory), "", 6, "\
+error: Issuer default/acme: the answer of [directory] is no ACME: it is HTML: <html><title>Welcome to nginx!</title></html>
 hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
-hint: run the same command again: it goes on where it stopped
+");
+}
+
+#[test]
+fn a_page_of_a_gateway_that_waits_for_its_ca_may_pass() {
+    check_passes(Fault::status(503).body("<html>come back later</html>").at(Endpoint::Directory));
+}
+
+#[test]
+fn an_order_that_has_no_place_is_asked_for_twice_and_no_more() {
+    let body = r#"{"status":"pending","expires":"2099-01-01T00:00:00Z","identifiers":[],"authorizations":[],"finalize":"https://ca.example/f"}"#;
+    let nameless = || Fault::status(201).header("Content-Type", "application/json").body(body);
+    check_passes(nameless().at(Endpoint::NewOrder));
+    check(nameless().at(Endpoint::NewOrder), "", 1, "\
+error: Certificate default/web was not issued: Failed to create Order: the CA does not say where it is (no Location header)
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
 ");
 }
 
 #[test]
 fn a_web_page_is_no_order() {
     check(page().at(Endpoint::NewOrder), "--timeout 2s", 6, "\
-error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/new-order is no ACME: it names no order: there is no Location header
+error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/new-order is no ACME: it is HTML: <html><title>Welcome to nginx!</title></html>
 hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
 hint: run the same command again: it goes on where it stopped
 ");

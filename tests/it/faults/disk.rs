@@ -115,6 +115,19 @@ hint: the certificate is safe in the store; run the same command again to write 
 }
 
 #[test]
+fn results_of_a_rehearsal_that_cannot_be_written_are_lost() {
+    let site = Site::new();
+    fs::write(site.path("out"), "").unwrap();
+    site.run(site.order("--rehearse=loopback")).check(
+        1,
+        "\
+error: cannot write out/web-tls: it is not a folder
+hint: nothing is kept of a rehearsal: put that right, and rehearse again
+",
+    );
+}
+
+#[test]
 fn results_that_may_not_be_replaced_stay_as_they_are() {
     let site = Site::new();
     site.issues();

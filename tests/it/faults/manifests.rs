@@ -1,5 +1,7 @@
 //! Manifests and flags that cannot be: the CA never hears of them, and nothing is stored.
 
+use std::process::Command;
+
 use super::site::Site;
 
 /// Runs with a changed manifest and flags; the CA must not have heard of it, and nothing may have been written.
@@ -164,4 +166,37 @@ fn a_local_store_has_no_context() {
 error: unexpected argument '--context' found
 ",
     );
+}
+
+#[test]
+fn what_is_typed_beats_the_environment() {
+    let site = Site::new();
+    let with = |mut command: Command, name: &str, value: &str| {
+        command.env(name, value);
+        site.run(command)
+    };
+    with(site.order("--dry-run=client"), "KUBECTL_ACME_DOMAIN", "other.example").check(0, "");
+    let domain = site.program("order --domain other.example --dry-run=client -o name");
+    let made = with(domain, "KUBECTL_ACME_FILENAME", "site.yaml");
+    assert!(made.result.contains("certificate.cert-manager.io/other-example"), "{made:?}");
+    let mut both = site.program("order --dry-run=client");
+    both.env("KUBECTL_ACME_FILENAME", "site.yaml");
+    let refused = with(both, "KUBECTL_ACME_DOMAIN", "other.example");
+    assert!(refused.talk.contains("cannot be used with"), "{refused:?}");
+}
+
+#[test]
+fn usage_shows_only_what_was_typed() {
+    let site = Site::new();
+    for command in ["challenge", "certificate"] {
+        let help = site.run(site.program(command));
+        help.check(2, "");
+        assert!(
+            help.talk.contains(&format!("Usage: kubectl-acme {command} [OPTIONS] <COMMAND>")),
+            "{help:?}"
+        );
+    }
+    let refused = site.run(site.program("get --bogus"));
+    assert!(refused.talk.contains("Usage: kubectl-acme get [OPTIONS]"), "{refused:?}");
+    assert!(!refused.talk.contains("--local"), "{refused:?}");
 }

@@ -7,4 +7,5 @@ mod challenges;
 mod disk;
 mod manifests;
 mod processes;
+mod sharing;
 mod site;

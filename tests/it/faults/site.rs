@@ -230,8 +230,23 @@ spec:
     /// Certificate and key are on disk, and nothing else; both are of one pair.
     #[track_caller]
     pub(super) fn has_pair(&self) {
-        assert_eq!(self.results(), ["web-tls/tls.crt", "web-tls/tls.key"]);
-        let read = |name: &str| fs::read_to_string(self.path("out/web-tls").join(name)).unwrap();
+        self.has_pairs(&["web-tls"]);
+    }
+
+    /// The same for several Secrets, in the order of their names.
+    #[track_caller]
+    pub(super) fn has_pairs(&self, secrets: &[&str]) {
+        let files = |secret: &&str| [format!("{secret}/tls.crt"), format!("{secret}/tls.key")];
+        assert_eq!(self.results(), secrets.iter().flat_map(files).collect::<Vec<_>>());
+        for secret in secrets {
+            self.is_pair(secret);
+        }
+    }
+
+    #[track_caller]
+    fn is_pair(&self, secret: &str) {
+        let read =
+            |name: &str| fs::read_to_string(self.path("out").join(secret).join(name)).unwrap();
         let key = KeyPair::from_pem(&read("tls.key")).unwrap();
         let leaf = pem::parse_many(read("tls.crt")).unwrap().swap_remove(0).into_contents();
         let public = key.public_key_raw();

@@ -1,0 +1,83 @@
+//! Which Orders under way got one and the same order from their CA.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use crate::model::ObjectName;
+
+/// What is known from every change seen; some may have another order by now.
+#[derive(Debug, Default)]
+pub struct SharedOrders(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    orders: HashMap<String, BTreeSet<ObjectName>>,
+    urls: HashMap<ObjectName, String>,
+}
+
+impl SharedOrders {
+    /// Notes which order an Order has, none once it has ended; returns the others that have that one, or the one before.
+    pub fn note(&self, name: &ObjectName, url: Option<&str>) -> Vec<ObjectName> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match url {
+            Some(url) => known.urls.insert(name.clone(), url.to_owned()),
+            None => known.urls.remove(name),
+        };
+        let mut others = Vec::new();
+        if let Some(before) = before.filter(|before| Some(before.as_str()) != url) {
+            let sharing = known.orders.entry(before.clone()).or_default();
+            sharing.remove(name);
+            others.extend(sharing.iter().cloned());
+            if others.is_empty() {
+                known.orders.remove(&before);
+            }
+        }
+        if let Some(url) = url {
+            let sharing = known.orders.entry(url.to_owned()).or_default();
+            sharing.insert(name.clone());
+            others.extend(sharing.iter().filter(|other| *other != name).cloned());
+        }
+        others
+    }
+
+    /// Notes that an Order is gone.
+    pub fn forget(&self, name: &ObjectName) {
+        self.note(name, None);
+    }
+
+    /// The other Orders that have this order of a CA.
+    pub fn with(&self, name: &ObjectName, url: &str) -> Vec<ObjectName> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sharing = known.orders.get(url).into_iter().flatten();
+        sharing.filter(|other| *other != name).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(orders: &[ObjectName]) -> Vec<&str> {
+        orders.iter().map(|order| order.name.as_str()).collect()
+    }
+
+    #[test]
+    fn whoever_shares_is_told_of_every_change_until_the_end() {
+        let shared = SharedOrders::default();
+        let [a, b] = ["a", "b"].map(|name| ObjectName::new("web", name));
+        for (order, url, told) in [
+            (&a, Some("1"), &[][..]),
+            (&b, Some("1"), &["a"]),
+            (&a, Some("1"), &["b"]),
+            (&a, Some("2"), &["b"]),
+            (&a, Some("1"), &["b"]),
+            (&b, None, &["a"]),
+        ] {
+            assert_eq!(named(&shared.note(order, url)), told, "{order} {url:?}");
+        }
+        assert_eq!(named(&shared.with(&b, "1")), ["a"]);
+        assert_eq!(named(&shared.with(&a, "1")), [""; 0]);
+        shared.forget(&a);
+        assert!(shared.0.lock().unwrap().orders.is_empty());
+    }
+}

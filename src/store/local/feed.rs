@@ -1,0 +1,185 @@
+//! What watchers read: the journal in the database, each line of it read and parsed once for all watchers of a process.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+use tokio::sync::{Mutex, watch};
+
+use super::reader::Reader;
+use crate::model::{Kind, Record};
+use crate::store::watch::{Journal, Lines, Logged};
+use crate::store::{Scope, StoreError};
+
+/// Lines that are kept in memory; a watcher further behind than that reads the database by itself.
+const REMEMBERED: usize = 256;
+
+/// The journal, as the watchers of this process share it.
+#[derive(Clone)]
+pub(super) struct Feed {
+    reader: Reader,
+    /// The newest revision we heard of.
+    revisions: watch::Receiver<i64>,
+    /// Held while the first watcher that woke reads on, so that the others find what it read.
+    recent: Arc<Mutex<Option<Recent>>>,
+}
+
+impl Feed {
+    /// Remembers nothing yet.
+    pub(super) fn new(reader: Reader, revisions: watch::Receiver<i64>) -> Self {
+        Self { reader, revisions, recent: Arc::default() }
+    }
+}
+
+impl Journal for Feed {
+    async fn snapshot(&self, kind: Kind, scope: &Scope) -> Result<(i64, Vec<Record>), StoreError> {
+        self.reader.list(kind, scope).await
+    }
+
+    async fn since(&self, kind: Kind, revision: i64) -> Result<(i64, Option<Lines>), StoreError> {
+        let mut recent = self.recent.lock().await;
+        let recent = recent.get_or_insert_with(|| Recent::starting_at(revision));
+        if recent.reached < *self.revisions.borrow() {
+            let page = self.read(recent.reached).await?;
+            recent.read_on(page);
+        }
+        if let Some(lines) = recent.since(revision) {
+            let logged = self.of_kind(kind, lines)?;
+            return Ok((recent.reached.max(revision), Some(logged)));
+        }
+        let Page { reached, lines } = self.read(revision).await?;
+        let logged = lines.map(|lines| self.of_kind(kind, lines.iter())).transpose()?;
+        Ok((reached, logged))
+    }
+}
+
+impl Feed {
+    async fn read(&self, revision: i64) -> Result<Page, StoreError> {
+        let read = self
+            .reader
+            .ask(move |rows| Ok(Page { reached: rows.revision()?, lines: rows.since(revision)? }));
+        read.await
+    }
+
+    fn of_kind<'a>(
+        &self,
+        kind: Kind,
+        lines: impl Iterator<Item = &'a Line>,
+    ) -> Result<Lines, StoreError> {
+        let lines = lines.filter(|line| line.kind == kind.as_str());
+        lines.map(|line| line.logged().ok_or_else(|| self.reader.damaged(&line.kind))).collect()
+    }
+}
+
+/// What one look at the journal brought.
+struct Page {
+    /// Revision of the look.
+    reached: i64,
+    /// Nothing when some of the lines have been forgotten.
+    lines: Option<Vec<Line>>,
+}
+
+/// One line of the journal, as it lies in the database.
+pub(super) struct Line {
+    /// The revision that the change made.
+    pub revision: i64,
+    /// Kind of the object.
+    pub kind: String,
+    /// Whether the object is gone.
+    pub gone: bool,
+    /// The object, or how it was last seen, as JSON.
+    pub body: String,
+    /// The same parsed, once somebody wants it; nothing when it is damaged.
+    pub parsed: OnceLock<Option<Arc<Logged>>>,
+}
+
+impl Line {
+    fn logged(&self) -> Option<Arc<Logged>> {
+        let parse = || {
+            let object: Value = serde_json::from_str(&self.body).ok()?;
+            Some(Arc::new(Logged { record: Record::new(object)?, gone: self.gone }))
+        };
+        self.parsed.get_or_init(parse).clone()
+    }
+}
+
+/// The newest lines of the journal, without a gap.
+struct Recent {
+    /// Every line after this revision is here…
+    after: i64,
+    /// …up to this one.
+    reached: i64,
+    lines: VecDeque<Line>,
+}
+
+impl Recent {
+    fn starting_at(revision: i64) -> Self {
+        Self { after: revision, reached: revision, lines: VecDeque::new() }
+    }
+
+    fn read_on(&mut self, page: Page) {
+        let Some(lines) = page.lines else {
+            *self = Self::starting_at(page.reached);
+            return;
+        };
+        self.reached = page.reached;
+        self.lines.extend(lines);
+        let surplus = self.lines.len().saturating_sub(REMEMBERED);
+        if let Some(last) = self.lines.drain(..surplus).next_back() {
+            self.after = last.revision;
+        }
+    }
+
+    /// The lines after a revision; nothing when some of them are not here.
+    fn since(&self, revision: i64) -> Option<impl Iterator<Item = &Line>> {
+        let first = self.lines.partition_point(|line| line.revision <= revision);
+        (revision >= self.after).then(|| self.lines.range(first..))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(revisions: std::ops::RangeInclusive<i64>) -> Page {
+        let line = |revision| Line {
+            revision,
+            kind: "Order".into(),
+            gone: false,
+            body: String::new(),
+            parsed: OnceLock::new(),
+        };
+        Page { reached: *revisions.end(), lines: Some(revisions.map(line).collect()) }
+    }
+
+    /// The revisions that are told after one.
+    fn check(recent: &Recent, revision: i64) -> Option<Vec<i64>> {
+        recent.since(revision).map(|lines| lines.map(|line| line.revision).collect())
+    }
+
+    #[test]
+    fn lines_are_told_without_a_gap_or_not_at_all() {
+        let mut recent = Recent::starting_at(10);
+        recent.read_on(page(11..=14));
+        assert_eq!(check(&recent, 9), None);
+        assert_eq!(check(&recent, 10), Some(vec![11, 12, 13, 14]));
+        assert_eq!(check(&recent, 12), Some(vec![13, 14]));
+        assert_eq!(check(&recent, 20), Some(vec![]), "a watcher that started later");
+    }
+
+    #[test]
+    fn the_oldest_lines_are_forgotten() {
+        let mut recent = Recent::starting_at(0);
+        recent.read_on(page(1..=300));
+        assert_eq!(check(&recent, 43), None);
+        assert_eq!(check(&recent, 44).map(|lines| lines.len()), Some(REMEMBERED));
+    }
+
+    #[test]
+    fn nothing_is_kept_when_the_journal_has_a_gap() {
+        let mut recent = Recent::starting_at(0);
+        recent.read_on(page(1..=3));
+        recent.read_on(Page { reached: 9_000, lines: None });
+        assert_eq!((check(&recent, 3), check(&recent, 9_000)), (None, Some(vec![])));
+    }
+}
