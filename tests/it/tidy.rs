@@ -16,7 +16,7 @@ const FLOORS: [(&str, &[&str]); 15] = [
     ("cli", &["model", "print", "commands"]),
     ("print", &["model"]),
     ("controllers", &["model", "reconcile", "store", "acme", "solvers", "probes"]),
-    ("solvers", &["model", "dns"]),
+    ("solvers", &["model", "dns", "store"]),
     ("probes", &["model", "dns", "fetch", "acme"]),
     ("ca", &["model", "dns", "fetch"]),
     ("fetch", &["model", "dns"]),
