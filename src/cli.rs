@@ -9,7 +9,7 @@ use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcomma
 
 use crate::commands::{
     ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
-    timeline, version, watch,
+    solve, timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden
@@ -104,6 +104,9 @@ pub enum Command {
     Crds(crds::CrdsArgs),
     /// Print the completion script of a shell
     Completion(completion::CompletionArgs),
+    /// Answer one HTTP-01 challenge: what a solver Pod runs
+    #[command(hide = true)]
+    Solve(solve::SolveArgs),
     /// Print the version
     Version(version::VersionArgs),
 }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::{Failure, Kind as FailureKind};
 use super::look::LookArgs;
 use super::schedule::SlotArgs;
+use super::solver_pod::SolverPodArgs;
 use crate::acme::Clients;
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
@@ -60,6 +61,9 @@ pub struct DriveArgs {
     /// How the self-check looks at names
     #[command(flatten)]
     pub look: LookArgs,
+    /// What answers HTTP-01 in a cluster
+    #[command(flatten)]
+    pub solver_pods: SolverPodArgs,
 }
 
 /// Reads a duration as Go does.

@@ -29,6 +29,8 @@ pub mod renewal;
 pub mod run;
 pub mod schedule;
 pub mod selector;
+pub mod solve;
+pub mod solver_pod;
 pub mod target;
 pub mod timeline;
 pub mod verdict;
@@ -59,6 +61,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure>
         Command::Ca(args) => ca::run(args, context).await,
         Command::Crds(args) => crds::run(args, context),
         Command::Completion(args) => completion::run(&args, context),
+        Command::Solve(args) => solve::run(args, context).await,
         Command::Version(args) => version::run(&args, context),
     }
 }

@@ -18,5 +18,6 @@ mod pebble_again;
 mod peers;
 mod recordings;
 mod scale;
+mod solver_cluster;
 mod store;
 mod tidy;

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod listener;
+pub mod single;
 pub mod webroot;
 
 /// Where answers stand on a web server; the token follows.
