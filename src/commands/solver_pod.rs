@@ -15,20 +15,31 @@ pub struct SolverPodArgs {
     #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
     pub acme_http01_solver_image: String,
     /// CPU that such a Pod asks for
-    #[arg(long, value_name = "QUANTITY", default_value = "10m")]
+    ///
+    /// A quantity of Kubernetes, such as 10m: a hundredth of a core.
+    #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "10m")]
     pub acme_http01_solver_resource_request_cpu: String,
     /// Memory that such a Pod asks for
-    #[arg(long, value_name = "QUANTITY", default_value = "64Mi")]
+    ///
+    /// A quantity of Kubernetes, such as 64Mi.
+    #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "64Mi")]
     pub acme_http01_solver_resource_request_memory: String,
     /// CPU that such a Pod may use
-    #[arg(long, value_name = "QUANTITY", default_value = "100m")]
+    ///
+    /// A quantity of Kubernetes, such as 100m: a tenth of a core.
+    #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "100m")]
     pub acme_http01_solver_resource_limits_cpu: String,
     /// Memory that such a Pod may use
-    #[arg(long, value_name = "QUANTITY", default_value = "64Mi")]
+    ///
+    /// A quantity of Kubernetes, such as 64Mi.
+    #[arg(long, hide_short_help = true, value_name = "QUANTITY", default_value = "64Mi")]
     pub acme_http01_solver_resource_limits_memory: String,
     /// Whether such a Pod may not run as root
+    ///
+    /// A podTemplate with a securityContext replaces this.
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "BOOL",
         default_value_t = true,
         num_args = 0..=1,
@@ -38,10 +49,14 @@ pub struct SolverPodArgs {
     )]
     pub acme_http01_solver_run_as_non_root: bool,
     /// Runtime class of such Pods
-    #[arg(long, value_name = "NAME")]
+    ///
+    /// Without one the cluster's default runs them.
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub acme_http01_solver_runtime_class_name: Option<String>,
     /// More labels for the objects that answer a challenge, repeatable
-    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = label)]
+    ///
+    /// They go on Pod, Service, Ingress and HTTPRoute, and do not replace those by which the objects are found.
+    #[arg(long, hide_short_help = true, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = label)]
     pub acme_http01_solver_extra_labels: Vec<(String, String)>,
 }
 
@@ -81,25 +96,25 @@ mod tests {
     use super::*;
 
     /// The options that a command line means.
-    fn check(flags: &[&str], expected: Options) {
+    fn check(flags: &[&str], expected: &Options) {
         let command = SolverPodArgs::augment_args(Command::new("test"));
         let matches = command.try_get_matches_from(["test"].iter().chain(flags)).unwrap();
         let args = SolverPodArgs::from_arg_matches(&matches).unwrap();
-        assert_eq!(args.options(false), expected, "{flags:?}");
+        assert_eq!(&args.options(false), expected, "{flags:?}");
     }
 
     #[test]
     fn flags_are_those_of_cert_manager() {
-        check(&[], Options::default());
+        check(&[], &Options::default());
         check(
             &["--acme-http01-solver-image=a/b:1", "--acme-http01-solver-run-as-non-root=false"],
-            Options { image: "a/b:1".to_owned(), run_as_non_root: false, ..Options::default() },
+            &Options { image: "a/b:1".to_owned(), run_as_non_root: false, ..Options::default() },
         );
         let labels = [("team", "web"), ("tier", "edge")];
         let extra_labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         check(
             &["--acme-http01-solver-extra-labels=team=web,tier=edge"],
-            Options { extra_labels, ..Options::default() },
+            &Options { extra_labels, ..Options::default() },
         );
     }
 }

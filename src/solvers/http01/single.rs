@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
@@ -73,7 +74,7 @@ async fn answer(State(single): State<Arc<Single>>, headers: HeaderMap, uri: Uri)
         return StatusCode::OK.into_response();
     }
     let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-    let host = host.or_else(|| uri.authority().map(|authority| authority.as_str()));
+    let host = host.or_else(|| uri.authority().map(Authority::as_str));
     let is_ours = uri.path().strip_prefix(PATH) == Some(single.token.as_str())
         && bare(host.unwrap_or_default()) == single.domain;
     if !is_ours {

@@ -135,13 +135,13 @@ mod tests {
     const HOST: &str = "www.example.com";
 
     /// Compares one place in the Ingress that a solver makes for a name with what is expected there.
-    fn check(name: &str, solver: Value, place: &str, expected: Value) {
+    fn check(name: &str, solver: Value, place: &str, expected: &Value) {
         let challenge = challenge_with(name, &json!({"ingress": solver}));
         let solver: IngressSolver = serde_json::from_value(solver).unwrap();
         let made = ingress(&challenge, &solver, "service", &Options::default()).unwrap();
         assert_eq!(
             made.pointer(place).cloned().unwrap_or_default(),
-            expected,
+            *expected,
             "{solver:?} {place}"
         );
     }
@@ -175,15 +175,15 @@ mod tests {
                 json!("web"),
             ),
         ] {
-            check(HOST, solver, place, expected);
+            check(HOST, solver, place, &expected);
         }
     }
 
     #[test]
     fn a_rule_has_a_name_and_no_address() {
-        check(HOST, json!({}), "/spec/rules/0/host", json!(HOST));
+        check(HOST, json!({}), "/spec/rules/0/host", &json!(HOST));
         for address in ["10.0.0.1", "2001:db8::1"] {
-            check(address, json!({}), "/spec/rules/0/host", json!(null));
+            check(address, json!({}), "/spec/rules/0/host", &json!(null));
         }
     }
 

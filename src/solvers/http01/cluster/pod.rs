@@ -103,10 +103,10 @@ mod tests {
     use crate::solvers::testing::challenge;
 
     /// Compares one place in the Pod that a template and options make with what is expected there.
-    fn check(template: Value, options: &Options, place: &str, expected: Value) {
+    fn check(template: Value, options: &Options, place: &str, expected: &Value) {
         let template: PodTemplate = serde_json::from_value(template).unwrap();
         let pod = pod(&challenge(), Some(&template), options);
-        assert_eq!(pod.pointer(place).cloned().unwrap_or_default(), expected, "{place}");
+        assert_eq!(pod.pointer(place).cloned().unwrap_or_default(), *expected, "{place}");
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
                 }),
             ),
         ] {
-            check(template, &Options::default(), place, expected);
+            check(template, &Options::default(), place, &expected);
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
             (format!("{container}/resources/requests/cpu"), json!("1m")),
             (format!("{container}/resources/limits/memory"), json!("8Mi")),
         ] {
-            check(json!({}), &options, &place, expected);
+            check(json!({}), &options, &place, &expected);
         }
     }
 }
