@@ -15,7 +15,7 @@ use clap::{
 use crate::commands::connection::ClusterArgs;
 use crate::commands::{
     ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
-    timeline, version, watch,
+    solve, timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden
@@ -113,6 +113,9 @@ pub enum Command {
     Crds(crds::CrdsArgs),
     /// Print the completion script of a shell
     Completion(completion::CompletionArgs),
+    /// Answer one HTTP-01 challenge: what a solver Pod runs
+    #[command(hide = true)]
+    Solve(solve::SolveArgs),
     /// Print the version
     Version(version::VersionArgs),
 }

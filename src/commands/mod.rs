@@ -30,6 +30,8 @@ pub mod renewal;
 pub mod run;
 pub mod schedule;
 pub mod selector;
+pub mod solve;
+pub mod solver_pod;
 pub mod target;
 pub mod timeline;
 pub mod verdict;
@@ -63,6 +65,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure>
         Command::Ca(args) => ca::run(args, context).await,
         Command::Crds(args) => crds::run(args, context),
         Command::Completion(args) => completion::run(&args, context),
+        Command::Solve(args) => solve::run(args, context).await,
         Command::Version(args) => version::run(&args, context),
     }
 }
@@ -80,6 +83,10 @@ fn needs_store(command: &Command) -> bool {
         | Command::Get(_)
         | Command::Delete(_)
         | Command::Run(_) => true,
-        Command::Ca(_) | Command::Crds(_) | Command::Completion(_) | Command::Version(_) => false,
+        Command::Ca(_)
+        | Command::Crds(_)
+        | Command::Completion(_)
+        | Command::Version(_)
+        | Command::Solve(_) => false,
     }
 }

@@ -43,7 +43,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     context.talk().line("Ctrl-C ends it");
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
-        http01: args.drive.http01().await?,
+        http01: args.drive.http01(context.cluster()).await?,
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
         account_keys: context.account_keys(),

@@ -174,7 +174,7 @@ impl ChallengeController {
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
         match challenge.spec.kind {
-            ChallengeType::Http01 => self.means.http01.stands(answer),
+            ChallengeType::Http01 => self.means.http01.stands(challenge, answer),
             ChallengeType::Dns01 => true,
         }
     }
@@ -207,7 +207,9 @@ impl ChallengeController {
     ) -> Result<Outcome, ReconcileError> {
         let result = match (challenge.spec.kind, answer) {
             (_, Err(why)) => return Ok(Outcome::PresentFailed(why.clone())),
-            (ChallengeType::Http01, Ok(answer)) => self.means.http01.present(answer).await,
+            (ChallengeType::Http01, Ok(answer)) => {
+                self.means.http01.present(challenge, answer).await
+            }
             (ChallengeType::Dns01, Ok(_)) => Err(no_dns01()),
         };
         match result {
@@ -228,7 +230,7 @@ impl ChallengeController {
         now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer)
-            && let Err(error) = self.means.http01.clean_up(answer).await
+            && let Err(error) = self.means.http01.clean_up(challenge, answer).await
         {
             self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
             return Err(error.into());

@@ -18,5 +18,7 @@ mod pebble_again;
 mod peers;
 mod recordings;
 mod scale;
+mod solve;
+mod solver_cluster;
 mod store;
 mod tidy;

@@ -8,7 +8,7 @@ use std::time::Duration as StdDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::commands::announce;
-use crate::commands::claim::claim;
+use crate::commands::claim::{Claim, claim};
 use crate::commands::completion;
 use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
@@ -18,6 +18,7 @@ use crate::commands::target;
 use crate::controllers::selection::Selection;
 use crate::model::{Key, Kind};
 use crate::reconcile::schedule::Limits;
+use crate::solvers::http01::cluster::{ClusterSolver, Options};
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::{Solver, Together};
 use crate::store::local::Access;
@@ -54,14 +55,21 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         orders.push((key, record.uid().to_owned()));
     }
     announce::work(context, &store, &BTreeSet::new(), &claim).await?;
-    let engine = engine(&args, &store, &orders, context).await?;
+    let engine = match claim {
+        // Whoever drives takes the answers down.
+        Claim::Watches(_) => None,
+        Claim::Alone | Claim::Drives(_) => Some(engine(&args, &store, &orders, context).await?),
+    };
     let mut printer = context.printer(&crate::commands::context::OutputArgs::default());
     for (key, uid) in &orders {
         store.delete(key).await?;
         gone(&store, key, uid, deadline).await?;
         printer.data(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
     }
-    engine.stop().await
+    match engine {
+        Some(engine) => engine.stop().await,
+        None => Ok(()),
+    }
 }
 
 /// Controllers that work on these orders only: they clean up, and make nothing new.
@@ -71,10 +79,11 @@ async fn engine(
     orders: &[(Key, String)],
     context: &Context,
 ) -> Result<Engine, Failure> {
-    // A listener's answers ended with its process.
-    let http01: Arc<dyn Solver> = match &args.http01_webroot {
-        Some(folder) => Arc::new(Webroot::new(folder)),
-        None => Arc::new(Together(Vec::new())),
+    let http01: Arc<dyn Solver> = match (&args.http01_webroot, context.cluster()) {
+        (Some(folder), _) => Arc::new(Webroot::new(folder)),
+        (None, Some(cluster)) => Arc::new(ClusterSolver::new(cluster.clone(), Options::default())),
+        // A listener's answers ended with its process.
+        (None, None) => Arc::new(Together(Vec::new())),
     };
     Ok(Engine::start(Equipment {
         store: Arc::clone(store),

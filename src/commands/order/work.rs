@@ -91,7 +91,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         Claim::Drives(_) | Claim::Alone => {
             let (http01, fetcher) = match job.rehearsal {
                 Some(means) => means,
-                None => (job.drive.http01().await?, job.drive.fetcher().await?),
+                None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
             };
             Some(Engine::start(Equipment {
                 store: Arc::clone(&job.store),

@@ -87,6 +87,16 @@ pub enum ClusterFault {
         /// The server's words.
         said: String,
     },
+    /// The server, or an admission webhook, does not take an object that is not ours.
+    #[error("the cluster refuses to {verb} {what}: {said}")]
+    Refused {
+        /// Verb of a Role.
+        verb: &'static str,
+        /// Resource and namespace.
+        what: String,
+        /// The server's words.
+        said: String,
+    },
     /// The server, or a webhook of it, failed.
     #[error("the cluster at {server} could not {verb} {what}: {said}")]
     Failing {
@@ -138,6 +148,7 @@ impl ClusterFault {
             Self::Undefined { .. } => &[
                 "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
             ],
+            Self::Refused { .. } => &["change what the server names, or ask who runs the webhook"],
             Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
         };
         hints.iter().map(|hint| (*hint).to_owned()).collect()
@@ -180,9 +191,7 @@ pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
         }
         _ => match deed.key {
             Some(key) => refused_object(key, status, said),
-            None => {
-                ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
-            }
+            None => ClusterFault::Refused { verb: deed.verb, what: deed.what(), said }.into(),
         },
     }
 }

@@ -22,6 +22,7 @@ use crate::model::{Key, Kind, Record};
 mod connection;
 mod definitions;
 mod fault;
+pub mod foreign;
 mod identity;
 pub mod lease;
 mod lease_object;

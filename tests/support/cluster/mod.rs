@@ -32,6 +32,9 @@ const LIMIT: Duration = Duration::from_mins(3);
 /// The image that the stand-in runs as this crate's program, whatever its tag.
 pub const OUR_IMAGE: &str = "kubectl-acme";
 
+/// The image of which the stand-in runs this crate's `solve`, whatever its tag.
+pub const OUR_SOLVER: &str = "kubectl-acme-solver";
+
 /// Looks until there is something to see; fails the test when nothing comes.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LIMIT;

@@ -1,15 +1,20 @@
 //! Where the servers of one cluster are, and how they are called.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::super::bed::{free_port, program};
-use super::OUR_IMAGE;
 use super::identities::Identities;
+use super::{OUR_IMAGE, OUR_SOLVER};
 
 /// Controllers of Kubernetes that run; there are no nodes for the others.
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
                            endpoints-controller,endpointslice-controller";
+
+/// This crate's program.
+const OURS: &str = env!("CARGO_BIN_EXE_kubectl-acme");
 
 /// Where one cluster listens, and the folder with all it has.
 pub(super) struct Site {
@@ -84,11 +89,20 @@ impl Site {
         let mut command = Command::new(program("peer"));
         command
             .args(["kubelet", "--listen", &format!("127.0.0.1:{}", self.http_port)])
-            .args(["--image", &format!("{OUR_IMAGE}={}", env!("CARGO_BIN_EXE_kubectl-acme"))])
+            .args(["--image", &format!("{OUR_IMAGE}={OURS}")])
+            .args(["--image", &format!("{OUR_SOLVER}={}", self.solver_entry().display())])
             .arg("--kubeconfig")
             .arg(self.identities.admin())
             .arg("--logs")
             .arg(&self.folder);
         command
+    }
+
+    /// The entry point of our solver image: a Pod has arguments only.
+    fn solver_entry(&self) -> PathBuf {
+        let path = self.folder.join(OUR_SOLVER);
+        fs::write(&path, format!("#!/bin/sh\nexec '{OURS}' solve \"$@\"\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
     }
 }
