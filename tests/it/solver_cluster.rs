@@ -340,6 +340,46 @@ async fn a_missing_permission_is_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a cluster: run by just cluster"]
+async fn what_the_server_refuses_is_quoted_and_the_rest_goes() {
+    let labels = json!({"metadata": {"labels": {"team": "no label!"}}});
+    let bed = Bed::new(&json!({"ingress": {"ingressTemplate": labels}}));
+    let solver = bed.fresh().await;
+    let refused = solver.present(&bed.challenge, &bed.answer).await.unwrap_err();
+    let place = bed.namespace.name();
+    let expected =
+        format!("the cluster refuses to create ingresses.networking.k8s.io in namespace {place}: ");
+    assert!(refused.needs_person && refused.why.starts_with(&expected), "{refused}");
+    assert!(refused.why.contains("no label!"), "{refused}");
+    assert_eq!(bed.counts(), [1, 1, 0, 0]);
+    solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+    assert_eq!(bed.counts(), [0; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
+async fn a_full_quota_is_waited_for() {
+    let bed = Bed::new(&through_ingress());
+    bed.kubectl().run(&["create", "quota", "none", "--hard=pods=0"]);
+    // The quota counts from when its status is written, by a controller that this cluster lacks.
+    let patch = r#"{"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}"#;
+    let deed = ["patch", "quota/none", "--subresource=status", "--type=merge", "-p", patch];
+    bed.kubectl().run(&deed);
+    let solver = bed.fresh().await;
+    let refused = eventually("the quota", || {
+        let present = solver.present(&bed.challenge, &bed.answer);
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present)).err()
+    });
+    assert!(!refused.needs_person && refused.why.contains("exceeded quota"), "{refused}");
+    bed.kubectl().run(&["delete", "quota", "none"]);
+    eventually("the end of the quota", || {
+        let present = solver.present(&bed.challenge, &bed.answer);
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present)).ok()
+    });
+    solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
 async fn our_controllers_issue_through_an_ingress() {
     check_issuance(through_ingress()).await;
 }
