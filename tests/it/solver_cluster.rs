@@ -138,11 +138,36 @@ async fn check(http01: Value, options: Options, expected: [usize; 4]) {
     assert!(bed.look().is_err());
 }
 
+/// A CA that looks where the cluster serves.
+fn pebble() -> Pebble {
+    let http_port = Some(Cluster::shared().http_port());
+    Pebble::start(&PebbleOptions { http_port, ..PebbleOptions::calm() })
+}
+
+/// Applies a Certificate with its Issuer and a Gateway; returns the name it is for.
+fn apply_certificate(namespace: &Namespace<'_>, pebble: &Pebble, http01: &Value) -> String {
+    let issuer = json!({
+        "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "pebble"},
+        "spec": {"acme": {
+            "server": pebble.directory(), "caBundle": STANDARD.encode(pebble.tls_ca_pem()),
+            "privateKeySecretRef": {"name": "account"}, "solvers": [{"http01": http01}],
+        }},
+    });
+    let host = format!("{}.example.com", namespace.name());
+    let certificate = json!({
+        "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "web"},
+        "spec": {"secretName": "web-tls", "dnsNames": [host], "issuerRef": {"name": "pebble"}},
+    });
+    for object in [gateway(), issuer, certificate] {
+        namespace.kubectl().apply(&object.to_string());
+    }
+    host
+}
+
 /// Issues one certificate from Pebble by our controllers with this HTTP-01 solver; nothing of the solver may stay.
 async fn check_issuance(http01: Value) {
     let cluster = Cluster::shared();
-    let options = PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
-    let pebble = Pebble::start(&options);
+    let pebble = pebble();
     let namespace = cluster.namespace("chain");
     let kubectl = namespace.kubectl();
     let store = store(&cluster.kubeconfig()).await.confined_to(namespace.name());
@@ -158,21 +183,7 @@ async fn check_issuance(http01: Value) {
         limits: Limits::default(),
         check_period: jiff::SignedDuration::from_secs(10),
     });
-    let issuer = json!({
-        "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "pebble"},
-        "spec": {"acme": {
-            "server": pebble.directory(), "caBundle": STANDARD.encode(pebble.tls_ca_pem()),
-            "privateKeySecretRef": {"name": "account"}, "solvers": [{"http01": http01}],
-        }},
-    });
-    let host = format!("{}.example.com", namespace.name());
-    let certificate = json!({
-        "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "web"},
-        "spec": {"secretName": "web-tls", "dnsNames": [host], "issuerRef": {"name": "pebble"}},
-    });
-    for object in [gateway(), issuer, certificate] {
-        kubectl.apply(&object.to_string());
-    }
+    let host = apply_certificate(&namespace, &pebble, &http01);
     kubectl.wait_for("certificate/web", "Ready");
     let secret = kubectl.object("secret/web-tls");
     let chain = STANDARD.decode(secret["data"]["tls.crt"].as_str().unwrap()).unwrap();
@@ -326,6 +337,37 @@ async fn what_is_lost_comes_back_and_what_is_too_much_goes() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a cluster: run by just cluster"]
+async fn objects_of_cert_manager_are_taken_over_and_removed() {
+    let pebble = pebble();
+    for (http01, entrance) in [(through_ingress(), "ingresses"), (through_route(), "httproutes")] {
+        let namespace = Cluster::shared().namespace("takeover");
+        let kubectl = namespace.kubectl();
+        // Its Pod never starts, so that it waits with all its objects in place.
+        let image = "--acme-http01-solver-image=registry.example/none:1";
+        let peer = namespace.peer(&["--leader-elect=false", image]);
+        apply_certificate(&namespace, &pebble, &http01);
+        eventually("its solver", || kubectl.items(entrance).first().cloned());
+        let pod = eventually("its Pod", || kubectl.items("pods").first().cloned());
+        let service = kubectl.items("services")[0].clone();
+        peer.kill();
+
+        let challenge = kubectl.items("challenges")[0].clone();
+        let challenge: Challenge = serde_json::from_value(challenge).unwrap();
+        let answer = Answer::of(&challenge).unwrap();
+        let bed = Bed { namespace, challenge, answer };
+        let solver = bed.fresh().await;
+        bed.present(&solver).await;
+        let counts = bed.counts();
+        assert_eq!((counts[0], counts[1], counts[2] + counts[3]), (1, 1, 1), "{entrance}");
+        assert_eq!(kubectl.items("pods")[0]["metadata"]["uid"], pod["metadata"]["uid"]);
+        assert_eq!(kubectl.items("services")[0]["metadata"]["uid"], service["metadata"]["uid"]);
+        solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+        assert_eq!(bed.counts(), [0; 4], "{entrance}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
 async fn a_missing_permission_is_named() {
     let bed = Bed::new(&through_ingress());
     let rules = "[{apiGroups: [''], resources: [services], verbs: [list, create, delete]}]";
@@ -338,6 +380,46 @@ async fn a_missing_permission_is_named() {
          namespace {place}: "
     );
     assert!(refused.needs_person && refused.to_string().starts_with(&expected), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
+async fn what_the_server_refuses_is_quoted_and_the_rest_goes() {
+    let labels = json!({"metadata": {"labels": {"team": "no label!"}}});
+    let bed = Bed::new(&json!({"ingress": {"ingressTemplate": labels}}));
+    let solver = bed.fresh().await;
+    let refused = solver.present(&bed.challenge, &bed.answer).await.unwrap_err();
+    let place = bed.namespace.name();
+    let expected =
+        format!("the cluster refuses to create ingresses.networking.k8s.io in namespace {place}: ");
+    assert!(refused.needs_person && refused.why.starts_with(&expected), "{refused}");
+    assert!(refused.why.contains("no label!"), "{refused}");
+    assert_eq!(bed.counts(), [1, 1, 0, 0]);
+    solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+    assert_eq!(bed.counts(), [0; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
+async fn a_full_quota_is_waited_for() {
+    let bed = Bed::new(&through_ingress());
+    bed.kubectl().run(&["create", "quota", "none", "--hard=pods=0"]);
+    // The quota counts from when its status is written, by a controller that this cluster lacks.
+    let patch = r#"{"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}"#;
+    let deed = ["patch", "quota/none", "--subresource=status", "--type=merge", "-p", patch];
+    bed.kubectl().run(&deed);
+    let solver = bed.fresh().await;
+    let refused = eventually("the quota", || {
+        let present = solver.present(&bed.challenge, &bed.answer);
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present)).err()
+    });
+    assert!(!refused.needs_person && refused.why.contains("exceeded quota"), "{refused}");
+    bed.kubectl().run(&["delete", "quota", "none"]);
+    eventually("the end of the quota", || {
+        let present = solver.present(&bed.challenge, &bed.answer);
+        tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present)).ok()
+    });
+    solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

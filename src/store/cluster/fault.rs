@@ -148,7 +148,7 @@ impl ClusterFault {
             Self::Undefined { .. } => &[
                 "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
             ],
-            Self::Refused { .. } => &["change what the server names, or ask who runs the webhook"],
+            Self::Refused { .. } => &["change what it names, or ask who runs the webhook"],
             Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
         };
         hints.iter().map(|hint| (*hint).to_owned()).collect()
@@ -191,7 +191,13 @@ pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
         }
         _ => match deed.key {
             Some(key) => refused_object(key, status, said),
-            None => ClusterFault::Refused { verb: deed.verb, what: deed.what(), said }.into(),
+            // Other refusals, such as those of a quota, pass by themselves.
+            None if [400, 422].contains(&status.code) || is_denied(&said) => {
+                ClusterFault::Refused { verb: deed.verb, what: deed.what(), said }.into()
+            }
+            None => {
+                ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
+            }
         },
     }
 }
