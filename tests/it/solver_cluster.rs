@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use kubectl_acme::solvers::http01::cluster::{ClusterSolver, IMAGE, Options};
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use serde_json::{Value, json};
 
+use crate::support::bed::{self, Server};
 use crate::support::cluster::{Cluster, Kubectl, Namespace, OUR_SOLVER, eventually};
 use crate::support::http;
 use crate::support::pebble::{Pebble, PebbleOptions};
@@ -146,22 +148,28 @@ fn pebble() -> Pebble {
 
 /// Applies a Certificate with its Issuer and a Gateway; returns the name it is for.
 fn apply_certificate(namespace: &Namespace<'_>, pebble: &Pebble, http01: &Value) -> String {
-    let issuer = json!({
+    let host = format!("{}.example.com", namespace.name());
+    for object in [gateway(), issuer(pebble, http01), certificate(&host)] {
+        namespace.kubectl().apply(&object.to_string());
+    }
+    host
+}
+
+fn issuer(pebble: &Pebble, http01: &Value) -> Value {
+    json!({
         "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "pebble"},
         "spec": {"acme": {
             "server": pebble.directory(), "caBundle": STANDARD.encode(pebble.tls_ca_pem()),
             "privateKeySecretRef": {"name": "account"}, "solvers": [{"http01": http01}],
         }},
-    });
-    let host = format!("{}.example.com", namespace.name());
-    let certificate = json!({
+    })
+}
+
+fn certificate(host: &str) -> Value {
+    json!({
         "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": "web"},
         "spec": {"secretName": "web-tls", "dnsNames": [host], "issuerRef": {"name": "pebble"}},
-    });
-    for object in [gateway(), issuer, certificate] {
-        namespace.kubectl().apply(&object.to_string());
-    }
-    host
+    })
 }
 
 /// Issues one certificate from Pebble by our controllers with this HTTP-01 solver; nothing of the solver may stay.
@@ -420,6 +428,48 @@ async fn a_full_quota_is_waited_for() {
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present)).ok()
     });
     solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_command_killed_while_its_solver_stands_leaves_nothing_after_the_next_one() {
+    // Who drives is asked of the whole cluster, so it has one of its own.
+    let cluster = Cluster::start(&[]);
+    let options = PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
+    let pebble = Pebble::start(&options);
+    let namespace = cluster.namespace("killed");
+    let kubectl = namespace.kubectl();
+    let folder = tempfile::tempdir().unwrap();
+    let manifests = folder.path().join("manifests.json");
+    let host = format!("{}.example.com", namespace.name());
+    let objects = [issuer(&pebble, &through_ingress()), certificate(&host)];
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    std::fs::write(&manifests, list.to_string()).unwrap();
+    let order = |port: u16| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        command
+            .args(["order", "--namespace", namespace.name(), "--timeout=5m", "--kubeconfig"])
+            .arg(cluster.kubeconfig())
+            .arg(format!("--http01-resolve=*=127.0.0.1:{port}"))
+            .arg("-f")
+            .arg(&manifests)
+            .env_remove("KUBECONFIG");
+        command
+    };
+    // Its self-check looks where nobody answers, so that it waits with all its objects in place.
+    let stuck = Server::start(&order(bed::free_port()), &folder.path().join("stuck.log"));
+    eventually("the solver", || kubectl.items("ingresses").first().cloned());
+    drop(stuck);
+    assert_eq!(KINDS.map(|kind| kubectl.items(kind).len()), [1, 1, 1, 0]);
+
+    let next = order(cluster.http_port()).output().unwrap();
+    assert!(next.status.success(), "{}", String::from_utf8_lossy(&next.stderr));
+    kubectl.wait_for("certificate/web", "Ready");
+    assert_eq!((pebble.accounts(), pebble.orders()), (1, 1));
+    eventually("the end of the solver", || {
+        let gone = |kind: &str| kubectl.items(kind).is_empty();
+        (KINDS.into_iter().all(gone) && gone("challenges")).then_some(())
+    });
 }
 
 #[tokio::test(flavor = "multi_thread")]
