@@ -63,12 +63,12 @@ pub struct GlobalArgs {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: crate::print::colour::ColourChoice,
-    /// Which cluster, and as whom
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
     /// What to log on stderr, such as debug or kubectl_acme=trace
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
+    /// Which cluster, and as whom
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 }
 
 /// The commands.

@@ -178,10 +178,13 @@ impl Context {
         let connection = self.global.cluster.connection(self.global.namespace.as_deref());
         match ClusterStore::connect(&connection).await {
             Ok(store) => self.cluster = Some(store),
-            Err(StoreError::Cluster(fault))
-                if matches!(*fault, ClusterFault::Unconfigured { .. }) =>
-            {
-                return Err(no_store(&fault.to_string()));
+            Err(StoreError::Cluster(fault)) => {
+                return Err(match *fault {
+                    ClusterFault::Unconfigured { why } => {
+                        no_store(&format!("--local is not given, and {why}"))
+                    }
+                    fault => StoreError::from(fault).into(),
+                });
             }
             Err(error) => return Err(error.into()),
         }
