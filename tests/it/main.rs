@@ -12,6 +12,7 @@ mod crash;
 mod faults;
 mod generated;
 mod kill;
+mod order_cluster;
 mod pairs;
 mod pebble;
 mod pebble_again;
