@@ -39,7 +39,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{pebble-up,prepare,sum,where} benches/compare.sh
+    shellcheck --external-sources tests/run .ci/run tests/bed/{cluster-up,pebble-up,prepare,sum,where} benches/compare.sh
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -54,7 +54,7 @@ oldest:
     fi
 
 # Run every test, those that need the bed's servers last
-tests: test pebble
+tests: test pebble cluster
 
 # Run every test that needs nothing but loopback
 test *arguments:
@@ -62,7 +62,11 @@ test *arguments:
 
 # Run the tests that need the bed's servers: Pebble, certbot
 pebble *arguments:
-    cargo test --all-features --locked --no-fail-fast --test it -- --ignored --test-threads=4 {{ arguments }}
+    cargo test --all-features --locked --no-fail-fast --test it -- --ignored --skip cluster:: --test-threads=4 {{ arguments }}
+
+# Run the tests that need a Kubernetes API server, all on one that they start
+cluster *arguments:
+    cargo test --all-features --locked --no-fail-fast --test it cluster:: -- --ignored --test-threads=4 {{ arguments }}
 
 # Write the generated files anew
 generate:
@@ -71,6 +75,10 @@ generate:
 # Start Pebble and its DNS server for a person, until Ctrl-C
 pebble-up *arguments:
     @tests/bed/pebble-up {{ arguments }}
+
+# Start a Kubernetes API server with cert-manager's CRDs for a person, until Ctrl-C
+cluster-up *arguments:
+    @tests/bed/cluster-up {{ arguments }}
 
 # Measure ours beside certbot and lego, on one Pebble
 bench:

@@ -12,9 +12,10 @@ use clap::{
     Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand,
 };
 
+use crate::commands::connection::ClusterArgs;
 use crate::commands::{
     ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
-    timeline, version, watch,
+    solve, timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden
@@ -65,6 +66,9 @@ pub struct GlobalArgs {
     /// What to log on stderr, such as debug or kubectl_acme=trace
     #[arg(long, global = true, value_name = "FILTER")]
     pub log: Option<String>,
+    /// Which cluster, and as whom
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 }
 
 /// The commands.
@@ -109,6 +113,9 @@ pub enum Command {
     Crds(crds::CrdsArgs),
     /// Print the completion script of a shell
     Completion(completion::CompletionArgs),
+    /// Answer one HTTP-01 challenge: what a solver Pod runs
+    #[command(hide = true)]
+    Solve(solve::SolveArgs),
     /// Print the version
     Version(version::VersionArgs),
 }
@@ -136,6 +143,10 @@ fn with_environment(command: clap::Command) -> clap::Command {
 const VARIABLES: &str = "KUBECTL_ACME_";
 /// Where environment forms are explained.
 const ENVIRONMENT: &str = "Every flag has an environment form, such as KUBECTL_ACME_HTTP01_LISTEN for --http01-listen; the flag wins.";
+
+/// Arguments that mean a cluster, and their flags.
+const PLACES: [(&str, &str); 4] =
+    [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
 
 /// The plugin's file name.
 pub const PROGRAM: &str = "kubectl-acme";
@@ -197,7 +208,46 @@ pub fn command() -> clap::Command {
 pub fn parse() -> Cli {
     let matches = matches(command(), &env::args_os().collect::<Vec<_>>())
         .unwrap_or_else(|error| error.exit());
-    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match chosen(&matches) {
+        Chosen::Local => cli.global.cluster = cli.global.cluster.without_place(),
+        Chosen::Cluster => cli.global.local = None,
+        Chosen::Both(flag) => {
+            let message = format!(
+                "--local cannot be used with --{flag}: one names this machine, the other a cluster"
+            );
+            command().error(ErrorKind::ArgumentConflict, message).exit()
+        }
+        Chosen::Either => {}
+    }
+    cli
+}
+
+/// What the command line says about where resources are.
+#[derive(Debug, PartialEq, Eq)]
+enum Chosen {
+    /// On this machine.
+    Local,
+    /// In a cluster.
+    Cluster,
+    /// Both, by `--local` and this flag.
+    Both(&'static str),
+    /// Whatever there is.
+    Either,
+}
+
+/// A flag beats an environment form.
+fn chosen(matches: &ArgMatches) -> Chosen {
+    let given = |id: &str| matches.value_source(id);
+    let strongest = PLACES.into_iter().filter_map(|(id, flag)| Some((given(id)?, flag))).max();
+    match (given("local"), strongest) {
+        (None, None) => Chosen::Either,
+        (Some(_), None) => Chosen::Local,
+        (None, Some(_)) => Chosen::Cluster,
+        (Some(local), Some((cluster, _))) if local > cluster => Chosen::Local,
+        (Some(local), Some((cluster, _))) if local < cluster => Chosen::Cluster,
+        (Some(_), Some((_, flag))) => Chosen::Both(flag),
+    }
 }
 
 /// Reads words and environment; clap holds what comes from either for typed, so what it refuses is read again as it was typed.

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::claim::Claim;
 use super::context::{Context, OutputArgs};
 use super::failure::Failure;
-use super::local::Claim;
 use crate::model::{Key, Kind, Record};
 use crate::store::{Scope, Store};
 
@@ -17,11 +17,11 @@ const KNOWN: [(&str, &str); 2] = [
 /// Said wherever challenges may have to be answered.
 const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class";
 
-/// Announces work on the local state; the CAs are those of the Issuers among the objects to be worked on.
+/// Announces work on a store; the CAs are those of the Issuers among the objects to be worked on.
 ///
 /// # Errors
 /// Fails when no state is chosen, or it cannot be read.
-pub async fn local(
+pub async fn work(
     context: &Context,
     store: &Arc<dyn Store>,
     given: &BTreeSet<Key>,
@@ -32,11 +32,7 @@ pub async fn local(
         issuers.extend(store.get(key).await?);
     }
     let place = format!("{}; namespace {}", place(context)?, context.namespace());
-    let driver = match claim {
-        Claim::Alone | Claim::Drives(_) => "kubectl-acme",
-        Claim::Watches => "kubectl-acme run, in another process",
-    };
-    say(context, &place, &authorities(&issuers), driver);
+    say(context, &place, &authorities(&issuers), claim.driver());
     Ok(())
 }
 
@@ -67,13 +63,19 @@ fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &
         several => format!("; CA: {}", several.join(", ")),
     };
     printer.note(&format!("{place}{ca}; driver: {driver}"));
-    if !authorities.is_empty() {
+    if !authorities.is_empty() && context.cluster().is_none() {
         printer.note(ANSWERS);
     }
 }
 
 fn place(context: &Context) -> Result<String, Failure> {
-    Ok(format!("local state in {}", context.state_folder()?.display()))
+    let Some(cluster) = context.cluster() else {
+        return Ok(format!("local state in {}", context.state_folder()?.display()));
+    };
+    Ok(match cluster.context() {
+        Some(name) => format!("context {name}"),
+        None => format!("cluster {}", cluster.server()),
+    })
 }
 
 fn authorities(issuers: &[Record]) -> BTreeSet<String> {

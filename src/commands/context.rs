@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,6 +13,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::failure::{Failure, Kind};
+use crate::acme::KeyAlgorithm;
 use crate::cli::{Command, GlobalArgs};
 use crate::print::Printer;
 use crate::print::colour::Colours;
@@ -20,10 +21,16 @@ use crate::print::format::Format;
 use crate::print::table::{Colour, Headers};
 use crate::print::talk::Talk;
 use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::cluster::lease::ClusterGuard;
+use crate::store::cluster::{ClusterFault, ClusterStore};
 use crate::store::local::{Access, LocalStore};
 
 /// What is logged without `--log`: only what somebody should look at.
-const DEFAULT_FILTER: &str = "warn";
+const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off";
+
+/// What account keys we make for a store of our own: quickly made and quick to sign with.
+pub const LOCAL_ACCOUNT_KEYS: KeyAlgorithm = KeyAlgorithm::Ecdsa(256);
 
 /// How results are written.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -45,6 +52,8 @@ pub struct Context {
     talk: Talk,
     colours: Colours,
     interrupted: Interrupted,
+    cluster: Option<ClusterStore>,
+    lease: Mutex<Option<ClusterGuard>>,
 }
 
 /// Which signal, if any, asked us to end.
@@ -74,9 +83,19 @@ pub async fn run(global: GlobalArgs, command: Command) -> ExitCode {
         return report(&talk, colours, &failure);
     }
     let interrupted = Interrupted::default();
-    let mut context = Context { global, talk, colours, interrupted: interrupted.clone() };
+    let mut context = Context {
+        global,
+        talk,
+        colours,
+        interrupted: interrupted.clone(),
+        cluster: None,
+        lease: Mutex::default(),
+    };
     let ended = tokio::select! {
-        ended = super::run(command, &mut context) => ended,
+        ended = super::run(command, &mut context) => {
+            context.give_lease_back().await;
+            ended
+        }
         kind = second_signal(&interrupted) => Err(Failure::silent(kind)),
     };
     match ended {
@@ -148,9 +167,57 @@ impl Context {
         fixed.and_then(|text| text.parse().ok()).unwrap_or_else(Timestamp::now)
     }
 
-    /// The namespace of objects that name none.
+    /// Connects to the cluster, unless `--local` is given.
+    ///
+    /// # Errors
+    /// Fails when neither is chosen (nothing is ever chosen silently), or the configuration cannot be used.
+    pub async fn connect(&mut self) -> Result<(), Failure> {
+        if self.global.local.is_some() {
+            return Ok(());
+        }
+        let connection = self.global.cluster.connection(self.global.namespace.as_deref());
+        match ClusterStore::connect(&connection).await {
+            Ok(store) => self.cluster = Some(store),
+            Err(StoreError::Cluster(fault)) => {
+                return Err(match *fault {
+                    ClusterFault::Unconfigured { why } => {
+                        no_store(&format!("--local is not given, and {why}"))
+                    }
+                    fault => StoreError::from(fault).into(),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Keeps a Lease until the command has ended, however it ends.
+    pub fn keep(&self, lease: ClusterGuard) {
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease);
+    }
+
+    async fn give_lease_back(&self) {
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lease) = lease {
+            lease.release().await;
+        }
+    }
+
+    /// What account keys we make; in a cluster the only ones that cert-manager can use.
+    pub fn account_keys(&self) -> KeyAlgorithm {
+        if self.cluster.is_some() { KeyAlgorithm::Rsa(2048) } else { LOCAL_ACCOUNT_KEYS }
+    }
+
+    /// The cluster, where the resources are in one.
+    pub fn cluster(&self) -> Option<&ClusterStore> {
+        self.cluster.as_ref()
+    }
+
+    /// The namespace of objects that name none: the one given, else the context's, locally `default`.
     pub fn namespace(&self) -> &str {
-        self.global.namespace.as_deref().unwrap_or("default")
+        let given = self.global.namespace.as_deref();
+        let of_context = self.cluster.as_ref().map(ClusterStore::namespace);
+        given.or(of_context).unwrap_or("default")
     }
 
     /// The folder of the local state.
@@ -166,8 +233,22 @@ impl Context {
     /// # Errors
     /// Fails when none is chosen, or it cannot be used.
     pub async fn store(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
-        let folder = self.state_folder()?;
-        open(folder, access).await
+        match &self.cluster {
+            Some(cluster) => Ok(Arc::new(cluster.clone())),
+            None => open(self.state_folder()?, access).await,
+        }
+    }
+
+    /// Where certificates and keys are written: the folder given; locally, `out` in the state folder; in a cluster, nowhere.
+    ///
+    /// # Errors
+    /// Fails when no store is chosen.
+    pub fn out(&self, given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+        match (given, &self.cluster) {
+            (Some(folder), _) => Ok(Some(folder.to_owned())),
+            (None, Some(_)) => Ok(None),
+            (None, None) => Ok(Some(self.state_folder()?.join("out"))),
+        }
     }
 }
 
@@ -179,10 +260,14 @@ pub fn state_folder(local: Option<&str>) -> Result<PathBuf, Failure> {
     match local {
         Some("1" | "true" | "") => default_folder(),
         Some(folder) => Ok(PathBuf::from(folder)),
-        None => Err(Failure::usage("no store chosen: --local is missing")
-            .hint("--local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)")
-            .hint("clusters (kubeconfig, --context) come with a later version")),
+        None => Err(no_store("--local is missing")),
     }
+}
+
+fn no_store(why: &str) -> Failure {
+    Failure::usage(format!("no store chosen: {why}"))
+        .hint("--local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)")
+        .hint("--kubeconfig FILE, KUBECONFIG or ~/.kube/config leads to a cluster")
 }
 
 /// Opens the local store of a folder; a folder that is only read and not there yet is an empty store.

@@ -43,6 +43,12 @@ pub struct DeleteArgs {
 pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure> {
     let wanted = Wanted::parse(&args.objects)?;
     args.check(&wanted)?;
+    if context.cluster().is_some() {
+        return Err(Failure::usage(
+            "delete works on the local store (--local): a cluster is kubectl's",
+        )
+        .hint(format!("kubectl delete {}", args.objects.join(" "))));
+    }
     // Where nothing is, nothing is made either.
     let exists = LocalStore::exists(&context.state_folder()?);
     let access = if exists { Access::ReadWrite } else { Access::ReadOnly };

@@ -9,6 +9,7 @@ use super::selector::LabelSelector;
 use super::target::{self, Wanted};
 use crate::model::{Event, Key, Kind, Record};
 use crate::print::{Printer, describe};
+use crate::store::events;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store, StoreError};
@@ -111,8 +112,9 @@ async fn beginning(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Record>, Sto
 }
 
 async fn events(store: &Arc<dyn Store>, record: &Record) -> Result<Vec<Event>, StoreError> {
-    let events = Resources::<Event>::new(Arc::clone(store), Kind::Event);
-    events.list(&Scope::about(record.uid())).await
+    let told = Resources::<Event>::new(Arc::clone(store), Kind::Event);
+    let home = events::home(&record.key.name.namespace);
+    told.list(&Scope::about(record.uid()).within(home)).await
 }
 
 fn conclude(

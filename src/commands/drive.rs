@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::failure::{Failure, Kind as FailureKind};
 use super::look::LookArgs;
 use super::schedule::SlotArgs;
+use super::solver_pod::SolverPodArgs;
 use crate::acme::{Clients, KeyAlgorithm};
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
@@ -34,6 +35,7 @@ use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
 use crate::solvers::http01::listener::{self, Listener};
 use crate::solvers::http01::webroot::Webroot;
+use crate::store::cluster::ClusterStore;
 use crate::store::{Store, StoreError};
 
 /// How challenges are answered and looked at.
@@ -60,6 +62,9 @@ pub struct DriveArgs {
     /// How the self-check looks at names
     #[command(flatten)]
     pub look: LookArgs,
+    /// What answers HTTP-01 in a cluster
+    #[command(flatten)]
+    pub solver_pods: SolverPodArgs,
 }
 
 /// Reads a duration as Go does.
@@ -81,13 +86,17 @@ impl DriveArgs {
         self.look.fetcher().await
     }
 
-    /// Opens what answers HTTP-01: the webroot, or a listener of our own.
+    /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
+    /// on this machine port 80.
     ///
     /// # Errors
     /// Fails when the port is not permitted or taken, and names the ways out; nobody has been asked for anything then.
-    pub async fn http01(&self) -> Result<Arc<dyn Solver>, Failure> {
+    pub async fn http01(&self, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
         if let Some(folder) = &self.http01_webroot {
             return Ok(Arc::new(Webroot::new(folder)));
+        }
+        if let Some(cluster) = cluster.filter(|_| self.http01_listen.is_empty()) {
+            return Ok(self.solver_pods.solver(cluster, false));
         }
         let bound = match &self.http01_listen[..] {
             [] => Listener::bind_everywhere(80).await,

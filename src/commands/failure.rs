@@ -8,6 +8,7 @@ use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::model::Problem;
 use crate::store::StoreError;
+use crate::store::cluster::ClusterFault;
 
 /// Sorts of failure, each with its exit code (stable: scripts rely on them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,6 +87,11 @@ impl Kind {
     fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::NotFound { .. } | StoreError::Invalid { .. } => Self::Usage,
+            StoreError::Held { .. } => Self::OwnedByAnother,
+            StoreError::Cluster(fault) if matches!(**fault, ClusterFault::Unconfigured { .. }) => {
+                Self::Usage
+            }
+            StoreError::Cluster(_) | StoreError::Denied { .. } => Self::Cluster,
             StoreError::Conflict { .. }
             | StoreError::AlreadyExists { .. }
             | StoreError::Unusable { .. } => Self::Unexpected,
@@ -145,6 +151,7 @@ impl std::error::Error for Failure {}
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let failure = Self::new(Kind::of_store(&error), error.to_string());
+        let failure = error.hints().into_iter().fold(failure, Self::hint);
         match error {
             StoreError::Unusable { .. } => failure.hint(advice::STORE),
             _ => failure,

@@ -6,7 +6,9 @@ pub mod ca;
 pub mod certificate;
 pub mod chain;
 pub mod challenge;
+pub mod claim;
 pub mod completion;
+pub mod connection;
 pub mod context;
 pub mod crds;
 pub mod delete;
@@ -19,7 +21,6 @@ pub mod following;
 pub mod get;
 pub mod history;
 pub mod intake;
-pub mod local;
 pub mod look;
 pub mod order;
 pub mod out;
@@ -29,6 +30,8 @@ pub mod renewal;
 pub mod run;
 pub mod schedule;
 pub mod selector;
+pub mod solve;
+pub mod solver_pod;
 pub mod target;
 pub mod timeline;
 pub mod verdict;
@@ -45,6 +48,9 @@ use crate::cli::Command;
 /// # Errors
 /// Fails with what `main` shows, and with the exit code.
 pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure> {
+    if needs_store(&command) {
+        context.connect().await?;
+    }
     match command {
         Command::Order(args) => order::run(*args, context).await,
         Command::Challenge(args) => challenge::run(args, context).await,
@@ -59,6 +65,28 @@ pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure>
         Command::Ca(args) => ca::run(args, context).await,
         Command::Crds(args) => crds::run(args, context),
         Command::Completion(args) => completion::run(&args, context),
+        Command::Solve(args) => solve::run(args, context).await,
         Command::Version(args) => version::run(&args, context),
+    }
+}
+
+/// Tells whether a command works with what is in a store, and so needs a cluster where no `--local` is given.
+fn needs_store(command: &Command) -> bool {
+    match command {
+        Command::Order(args) => args.needs_store(),
+        Command::Challenge(_)
+        | Command::Certificate(_)
+        | Command::Describe(_)
+        | Command::Timeline(_)
+        | Command::Schedule(_)
+        | Command::Watch(_)
+        | Command::Get(_)
+        | Command::Delete(_)
+        | Command::Run(_) => true,
+        Command::Ca(_)
+        | Command::Crds(_)
+        | Command::Completion(_)
+        | Command::Version(_)
+        | Command::Solve(_) => false,
     }
 }

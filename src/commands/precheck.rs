@@ -4,11 +4,35 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::chain::issuer_key;
+use super::claim::Claim;
+use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, would_choose};
 use crate::store::Store;
 use crate::store::resources::typed;
+
+/// Where a set is to be worked on, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bench {
+    /// On this machine, where pairs of several namespaces share one folder.
+    Local,
+    /// In a cluster, by this process.
+    Cluster,
+    /// In a cluster, by somebody else, who may serve what we do not.
+    Elsewhere,
+}
+
+impl Bench {
+    /// The bench of a command that has this claim.
+    pub fn of(context: &Context, claim: &Claim) -> Self {
+        match (context.cluster(), claim) {
+            (None, _) => Self::Local,
+            (Some(_), Claim::Watches(_)) => Self::Elsewhere,
+            (Some(_), Claim::Alone | Claim::Drives(_)) => Self::Cluster,
+        }
+    }
+}
 
 /// The issuers that the Certificates of a set refer to.
 pub fn issuers(records: &[Record]) -> BTreeSet<Key> {
@@ -26,9 +50,13 @@ fn certificates(records: &[Record]) -> impl Iterator<Item = Certificate> + '_ {
 ///
 /// # Errors
 /// Fails with the first thing that stands in the way, and what to change.
-pub async fn check(records: &[Record], store: &Arc<dyn Store>) -> Result<(), Failure> {
+pub async fn check(
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    bench: Bench,
+) -> Result<(), Failure> {
     for record in records {
-        if matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+        if bench == Bench::Local && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
             check_type(record)?;
         }
     }
@@ -36,7 +64,7 @@ pub async fn check(records: &[Record], store: &Arc<dyn Store>) -> Result<(), Fai
     for certificate in certificates(records) {
         let name = certificate.name();
         // Certificates of other namespaces, too: on disk they share one folder.
-        if !secrets.insert(certificate.spec.secret_name.clone()) {
+        if bench == Bench::Local && !secrets.insert(certificate.spec.secret_name.clone()) {
             let secret = &certificate.spec.secret_name;
             return Err(Failure::usage(format!(
                 "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \
@@ -47,6 +75,9 @@ pub async fn check(records: &[Record], store: &Arc<dyn Store>) -> Result<(), Fai
         let key = issuer_key(&certificate);
         let group = certificate.spec.issuer_ref.effective_group();
         if group != "cert-manager.io" {
+            if bench != Bench::Local {
+                continue;
+            }
             let message =
                 format!("Certificate {name}: issuerRef.group is {group}, which is not ours");
             return Err(
@@ -60,7 +91,9 @@ pub async fn check(records: &[Record], store: &Arc<dyn Store>) -> Result<(), Fai
                 None => return Err(unknown_issuer(&certificate, &key)),
             },
         };
-        check_solvers(&certificate, &key, &issuer)?;
+        if bench != Bench::Elsewhere {
+            check_solvers(&certificate, &key, &issuer)?;
+        }
     }
     Ok(())
 }

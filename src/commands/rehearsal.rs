@@ -41,7 +41,7 @@ impl Rehearsal {
     pub async fn start(how: Rehearse, args: &DriveArgs) -> Result<Self, Failure> {
         let mut fetcher = args.fetcher().await?;
         let http01 = match how {
-            Rehearse::Real => args.http01().await?,
+            Rehearse::Real => args.http01(None).await?,
             Rehearse::Loopback => {
                 let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let listener = Listener::bind(&[free])

@@ -7,16 +7,16 @@ use futures_util::StreamExt;
 use jiff::Timestamp;
 
 use super::announce;
+use super::claim::claim_everything;
 use super::context::Context;
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
-use super::{local, out};
+use super::out;
 use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::print::progress::Progress;
-use crate::store::lease::{LocalLease, Role};
 use crate::store::local::Access;
 use crate::store::resources::typed;
 use crate::store::{Change, Scope, Store};
@@ -37,42 +37,40 @@ pub struct RunArgs {
 /// # Errors
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
-    let folder = context.state_folder()?;
     let store = context.store(Access::ReadWrite).await?;
-    let lease = LocalLease::new(&folder);
-    let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Always)? else {
-        let message = format!("cannot work on {}: another process does", folder.display());
-        return Err(Failure::new(FailureKind::OwnedByAnother, message)
-            .hint("wait for it, end it, or use another state folder (--local=DIR)"));
-    };
+    let claim = claim_everything(context).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
-        http01: args.drive.http01().await?,
+        http01: args.drive.http01(context.cluster()).await?,
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
-        account_keys: local::ACCOUNT_KEYS,
+        account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: args.drive.slots.limits(),
         check_period: args.drive.dns01_check_retry_period.0,
     });
-    let out = args.out.unwrap_or_else(|| folder.join("out"));
+    let out = context.out(args.out.as_deref())?;
     let mut progress = Progress::new(context.talk(), false);
-    let kind = tokio::select! {
-        ended = follow(&store, &out, &mut progress) => { ended?; FailureKind::Unexpected }
-        kind = context.interrupted().wait() => kind,
+    let lost = claim.lost();
+    let (kind, why) = tokio::select! {
+        ended = follow(&store, out.as_deref(), &mut progress) => {
+            ended?;
+            (FailureKind::Unexpected, "ended")
+        }
+        kind = context.interrupted().wait() => (kind, "ended"),
+        () = lost.cancelled() => (FailureKind::OwnedByAnother, "the Lease was lost"),
     };
     engine.stop().await?;
-    drop(guard);
-    Err(Failure::new(kind, "ended; everything so far is kept")
+    Err(Failure::new(kind, format!("{why}; everything so far is kept"))
         .hint(format!("go on with: {}", cli::again())))
 }
 
 /// Tells what becomes of Certificates, and writes what was issued.
 async fn follow(
     store: &Arc<dyn Store>,
-    out: &Path,
+    out: Option<&Path>,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     let mut changes = store.watch(Kind::Certificate, Scope::all());
@@ -101,9 +99,13 @@ async fn follow(
 async fn write(
     store: &Arc<dyn Store>,
     certificate: &Certificate,
-    out: &Path,
+    out: Option<&Path>,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
+    let Some(out) = out else {
+        progress.line(&format!("Certificate {}: up to date", certificate.name()), Timestamp::now());
+        return Ok(());
+    };
     let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
     let Some(record) = store.get(&Key::new(Kind::Secret, name)).await? else { return Ok(()) };
     let secret = typed::<Secret>(record)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::claim;
 use super::context::{Context, OutputArgs};
 use super::failure::Failure;
 use super::waits::Wait;
@@ -14,7 +15,6 @@ use crate::print::age::age;
 use crate::print::table::{Headers, NONE, Table};
 use crate::reconcile::schedule::{self, Limits, Queued, Waits};
 use crate::store::Scope;
-use crate::store::lease::LocalLease;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
 
@@ -80,7 +80,7 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
         printer.report(&report, |colour| table.render(headers, colour))?;
     }
     if people {
-        let driven = LocalLease::new(context.state_folder()?).holder()?.is_some();
+        let driven = claim::is_driven(context).await?;
         conclude(&printer, &all, shown.len(), limits, driven);
     }
     Ok(())

@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::ReconcileError;
 use crate::acme::{AccountKey, Acme, AcmeError, Clients, TlsOptions};
 use crate::model::common::is_true;
+use crate::model::event::source;
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
 use crate::model::{Issuer, IssuerRef, Kind, ObjectName, Secret};
 use crate::reconcile::issuer::{self, Outcome};
@@ -59,8 +60,9 @@ impl Accounts {
     /// Makes the registry; `cluster_namespace` holds the Secrets of ClusterIssuers.
     pub fn new(store: &Arc<dyn Store>, cluster_namespace: &str, connect: Box<Connect>) -> Self {
         Self {
-            issuers: Resources::new(Arc::clone(store), Kind::Issuer),
-            cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer),
+            issuers: Resources::new(Arc::clone(store), Kind::Issuer).written_by(source::ISSUERS),
+            cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer)
+                .written_by(source::CLUSTER_ISSUERS),
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
             cluster_namespace: cluster_namespace.to_owned(),
             connect,

@@ -9,6 +9,7 @@ use super::recorder::Recorder;
 use super::{Controller, ReconcileError, delivery, facts};
 use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
+use crate::model::event::source;
 use crate::model::{Blob, Certificate, CertificateRequest, Key, Kind, ObjectName, Record, Secret};
 use crate::reconcile::certificate::{self, Action, Delivery, KeyOrigin, Outcome};
 use crate::reconcile::facts::annotation;
@@ -43,6 +44,7 @@ pub enum Due {
 pub struct CertificateController {
     certificates: Resources<Certificate>,
     requests: Resources<CertificateRequest>,
+    next_keys: Resources<Secret>,
     secrets: Resources<Secret>,
     neighbours: Neighbours,
     recorder: Recorder,
@@ -53,9 +55,12 @@ impl CertificateController {
     pub fn new(recorder: Recorder) -> Self {
         let store = recorder.store();
         Self {
-            certificates: Resources::new(store.clone(), Kind::Certificate),
-            requests: Resources::new(store.clone(), Kind::CertificateRequest),
-            secrets: Resources::new(store.clone(), Kind::Secret),
+            certificates: Resources::new(store.clone(), Kind::Certificate)
+                .written_by(source::ISSUING),
+            requests: Resources::new(store.clone(), Kind::CertificateRequest)
+                .written_by(source::REQUEST_MANAGER),
+            next_keys: Resources::new(store.clone(), Kind::Secret).written_by(source::KEY_MANAGER),
+            secrets: Resources::new(store.clone(), Kind::Secret).written_by(source::ISSUING),
             neighbours: Neighbours::new(store),
             recorder,
         }
@@ -103,7 +108,7 @@ impl CertificateController {
                 self.create_request(certificate, *request, &named(&key)).await
             }
             Action::DeleteNextKey(name, fields) => {
-                self.secrets.delete(&named(&name)).await?;
+                self.next_keys.delete(&named(&name)).await?;
                 let quiet = fields.is_empty();
                 Ok(if quiet { Outcome::Deleted } else { Outcome::KeyOutdated(fields) })
             }
@@ -142,7 +147,7 @@ impl CertificateController {
             Err(error) => return Ok(Outcome::KeyImpossible(error.to_string())),
         };
         let secret = delivery::next_key(certificate, name, &key).map_err(unwritten)?;
-        let made = self.secrets.create(&secret).await?;
+        let made = self.next_keys.create(&secret).await?;
         Ok(Outcome::NextKeyStored(made.metadata.name, origin))
     }
 

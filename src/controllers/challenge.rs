@@ -12,6 +12,7 @@ use super::scheduler::Crowd;
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
@@ -64,7 +65,8 @@ impl ChallengeController {
     ) -> Self {
         let store = recorder.store();
         Self {
-            challenges: Resources::new(Arc::clone(store), Kind::Challenge),
+            challenges: Resources::new(Arc::clone(store), Kind::Challenge)
+                .written_by(source::CHALLENGES),
             orders: Resources::new(Arc::clone(store), Kind::Order),
             accounts,
             means,
@@ -172,7 +174,7 @@ impl ChallengeController {
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
         match challenge.spec.kind {
-            ChallengeType::Http01 => self.means.http01.stands(answer),
+            ChallengeType::Http01 => self.means.http01.stands(challenge, answer),
             ChallengeType::Dns01 => true,
         }
     }
@@ -194,7 +196,7 @@ impl ChallengeController {
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         let mut marked = without_finalizer(challenge);
         marked.metadata.finalizers.push(FINALIZER.to_owned());
-        self.challenges.replace_metadata(&marked).await?;
+        self.challenges.replace_finalizers(&marked).await?;
         Ok(Outcome::FinalizerAdded)
     }
 
@@ -205,7 +207,9 @@ impl ChallengeController {
     ) -> Result<Outcome, ReconcileError> {
         let result = match (challenge.spec.kind, answer) {
             (_, Err(why)) => return Ok(Outcome::PresentFailed(why.clone())),
-            (ChallengeType::Http01, Ok(answer)) => self.means.http01.present(answer).await,
+            (ChallengeType::Http01, Ok(answer)) => {
+                self.means.http01.present(challenge, answer).await
+            }
             (ChallengeType::Dns01, Ok(_)) => Err(no_dns01()),
         };
         match result {
@@ -226,12 +230,12 @@ impl ChallengeController {
         now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer)
-            && let Err(error) = self.means.http01.clean_up(answer).await
+            && let Err(error) = self.means.http01.clean_up(challenge, answer).await
         {
             self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
             return Err(error.into());
         }
-        self.challenges.replace_metadata(&without_finalizer(challenge)).await?;
+        self.challenges.replace_finalizers(&without_finalizer(challenge)).await?;
         Ok(Outcome::CleanedUp)
     }
 

@@ -62,6 +62,9 @@ pub struct Driver {
     /// Until when a job rests: three times as long as its last look took. An Order of a hundred Challenges changes with
     /// each of them, and looks at all of them.
     rests: HashMap<Job, Timestamp>,
+    /// Changes whose objects could not be found while the store was away, and when they are looked up again.
+    unheard: Vec<Record>,
+    listens: Option<Timestamp>,
 }
 
 type Job = (usize, Key);
@@ -103,6 +106,8 @@ impl Driver {
             serial: 0,
             running: JoinSet::new(),
             rests: HashMap::new(),
+            unheard: Vec::new(),
+            listens: None,
         }
     }
 
@@ -121,6 +126,7 @@ impl Driver {
         loop {
             self.start_waiting();
             let next_delay = self.delays.keys().next().map(|(at, _)| *at);
+            let next_delay = next_delay.into_iter().chain(self.listens).min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -134,7 +140,10 @@ impl Driver {
                     Some(change) => self.changed(change?).await?,
                     None => break,
                 },
-                () = sleep(&*clock, next_delay) => self.wake_due(),
+                () = sleep(&*clock, next_delay) => {
+                    self.wake_due();
+                    self.listen_again().await?;
+                }
             }
         }
         while self.running.join_next().await.is_some() {}
@@ -143,14 +152,38 @@ impl Driver {
 
     async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
         match change {
-            Change::Applied(record) | Change::Deleted(record) => self.wake_for(&record).await,
+            Change::Applied(record) | Change::Deleted(record) => self.hear(record).await,
             Change::Resynced(records) => {
-                for record in &records {
-                    self.wake_for(record).await?;
+                for record in records {
+                    self.hear(record).await?;
                 }
                 Ok(())
             }
         }
+    }
+
+    /// Wakes whom a change concerns; while the store is away the change is kept.
+    async fn hear(&mut self, record: Record) -> Result<(), StoreError> {
+        match self.wake_for(&record).await {
+            Err(error) if error.may_pass() => {
+                debug!(%error, object = %record.key, "this change is heard later");
+                self.unheard.push(record);
+                self.listens = Some(self.clock.now() + BREATH);
+                Ok(())
+            }
+            heard => heard,
+        }
+    }
+
+    async fn listen_again(&mut self) -> Result<(), StoreError> {
+        if self.listens.is_none_or(|at| at > self.clock.now()) {
+            return Ok(());
+        }
+        self.listens = None;
+        for record in std::mem::take(&mut self.unheard) {
+            self.hear(record).await?;
+        }
+        Ok(())
     }
 
     async fn wake_for(&mut self, record: &Record) -> Result<(), StoreError> {
@@ -330,6 +363,7 @@ mod tests {
 
     use super::*;
     use crate::controllers::clock::SystemClock;
+    use crate::store::cluster::ClusterFault;
     use crate::store::memory::MemoryStore;
 
     /// Always has another step to take.
@@ -370,6 +404,51 @@ mod tests {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(steps(), STEPS + 1);
+        stop.cancel();
+        working.await.unwrap().unwrap();
+    }
+
+    /// Cannot look up the neighbours of the first change; notes that it looked at an object.
+    #[derive(Debug)]
+    struct HardOfHearing {
+        asked: AtomicU32,
+        looked: CancellationToken,
+    }
+
+    #[async_trait]
+    impl Controller for HardOfHearing {
+        fn watches(&self) -> &'static [Kind] {
+            &[Kind::Issuer]
+        }
+        async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+            if self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
+                let (server, why) = ("https://server".into(), "connection refused".into());
+                return Err(ClusterFault::Unreachable { server, why }.into());
+            }
+            Ok(vec![changed.key.clone()])
+        }
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+            self.looked.cancel();
+            Ok(Wake::OnChange)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_change_that_comes_while_the_store_is_away_is_heard_later() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "metadata": {"name": "acme", "namespace": "web"},
+        });
+        let issuer = store.create(Record::new(issuer).unwrap()).await.unwrap();
+        let looked = CancellationToken::new();
+        let controller = HardOfHearing { asked: AtomicU32::new(0), looked: looked.clone() };
+        let (sender, _obstacles) = watch::channel(Obstacles::new());
+        let selection = Selection::only([issuer.key].into());
+        let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(controller)];
+        let driver = Driver::new(store, Arc::new(SystemClock), controllers, selection, sender);
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        tokio::time::timeout(Duration::from_mins(1), looked.cancelled()).await.unwrap();
         stop.cancel();
         working.await.unwrap().unwrap();
     }

@@ -11,6 +11,7 @@ use super::accounts::{self, Accounts};
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, account_secrets};
 use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry};
+use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::memory::Holder;
 use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret};
@@ -49,9 +50,10 @@ impl IssuerController {
     pub fn new(recorder: Recorder, accounts: Arc<Accounts>, new_keys: KeyAlgorithm) -> Self {
         let store = recorder.store();
         Self {
-            issuers: Resources::new(Arc::clone(store), Kind::Issuer),
-            cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer),
-            secrets: Resources::new(Arc::clone(store), Kind::Secret),
+            issuers: Resources::new(Arc::clone(store), Kind::Issuer).written_by(source::ISSUERS),
+            cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer)
+                .written_by(source::CLUSTER_ISSUERS),
+            secrets: Resources::new(Arc::clone(store), Kind::Secret).written_by(source::ISSUERS),
             accounts,
             new_keys,
             recorder,

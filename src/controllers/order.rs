@@ -12,6 +12,7 @@ use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::SharedOrders;
 use super::{Controller, ReconcileError};
+use crate::model::event::source;
 use crate::model::memory::Holder;
 use crate::model::{
     Challenge, ChallengeStatus, Issuer, Key, Kind, Metadata, ObjectName, Order, OrderStatus,
@@ -42,8 +43,9 @@ impl OrderController {
     pub fn new(recorder: Recorder, accounts: Arc<Accounts>, selection: Selection) -> Self {
         let store = recorder.store();
         Self {
-            orders: Resources::new(Arc::clone(store), Kind::Order),
-            challenges: Resources::new(Arc::clone(store), Kind::Challenge),
+            orders: Resources::new(Arc::clone(store), Kind::Order).written_by(source::ORDERS),
+            challenges: Resources::new(Arc::clone(store), Kind::Challenge)
+                .written_by(source::ORDERS),
             accounts,
             selection,
             shared: SharedOrders::default(),

@@ -9,6 +9,7 @@ use super::accounts::Accounts;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, facts};
 use crate::model::common::condition;
+use crate::model::event::source;
 use crate::model::{CertificateRequest, Issuer, Key, Kind, Order, Record};
 use crate::reconcile::Wake;
 use crate::reconcile::facts::CsrFacts;
@@ -30,8 +31,10 @@ impl RequestController {
     pub fn new(recorder: Recorder, accounts: Arc<Accounts>) -> Self {
         let store = recorder.store();
         Self {
-            requests: Resources::new(Arc::clone(store), Kind::CertificateRequest),
-            orders: Resources::new(Arc::clone(store), Kind::Order),
+            requests: Resources::new(Arc::clone(store), Kind::CertificateRequest)
+                .written_by(source::REQUESTS_ACME),
+            orders: Resources::new(Arc::clone(store), Kind::Order)
+                .written_by(source::REQUESTS_ACME),
             accounts,
             recorder,
         }

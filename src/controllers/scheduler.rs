@@ -46,7 +46,8 @@ impl Scheduler {
     /// Puts the scheduler together; challenges outside the selection have nobody who works on them and do not count.
     /// Each pass notes in `crowd` who is in the way.
     pub fn new(recorder: Recorder, limits: Limits, selection: Selection, crowd: Crowd) -> Self {
-        let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge);
+        let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge)
+            .written_by(source::CHALLENGES);
         Self { challenges, limits, selection, crowd, recorder }
     }
 

@@ -1,24 +1,26 @@
 //! Solvers put the answer where the CA looks.
 
 pub mod http01;
+#[cfg(test)]
+mod testing;
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::model::Answer;
+use crate::model::{Answer, Challenge};
 
-/// Puts answers up and takes them down.
+/// Puts answers up and takes them down; the Challenge says where, for solvers that have several places.
 #[async_trait]
 pub trait Solver: fmt::Debug + Send + Sync {
     /// Publishes the answer and returns at once; does not wait for it to be visible. Safe to repeat.
-    async fn present(&self, answer: &Answer) -> Result<(), SolveError>;
+    async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError>;
     /// Takes the answer away. Safe to repeat; succeeds when `present` never ran.
-    async fn clean_up(&self, answer: &Answer) -> Result<(), SolveError>;
+    async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError>;
     /// Tells whether the answer is up, as far as can be told without asking anybody; false after a restart of a
     /// process that served it from memory.
-    fn stands(&self, answer: &Answer) -> bool;
+    fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool;
 }
 
 /// Why an answer could not be put up or taken down.
@@ -39,24 +41,24 @@ pub struct Together(pub Vec<Arc<dyn Solver>>);
 
 #[async_trait]
 impl Solver for Together {
-    async fn present(&self, answer: &Answer) -> Result<(), SolveError> {
+    async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         for solver in &self.0 {
-            solver.present(answer).await?;
+            solver.present(challenge, answer).await?;
         }
         Ok(())
     }
 
     /// Takes down what can be taken down, and then returns the first error.
-    async fn clean_up(&self, answer: &Answer) -> Result<(), SolveError> {
+    async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         let mut result = Ok(());
         for solver in &self.0 {
-            result = result.and(solver.clean_up(answer).await);
+            result = result.and(solver.clean_up(challenge, answer).await);
         }
         result
     }
 
-    fn stands(&self, answer: &Answer) -> bool {
-        self.0.iter().all(|solver| solver.stands(answer))
+    fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
+        self.0.iter().all(|solver| solver.stands(challenge, answer))
     }
 }
 
@@ -68,31 +70,29 @@ mod tests {
 
     use super::http01::listener::Listener;
     use super::http01::webroot::Webroot;
+    use super::testing::{answer, challenge};
     use super::*;
-    use crate::model::Identifier;
-
-    fn answer(token: &str) -> Answer {
-        Answer {
-            identifier: Identifier::parse("www.example.com").unwrap(),
-            token: token.to_owned(),
-            key_authorization: format!("{token}.thumbprint"),
-        }
-    }
 
     /// What every solver owes.
     async fn check(solver: &dyn Solver) {
         let (one, two) = (answer("one"), answer("two"));
-        assert!(!solver.stands(&one), "nothing is up at first");
-        solver.clean_up(&one).await.expect("clean-up succeeds when present never ran");
-        solver.present(&one).await.unwrap();
-        solver.present(&one).await.expect("present is safe to repeat");
-        solver.present(&two).await.unwrap();
-        assert!(solver.stands(&one) && solver.stands(&two));
-        solver.clean_up(&one).await.unwrap();
-        assert!(!solver.stands(&one) && solver.stands(&two), "one goes, the other stays");
-        solver.clean_up(&one).await.expect("clean-up is safe to repeat");
-        solver.present(&one).await.unwrap();
-        assert!(solver.stands(&one), "it may come back");
+        assert!(!solver.stands(&challenge(), &one), "nothing is up at first");
+        solver
+            .clean_up(&challenge(), &one)
+            .await
+            .expect("clean-up succeeds when present never ran");
+        solver.present(&challenge(), &one).await.unwrap();
+        solver.present(&challenge(), &one).await.expect("present is safe to repeat");
+        solver.present(&challenge(), &two).await.unwrap();
+        assert!(solver.stands(&challenge(), &one) && solver.stands(&challenge(), &two));
+        solver.clean_up(&challenge(), &one).await.unwrap();
+        assert!(
+            !solver.stands(&challenge(), &one) && solver.stands(&challenge(), &two),
+            "one goes, the other stays"
+        );
+        solver.clean_up(&challenge(), &one).await.expect("clean-up is safe to repeat");
+        solver.present(&challenge(), &one).await.unwrap();
+        assert!(solver.stands(&challenge(), &one), "it may come back");
     }
 
     async fn listener() -> Listener {
@@ -123,15 +123,15 @@ mod tests {
 
     #[async_trait]
     impl Solver for Broken {
-        async fn present(&self, _: &Answer) -> Result<(), SolveError> {
+        async fn present(&self, _: &Challenge, _: &Answer) -> Result<(), SolveError> {
             Err(SolveError { what: "present".into(), why: "broken".into(), needs_person: true })
         }
 
-        async fn clean_up(&self, _: &Answer) -> Result<(), SolveError> {
+        async fn clean_up(&self, _: &Challenge, _: &Answer) -> Result<(), SolveError> {
             Err(SolveError { what: "clean up".into(), why: "broken".into(), needs_person: true })
         }
 
-        fn stands(&self, _: &Answer) -> bool {
+        fn stands(&self, _: &Challenge, _: &Answer) -> bool {
             false
         }
     }
@@ -141,10 +141,13 @@ mod tests {
         let one = answer("one");
         let listener = Arc::new(listener().await);
         let together = Together(vec![listener.clone(), Arc::new(Broken)]);
-        assert!(together.present(&one).await.is_err());
-        assert!(listener.stands(&one) && !together.stands(&one));
+        assert!(together.present(&challenge(), &one).await.is_err());
+        assert!(listener.stands(&challenge(), &one) && !together.stands(&challenge(), &one));
         let together = Together(vec![Arc::new(Broken), listener.clone()]);
-        assert_eq!(together.clean_up(&one).await.unwrap_err().to_string(), "clean up: broken");
-        assert!(!listener.stands(&one));
+        assert_eq!(
+            together.clean_up(&challenge(), &one).await.unwrap_err().to_string(),
+            "clean up: broken"
+        );
+        assert!(!listener.stands(&challenge(), &one));
     }
 }

@@ -4,6 +4,7 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::manager::Manager;
 use super::object::invalid;
 use super::resources::typed;
 use super::{Part, Scope, Store, StoreError};
@@ -29,7 +30,7 @@ pub struct Notice<'a> {
     /// A sentence.
     pub message: &'a str,
     /// Who says it, one of [`crate::model::event::source`].
-    pub component: &'a str,
+    pub component: &'static str,
 }
 
 /// Writes an event about an object. When the same was told of it before, that event is counted up.
@@ -52,10 +53,16 @@ pub async fn emit_all(
     if notices.is_empty() {
         return Ok(());
     }
-    let told = told(store, about).await?;
+    let told = match store.told() {
+        Some(_) => Vec::new(),
+        None => told(store, about).await?,
+    };
     let written = notices.iter().zip(now.as_nanosecond()..).map(|(notice, nanosecond)| {
         let writer = Writer { store, about, notice: *notice, now };
-        let before = writer.same_of(&told).cloned();
+        let before = match store.told() {
+            Some(told) => told.before(about, *notice),
+            None => writer.same_of(&told).cloned(),
+        };
         async move { writer.write(before, nanosecond).await }
     });
     try_join_all(written).await.map(drop)
@@ -75,20 +82,32 @@ impl Writer<'_> {
         mut before: Option<Record>,
         mut nanosecond: i128,
     ) -> Result<(), StoreError> {
+        let named = self.store.under(Manager::Controller(self.notice.component));
+        let store = named.as_deref().unwrap_or(self.store);
         for _ in 0..TRIES {
             let written = if let Some(event) = before {
-                self.store.replace(counted_up(typed(event)?, self.now)?, Part::Whole).await
+                store.replace(counted_up(typed(event)?, self.now)?, Part::Whole).await
             } else {
                 let event = new_event(self.about, self.notice, self.now, nanosecond)?;
-                self.store.create(event).await
+                store.create(event).await
             };
             match written {
-                Ok(_) => return Ok(()),
+                Ok(event) => {
+                    if let Some(told) = store.told() {
+                        told.remember(self.about, self.notice, event);
+                    }
+                    return Ok(());
+                }
                 Err(StoreError::AlreadyExists { .. }) => nanosecond += 1,
                 Err(StoreError::Conflict { .. } | StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
-            before = self.same_of(&told(self.store, self.about).await?).cloned();
+            before = if let Some(told) = store.told() {
+                told.forget(self.about, self.notice);
+                None
+            } else {
+                self.same_of(&told(store, self.about).await?).cloned()
+            };
         }
         Err(StoreError::Conflict { key: Key::new(Kind::Event, name(self.about, nanosecond)) })
     }
@@ -106,6 +125,11 @@ impl Writer<'_> {
                 && record.text("/source/component") == self.notice.component
         })
     }
+}
+
+/// The namespace of the events about the objects of a namespace, or of none.
+pub fn home(namespace: &str) -> &str {
+    if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace }
 }
 
 /// The reference by which an event names an object.
@@ -133,7 +157,7 @@ pub fn reference_to(kind: Kind, metadata: &Metadata) -> ObjectReference {
 }
 
 async fn told(store: &dyn Store, about: &ObjectReference) -> Result<Vec<Record>, StoreError> {
-    store.list(Kind::Event, &Scope::about(&about.uid)).await
+    store.list(Kind::Event, &Scope::about(&about.uid).within(home(&about.namespace))).await
 }
 
 fn counted_up(mut event: Event, now: Timestamp) -> Result<Record, StoreError> {
@@ -172,10 +196,7 @@ fn new_event(
 
 /// Names sort by time: sixteen hexadecimal digits hold nanoseconds until 2554.
 fn name(about: &ObjectReference, nanosecond: i128) -> ObjectName {
-    let namespace = match about.namespace.as_str() {
-        "" => DEFAULT_NAMESPACE,
-        namespace => namespace,
-    };
+    let namespace = home(&about.namespace);
     let suffix = format!(".{nanosecond:016x}");
     let object: String = about.name.chars().take(LONGEST_NAME - suffix.len()).collect();
     ObjectName::new(namespace, format!("{object}{suffix}"))

@@ -43,11 +43,17 @@ pub enum Role {
 }
 
 impl Role {
-    fn as_str(self) -> &'static str {
+    /// As it is written beside the holder.
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Always => "always",
             Self::Once => "once",
         }
+    }
+
+    /// Reads what [`as_str`](Self::as_str) has written.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        [Self::Always, Self::Once].into_iter().find(|role| role.as_str() == word)
     }
 }
 
@@ -132,9 +138,7 @@ impl Holder {
         Self {
             process: words.next().and_then(|word| word.parse().ok()),
             since: words.next().and_then(|word| word.parse::<Timestamp>().ok()).map(Time::new),
-            role: words.next().and_then(|word| {
-                [Role::Always, Role::Once].into_iter().find(|r| r.as_str() == word)
-            }),
+            role: words.next().and_then(Role::parse),
         }
     }
 }

@@ -78,6 +78,10 @@ impl Store for MemoryStore {
         self.write(|contents| rules::delete(contents, key, Timestamp::now()))
     }
 
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+        self.write(|contents| rules::delete_exactly(contents, key, uid, Timestamp::now()))
+    }
+
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         changes(self.room.clone(), self.revisions.subscribe(), kind, scope)
     }

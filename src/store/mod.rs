@@ -1,21 +1,28 @@
 //! Where resources live: the [`Store`] trait and its contract.
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
+use self::cluster::ClusterFault;
+use self::manager::Manager;
+use self::told::Told;
 use crate::model::{Key, Kind, Record};
 
+pub mod cluster;
 mod dice;
 pub mod events;
 pub mod folder;
 pub mod lease;
 pub mod local;
+pub mod manager;
 pub mod memory;
 mod object;
 pub mod resources;
 mod rules;
+pub mod told;
 mod watch;
 
 /// Which objects of a kind; every part that is given must fit.
@@ -58,6 +65,12 @@ impl Scope {
         Self { brief: true, ..self }
     }
 
+    /// The same within one namespace.
+    #[must_use]
+    pub fn within(self, namespace: impl Into<String>) -> Self {
+        Self { namespace: Some(namespace.into()), ..self }
+    }
+
     /// Tells whether an object fits.
     pub fn fits(&self, record: &Record) -> bool {
         let in_namespace = |namespace: &String| record.key.name.namespace == *namespace;
@@ -76,6 +89,8 @@ impl Scope {
 /// Which part of an object a [`Store::replace`] writes; the rest of the given record is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
+    /// Finalizers. A cluster notes them as applied by the manager, as cert-manager does, which takes only those off.
+    Finalizers,
     /// Labels, annotations, finalizers and owner references.
     Metadata,
     /// `status`.
@@ -124,6 +139,25 @@ pub enum StoreError {
         /// Reason.
         why: String,
     },
+    /// Another field manager holds what would be written.
+    #[error("cannot apply {key}: {why}")]
+    Held {
+        /// Object.
+        key: Key,
+        /// Who holds which fields.
+        why: String,
+    },
+    /// An admission webhook, a quota or another guard of the cluster refused it.
+    #[error("cannot write {key}: {why}")]
+    Denied {
+        /// Object.
+        key: Key,
+        /// The server's words.
+        why: String,
+    },
+    /// The cluster does not answer, not to us, or not usefully.
+    #[error(transparent)]
+    Cluster(#[from] Box<ClusterFault>),
     /// The store itself cannot be used: no space, no permission, not our file, a newer version.
     #[error("cannot use the state in {place}: {why}")]
     Unusable {
@@ -132,6 +166,31 @@ pub enum StoreError {
         /// Reason.
         why: String,
     },
+}
+
+impl StoreError {
+    /// Tells whether the same may succeed a little later, with nobody doing anything: the server was away, or busy.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Cluster(fault) if fault.may_pass())
+    }
+
+    /// What to do next, one line each.
+    pub fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Cluster(fault) => fault.hints(),
+            Self::Held { .. } => {
+                vec!["leave those fields out of the manifest, or take them over with --force-conflicts".into()]
+            }
+            Self::Denied { .. } => {
+                vec!["whoever looks after the cluster set this guard; kubectl would be refused as well".into()]
+            }
+            Self::Conflict { .. }
+            | Self::AlreadyExists { .. }
+            | Self::NotFound { .. }
+            | Self::Invalid { .. }
+            | Self::Unusable { .. } => Vec::new(),
+        }
+    }
 }
 
 /// Where resources live. Safe to share between tasks.
@@ -169,6 +228,24 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Deletes an object; deleting what is not there succeeds.
     async fn delete(&self, key: &Key) -> Result<(), StoreError>;
 
+    /// Deletes the object of that UID and no other: one that took its name since is a [`StoreError::Conflict`].
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError>;
+
     /// Watches the objects of a kind.
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>>;
+
+    /// The same store, writing under another manager's name; nothing where such names are not kept.
+    fn under(&self, _manager: Manager) -> Option<Arc<dyn Store>> {
+        None
+    }
+
+    /// What was told through this store lately; nothing where looking it up costs no request.
+    fn told(&self) -> Option<&Told> {
+        None
+    }
+}
+
+/// The store, writing under a manager's name where such names are kept.
+pub fn under(store: &Arc<dyn Store>, manager: Manager) -> Arc<dyn Store> {
+    store.under(manager).unwrap_or_else(|| Arc::clone(store))
 }

@@ -11,6 +11,10 @@ use crate::model::{Key, Kind, Metadata, ObjectName, Record};
 /// Fields of `metadata` that only a store writes and that [`Metadata`] does not name.
 const SERVER_MANAGED: [&str; 3] = ["deletionGracePeriodSeconds", "managedFields", "selfLink"];
 
+/// Where an object's bulk is: signing requests, certificates and what the CA offered.
+const BULK: [&str; 4] =
+    ["/spec/request", "/status/authorizations", "/status/ca", "/status/certificate"];
+
 /// An object between two writes. It has no `Debug`: Secrets pass through here.
 #[derive(Clone, PartialEq)]
 pub(super) struct Object {
@@ -174,6 +178,25 @@ pub(super) fn has_status(kind: Kind) -> bool {
         | Kind::Issuer
         | Kind::Order => true,
     }
+}
+
+/// Leaves the bulk out of an object.
+pub(super) fn leave_out_bulk(object: &mut Value) {
+    for pointer in BULK {
+        match object.pointer_mut(pointer) {
+            Some(Value::String(text)) => text.clear(),
+            Some(Value::Array(entries)) => entries.clear(),
+            Some(_) | None => {}
+        }
+    }
+}
+
+/// The object with its bulk left out; nothing when it has none.
+pub(super) fn without_bulk(object: &Value) -> Option<Value> {
+    BULK.iter().find(|pointer| object.pointer(pointer).is_some())?;
+    let mut brief = object.clone();
+    leave_out_bulk(&mut brief);
+    Some(brief)
 }
 
 /// Makes the error for an object that may not be written like that.

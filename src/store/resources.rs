@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::manager::Manager;
 use super::object::invalid;
 use super::{Part, Scope, Store, StoreError};
 use crate::model::{Event, Key, Kind, Metadata, ObjectName, Record, Resource, Secret};
@@ -67,6 +68,12 @@ impl<R: Stored> Resources<R> {
         Self { store, kind, resource: PhantomData }
     }
 
+    /// The same view, writing under a controller's name.
+    #[must_use]
+    pub fn written_by(self, controller: &'static str) -> Self {
+        Self { store: super::under(&self.store, Manager::Controller(controller)), ..self }
+    }
+
     /// The key of an object of this kind.
     pub fn key(&self, name: &ObjectName) -> Key {
         Key::new(self.kind, name.clone())
@@ -98,6 +105,17 @@ impl<R: Stored> Resources<R> {
         self.replace_part(resource, json!({ "metadata": metadata }), Part::Metadata).await
     }
 
+    /// Writes the finalizers of an object, nothing else.
+    pub async fn replace_finalizers(&self, resource: &R) -> Result<R, StoreError> {
+        let metadata = resource.metadata();
+        let part = json!({
+            "resourceVersion": metadata.resource_version,
+            "uid": metadata.uid,
+            "finalizers": metadata.finalizers,
+        });
+        self.replace_part(resource, json!({ "metadata": part }), Part::Finalizers).await
+    }
+
     /// Writes the status of an object, nothing else.
     pub async fn replace_status(&self, resource: &R, status: &R::Status) -> Result<R, StoreError>
     where
@@ -119,6 +137,12 @@ impl<R: Stored> Resources<R> {
     /// Deletes an object; deleting what is not there succeeds.
     pub async fn delete(&self, name: &ObjectName) -> Result<(), StoreError> {
         self.store.delete(&self.key(name)).await
+    }
+
+    /// Deletes that very object; another that took its name since is a conflict.
+    pub async fn delete_exactly(&self, resource: &R) -> Result<(), StoreError> {
+        let metadata = resource.metadata();
+        self.store.delete_exactly(&self.key(&metadata.object_name()), &metadata.uid).await
     }
 
     async fn replace_part(&self, resource: &R, part: Value, which: Part) -> Result<R, StoreError> {

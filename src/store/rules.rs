@@ -64,6 +64,11 @@ pub(super) fn replace(
     let stored = Object::read(stored)?;
     check_revision(&given, &stored)?;
     let changed = match part {
+        Part::Finalizers => {
+            let mut changed = stored.clone();
+            changed.metadata.finalizers = given.metadata.finalizers;
+            changed
+        }
         Part::Metadata => {
             let mut changed = stored.clone();
             changed.metadata.labels = given.metadata.labels;
@@ -126,6 +131,19 @@ pub(super) fn delete(shelf: &mut dyn Shelf, key: &Key, now: Timestamp) -> Result
     object.metadata.other.insert("deletionGracePeriodSeconds".into(), 0.into());
     object.metadata.generation = object.metadata.generation.map(|count| count + 1);
     put(shelf, object, now).map(drop)
+}
+
+/// Deletes the object of that UID.
+pub(super) fn delete_exactly(
+    shelf: &mut dyn Shelf,
+    key: &Key,
+    uid: &str,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    match shelf.read(key)? {
+        Some(stored) if stored.uid() != uid => Err(StoreError::Conflict { key: key.clone() }),
+        _ => delete(shelf, key, now),
+    }
 }
 
 /// Stores what a write made of an object, if it made anything.

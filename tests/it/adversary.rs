@@ -15,7 +15,7 @@ use kubectl_acme::acme::{
     Directory, Fault, NewOrder, OrderReply, Registration,
 };
 use kubectl_acme::ca::{self, Config};
-use kubectl_acme::commands::local;
+use kubectl_acme::commands::context;
 use kubectl_acme::controllers::Controller;
 use kubectl_acme::controllers::accounts::Accounts;
 use kubectl_acme::controllers::certificate::CertificateController;
@@ -279,7 +279,7 @@ async fn issue_at(host: &str, script: Script) -> End {
         Arc::new(IssuerController::new(
             recorder.clone(),
             Arc::clone(&accounts),
-            local::ACCOUNT_KEYS,
+            context::LOCAL_ACCOUNT_KEYS,
         )),
         Arc::new(CertificateController::new(recorder.clone())),
         Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),

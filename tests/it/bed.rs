@@ -1,5 +1,6 @@
 //! The harness itself: what the tests stand on holds.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -34,11 +35,7 @@ fn a_server_ends_with_the_test_that_started_it() {
     let mut command = Command::new("sh");
     command.args(["-c", "echo $$; exec sleep 1000"]);
     let mut server = Server::start(&command, &log);
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while fs::read_to_string(&log).unwrap().is_empty() && Instant::now() < deadline {
-        thread::sleep(Duration::from_millis(5));
-    }
-    let process = format!("/proc/{}", fs::read_to_string(&log).unwrap().trim());
+    let process = format!("/proc/{}", lines(&log, 1)[0]);
     assert!(server.is_running() && fs::exists(&process).unwrap());
     drop(server);
     assert!(!fs::exists(&process).unwrap());
@@ -53,6 +50,53 @@ fn a_server_that_ends_by_itself_is_noticed() {
         thread::sleep(Duration::from_millis(5));
     }
     assert!(!server.is_running());
+}
+
+/// Waits until a server has written so many lines; returns them.
+fn lines(log: &Path, count: usize) -> Vec<String> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let text = fs::read_to_string(log).unwrap();
+        if text.lines().count() >= count && text.ends_with('\n') {
+            return text.lines().map(str::to_owned).collect();
+        }
+        assert!(Instant::now() < deadline, "only this: {text}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_a_server_started_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = Command::new("bash");
+    command.args(["-c", "sleep 1000 & echo $!; wait"]);
+    let server = Server::start(&command, &log);
+    let state = PathBuf::from(format!("/proc/{}/stat", lines(&log, 1)[0]));
+    assert!(state.exists());
+    drop(server);
+    // Whoever adopted it may take a while to bury it.
+    let lives = || fs::read_to_string(&state).is_ok_and(|text| !text.contains(") Z "));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while lives() {
+        assert!(Instant::now() < deadline, "it still runs");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_server_gets_the_signals_sent_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = Command::new("bash");
+    let script = "trap 'echo hangup' HUP; trap 'echo end; exit' TERM; echo ready; while :; do sleep 0.1; done";
+    command.args(["-c", script]);
+    let mut server = Server::start(&command, &log);
+    lines(&log, 1);
+    server.signal("HUP");
+    assert_eq!(lines(&log, 2)[1], "hangup");
+    server.signal("TERM");
+    assert_eq!(lines(&log, 3)[2], "end");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The bed's programs: where they are, and how one runs no longer than its test.
 
 use std::fs::File;
+use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -63,6 +64,12 @@ impl Server {
         Self { tether: tethered.spawn().expect("bash starts") }
     }
 
+    /// Sends it a signal, such as `TERM`, `STOP` or `CONT`.
+    pub fn signal(&mut self, name: &str) {
+        let tether = self.tether.stdin.as_mut().expect("it is taken only at the end");
+        writeln!(tether, "{name}").expect("the server is running");
+    }
+
     /// Says whether the server is still running.
     pub fn is_running(&mut self) -> bool {
         self.tether.try_wait().unwrap().is_none()
@@ -76,13 +83,17 @@ impl Drop for Server {
     }
 }
 
-/// Ends with the server, or ends the server at the end of input. A signal on the death of the parent would not do:
-/// it comes when the thread that started the server ends, and tests share servers between threads.
+/// Ends with the server, or ends the server at the end of input; until then its lines are signals to pass on. The
+/// server leads a process group, so that what it started ends with it. A signal on the death of the parent would not
+/// do: it comes when the thread that started the server ends, and tests share servers between threads.
 const TETHER: &str = r#"
 exec 3<&0
-"$@" </dev/null 3<&- & server=$!
-{ cat <&3 >/dev/null; kill -KILL "$server"; } 2>/dev/null & watch=$!
+setsid "$@" </dev/null 3<&- & server=$!
+{
+  while read -r signal <&3; do kill -s "$signal" "$server"; done
+  kill -KILL -- "$server" "-$server"
+} 2>/dev/null & watch=$!
 exec 3<&-
 wait "$server" 2>/dev/null
-kill "$watch" 2>/dev/null
+kill -KILL -- "-$server" "$watch" 2>/dev/null
 "#;

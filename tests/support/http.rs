@@ -28,6 +28,12 @@ pub fn get_tls(port: u16, path: &str, ca_pem: &str) -> io::Result<String> {
     exchange(StreamOwned::new(tls, connect(port)?), &request)
 }
 
+/// Returns the body of `http://HOST/PATH` as the server at a loopback port gives it.
+pub fn get(port: u16, host: &str, path: &str) -> io::Result<String> {
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    exchange(connect(port)?, &request)
+}
+
 /// Posts JSON to `http://127.0.0.1:PORT/PATH` and returns the body.
 pub fn post(port: u16, path: &str, json: &serde_json::Value) -> io::Result<String> {
     let body = json.to_string();

@@ -1,7 +1,7 @@
 //! What tests stand on: real servers on loopback, started and stopped by the test that needs them.
 //!
 //! [`pebble::Pebble`] is a real CA with its DNS server; [`proxy::Proxy`] stands between a client and a CA, counts
-//! requests and injects faults. Everything listens on loopback only and dies with the test, however that ends.
+//! requests and injects faults; [`cluster::Cluster`] is a real API server. Everything listens on loopback only and dies with the test, however that ends.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -11,6 +11,7 @@
 pub mod bed;
 pub mod ca;
 pub mod certificates;
+pub mod cluster;
 pub mod fault;
 pub mod gate;
 pub mod http;

@@ -10,10 +10,10 @@ use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
 use crate::commands::announce;
 use crate::commands::chain::issuer_key;
+use crate::commands::claim::claim;
 use crate::commands::context::Context;
 use crate::commands::failure::Failure;
-use crate::commands::local::claim;
-use crate::commands::precheck;
+use crate::commands::precheck::{self, Bench};
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::target;
 use crate::model::common::is_true;
@@ -54,15 +54,14 @@ pub async fn run(
 ) -> Result<(), Failure> {
     let started = Timestamp::now();
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
-    let folder = context.state_folder()?;
     let store = context.store(Access::ReadWrite).await?;
-    let claim = claim(&folder, context, deadline).await?;
+    let claim = claim(context, deadline).await?;
     let mut records = Vec::new();
     for name in certificates {
         records.push(target::read(&store, &Key::new(Kind::Certificate, name)).await?);
     }
-    precheck::check(&records, &store).await?;
-    announce::local(context, &store, &precheck::issuers(&records), &claim).await?;
+    precheck::check(&records, &store, Bench::of(context, &claim)).await?;
+    announce::work(context, &store, &precheck::issuers(&records), &claim).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
     for record in &records {
         let certificate = typed::<Certificate>(record.clone())?;
@@ -91,10 +90,10 @@ pub async fn run(
         deadline,
     };
     let ends = work(job, context).await?;
-    let out = args.work.out.clone().unwrap_or_else(|| folder.join("out"));
+    let out = context.out(args.work.out.as_deref())?;
     let results = Results {
         store: &store,
-        out: Some(&out),
+        out: out.as_deref(),
         out_secret: args.work.out_secret,
         is_kept: true,
         records: &records,

@@ -11,12 +11,12 @@ use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
 use crate::commands::announce;
 use crate::commands::chain::Chain;
+use crate::commands::claim::{Claim, claim};
 use crate::commands::context::Context;
 use crate::commands::due::due;
 use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
-use crate::commands::local::{Claim, claim};
-use crate::commands::precheck;
+use crate::commands::precheck::{self, Bench};
 use crate::commands::rehearsal::{Rehearsal, Rehearse};
 use crate::model::{Key, Kind, Record};
 use crate::store::Store;
@@ -45,6 +45,13 @@ pub struct CreateArgs {
     pub work: WorkArgs,
 }
 
+impl CreateArgs {
+    /// Tells whether there must be a store: a rehearsal brings its own, and what is only printed needs none.
+    pub fn needs_store(&self) -> bool {
+        self.rehearse.is_none() && !self.intake.is_dry_run()
+    }
+}
+
 /// Where the work is done, and with what.
 struct Workshop {
     store: Arc<dyn Store>,
@@ -66,7 +73,9 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let workshop = open(&args, context, deadline).await?;
     let records = prepare(&intake, &workshop);
-    precheck::check(&records, &workshop.store).await?;
+    let bench =
+        if args.rehearse.is_some() { Bench::Local } else { Bench::of(context, &workshop.claim) };
+    precheck::check(&records, &workshop.store, bench).await?;
     for record in &records {
         workshop.store.apply(record.clone()).await?;
     }
@@ -74,7 +83,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     given.extend(precheck::issuers(&records));
     match &workshop.rehearsal {
         Some(_) => announce::rehearsal(context),
-        None => announce::local(context, &workshop.store, &given, &workshop.claim).await?,
+        None => announce::work(context, &workshop.store, &given, &workshop.claim).await?,
     }
     let open = followed(&records, &workshop.store, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
@@ -110,11 +119,10 @@ async fn open(
         let out = args.work.out.clone();
         return Ok(Workshop { store, rehearsal: Some(rehearsal), out, claim: Claim::Alone });
     }
-    let folder = context.state_folder()?;
     let store = context.store(Access::ReadWrite).await?;
-    let claim = claim(&folder, context, deadline).await?;
-    let out = args.work.out.clone().unwrap_or_else(|| folder.join("out"));
-    Ok(Workshop { store, rehearsal: None, out: Some(out), claim })
+    let claim = claim(context, deadline).await?;
+    let out = context.out(args.work.out.as_deref())?;
+    Ok(Workshop { store, rehearsal: None, out, claim })
 }
 
 fn prepare(intake: &Intake, workshop: &Workshop) -> Vec<Record> {

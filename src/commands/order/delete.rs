@@ -8,16 +8,17 @@ use std::time::Duration as StdDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::commands::announce;
+use crate::commands::claim::{Claim, claim};
 use crate::commands::completion;
 use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::local::{self, claim};
 use crate::commands::look::LookArgs;
 use crate::commands::target;
 use crate::controllers::selection::Selection;
 use crate::model::{Key, Kind};
 use crate::reconcile::schedule::Limits;
+use crate::solvers::http01::cluster::{ClusterSolver, Options};
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::{Solver, Together};
 use crate::store::local::Access;
@@ -45,7 +46,7 @@ pub struct DeleteOrderArgs {
 pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
-    let claim = claim(&context.state_folder()?, context, deadline).await?;
+    let claim = claim(context, deadline).await?;
     let mut orders = Vec::new();
     for name in &args.names {
         let name = target::name_of(Kind::Order, name)?;
@@ -53,15 +54,22 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         let record = target::read(&store, &key).await?;
         orders.push((key, record.uid().to_owned()));
     }
-    announce::local(context, &store, &BTreeSet::new(), &claim).await?;
-    let engine = engine(&args, &store, &orders).await?;
+    announce::work(context, &store, &BTreeSet::new(), &claim).await?;
+    let engine = match claim {
+        // Whoever drives takes the answers down.
+        Claim::Watches(_) => None,
+        Claim::Alone | Claim::Drives(_) => Some(engine(&args, &store, &orders, context).await?),
+    };
     let mut printer = context.printer(&crate::commands::context::OutputArgs::default());
     for (key, uid) in &orders {
         store.delete(key).await?;
         gone(&store, key, uid, deadline).await?;
         printer.data(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
     }
-    engine.stop().await
+    match engine {
+        Some(engine) => engine.stop().await,
+        None => Ok(()),
+    }
 }
 
 /// Controllers that work on these orders only: they clean up, and make nothing new.
@@ -69,18 +77,20 @@ async fn engine(
     args: &DeleteOrderArgs,
     store: &Arc<dyn Store>,
     orders: &[(Key, String)],
+    context: &Context,
 ) -> Result<Engine, Failure> {
-    // A listener's answers ended with its process.
-    let http01: Arc<dyn Solver> = match &args.http01_webroot {
-        Some(folder) => Arc::new(Webroot::new(folder)),
-        None => Arc::new(Together(Vec::new())),
+    let http01: Arc<dyn Solver> = match (&args.http01_webroot, context.cluster()) {
+        (Some(folder), _) => Arc::new(Webroot::new(folder)),
+        (None, Some(cluster)) => Arc::new(ClusterSolver::new(cluster.clone(), Options::default())),
+        // A listener's answers ended with its process.
+        (None, None) => Arc::new(Together(Vec::new())),
     };
     Ok(Engine::start(Equipment {
         store: Arc::clone(store),
         http01,
         fetcher: LookArgs::default().fetcher().await?,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
-        account_keys: local::ACCOUNT_KEYS,
+        account_keys: context.account_keys(),
         cluster_resource_namespace: String::new(),
         limits: Limits { max_in_flight: 0 },
         check_period: SignedDuration::from_secs(10),

@@ -58,6 +58,17 @@ enum OrderCommand {
     Delete(Box<DeleteOrderArgs>),
 }
 
+impl OrderArgs {
+    /// Tells whether there must be a store: a rehearsal brings its own, and what is only printed needs none.
+    pub fn needs_store(&self) -> bool {
+        match &self.command {
+            None => self.create.needs_store(),
+            Some(OrderCommand::Create(create)) => create.needs_store(),
+            Some(_) => true,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors

@@ -11,11 +11,12 @@ use jiff::Timestamp;
 
 use super::followed::{End, Followed};
 use super::supervise::Supervision;
+use crate::cli;
 use crate::commands::chain::Chain;
+use crate::commands::claim::Claim;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
-use crate::commands::failure::Failure;
-use crate::commands::local::{self, Claim};
+use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::look_anew;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
@@ -80,20 +81,24 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
-    look_anew(&job.store, &job.given, job.started).await?;
-    let engine = match job.claim {
-        Claim::Watches => None,
+    // Whoever drives a cluster looks after its Issuers by itself.
+    if context.cluster().is_none() || !matches!(job.claim, Claim::Watches(_)) {
+        look_anew(&job.store, &job.given, job.started).await?;
+    }
+    let lost = job.claim.lost();
+    let engine = match &job.claim {
+        Claim::Watches(_) => None,
         Claim::Drives(_) | Claim::Alone => {
             let (http01, fetcher) = match job.rehearsal {
                 Some(means) => means,
-                None => (job.drive.http01().await?, job.drive.fetcher().await?),
+                None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
             };
             Some(Engine::start(Equipment {
                 store: Arc::clone(&job.store),
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
-                account_keys: local::ACCOUNT_KEYS,
+                account_keys: context.account_keys(),
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,
@@ -107,7 +112,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let mut supervision =
         Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
     supervision.is_kept = is_kept;
-    let watched = supervision.run().await;
+    let watched = tokio::select! {
+        watched = supervision.run() => watched,
+        () = lost.cancelled() => Err(lease_lost()),
+    };
     if let Some(engine) = engine {
         if let Ok((ends, _)) = &watched {
             answers_taken_down(&store, ends, context).await?;
@@ -119,6 +127,12 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         None => Ok(ends),
         Some(kind) => Err(Failure::interrupted(kind)),
     }
+}
+
+/// Whoever holds the Lease now works on the same objects: two at once would make two orders.
+fn lease_lost() -> Failure {
+    Failure::new(FailureKind::OwnedByAnother, "stopped: the Lease was lost to another controller")
+        .hint(format!("watch its work, or go on when it is free: {}", cli::again()))
 }
 
 /// Stops the controllers; when the steps under way take their time, says what is waited for.

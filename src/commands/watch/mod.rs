@@ -98,6 +98,9 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
 /// # Errors
 /// Fails when none is chosen, it cannot be read, or by being interrupted.
 pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failure> {
+    if context.cluster().is_some() {
+        return context.store(Access::ReadOnly).await;
+    }
     let folder = context.state_folder()?;
     if !LocalStore::exists(&folder) {
         context.talk().line(&format!("waiting for state in {}", folder.display()));

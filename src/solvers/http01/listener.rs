@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
 use super::PATH;
-use crate::model::{Answer, Identifier};
+use crate::model::{Answer, Challenge, Identifier};
 use crate::solvers::{SolveError, Solver};
 
 /// How long an answer is still served after its clean-up: the CA's remote perspectives may come late, when the
@@ -110,17 +110,17 @@ impl Listener {
 
 #[async_trait]
 impl Solver for Listener {
-    async fn present(&self, answer: &Answer) -> Result<(), SolveError> {
+    async fn present(&self, _: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         self.table.put(answer);
         Ok(())
     }
 
-    async fn clean_up(&self, answer: &Answer) -> Result<(), SolveError> {
+    async fn clean_up(&self, _: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         self.table.retire(answer, Instant::now() + GRACE);
         Ok(())
     }
 
-    fn stands(&self, answer: &Answer) -> bool {
+    fn stands(&self, _: &Challenge, answer: &Answer) -> bool {
         self.table.stands(answer)
     }
 }
@@ -236,6 +236,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     use super::*;
+    use crate::solvers::testing::challenge;
 
     const LOOPBACK: [SocketAddr; 1] =
         [SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0)];
@@ -261,7 +262,7 @@ mod tests {
     /// Presents an answer for the identifier and asks for it under that host and path.
     async fn check(identifier: &str, host: &str, path: &str, expected: (&str, &str)) {
         let listener = Listener::bind(&LOOPBACK).await.unwrap();
-        listener.present(&answer_for(identifier)).await.unwrap();
+        listener.present(&challenge(), &answer_for(identifier)).await.unwrap();
         let reply = ask(&listener, host, path).await;
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap();
@@ -303,7 +304,7 @@ mod tests {
     #[tokio::test]
     async fn answers_are_plain_text_that_nobody_keeps() {
         let listener = Listener::bind(&LOOPBACK).await.unwrap();
-        listener.present(&answer_for("a.example")).await.unwrap();
+        listener.present(&challenge(), &answer_for("a.example")).await.unwrap();
         let reply = ask(&listener, "a.example", TOKEN_PATH).await;
         for expected in [
             "\r\ncontent-type: text/plain; charset=utf-8\r\n",
@@ -364,7 +365,7 @@ mod tests {
     #[tokio::test]
     async fn everywhere_means_ipv4_too() {
         let listener = Listener::bind_everywhere(0).await.unwrap();
-        listener.present(&answer_for("a.example")).await.unwrap();
+        listener.present(&challenge(), &answer_for("a.example")).await.unwrap();
         let port = listener.addresses()[0].port();
         let four = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
         assert!(four.is_ok());

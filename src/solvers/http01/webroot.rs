@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use super::is_token;
-use crate::model::Answer;
+use crate::model::{Answer, Challenge};
 use crate::solvers::{SolveError, Solver};
 
 /// Answers HTTP-01 through files below a web server's document root.
@@ -35,17 +35,17 @@ impl Webroot {
 
 #[async_trait]
 impl Solver for Webroot {
-    async fn present(&self, answer: &Answer) -> Result<(), SolveError> {
+    async fn present(&self, _: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         let (inner, answer) = (Arc::clone(&self.0), answer.clone());
         aside(move || inner.write(&answer)).await
     }
 
-    async fn clean_up(&self, answer: &Answer) -> Result<(), SolveError> {
+    async fn clean_up(&self, _: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         let (inner, answer) = (Arc::clone(&self.0), answer.clone());
         aside(move || inner.remove(&answer)).await
     }
 
-    fn stands(&self, answer: &Answer) -> bool {
+    fn stands(&self, _: &Challenge, answer: &Answer) -> bool {
         self.0.file(answer).is_ok_and(|file| holds(&file, answer))
     }
 }
@@ -183,6 +183,7 @@ mod tests {
 
     use super::*;
     use crate::model::Identifier;
+    use crate::solvers::testing::challenge;
 
     fn answer(token: &str) -> Answer {
         Answer {
@@ -234,8 +235,8 @@ mod tests {
         let webroot = Webroot::new(root.path());
         for deed in deeds {
             match deed {
-                Present(token) => webroot.present(&answer(token)).await.unwrap(),
-                CleanUp(token) => webroot.clean_up(&answer(token)).await.unwrap(),
+                Present(token) => webroot.present(&challenge(), &answer(token)).await.unwrap(),
+                CleanUp(token) => webroot.clean_up(&challenge(), &answer(token)).await.unwrap(),
             }
         }
         assert_eq!(tree(root.path()), after);
@@ -302,7 +303,7 @@ mod tests {
     }
 
     async fn refusal(root: &Path, token: &str) -> String {
-        let error = Webroot::new(root).present(&answer(token)).await.unwrap_err();
+        let error = Webroot::new(root).present(&challenge(), &answer(token)).await.unwrap_err();
         assert!(error.needs_person);
         error.to_string().replace(&root.display().to_string(), "ROOT")
     }

@@ -145,6 +145,12 @@ impl Store for LocalStore {
         self.write(key.kind, move |rows| rules::delete(rows, &key, Timestamp::now())).await
     }
 
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+        let (key, uid) = (key.clone(), uid.to_owned());
+        let now = Timestamp::now();
+        self.write(key.kind, move |rows| rules::delete_exactly(rows, &key, &uid, now)).await
+    }
+
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         self.listen();
         changes(self.feed.clone(), self.revisions.subscribe(), kind, scope)

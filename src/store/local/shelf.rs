@@ -9,13 +9,11 @@ use serde_json::Value;
 use super::fault::{self, unusable};
 use super::feed::Line;
 use crate::model::{Key, Kind, ObjectName, Record};
+use crate::store::object::without_bulk;
 use crate::store::rules::Shelf;
 use crate::store::watch::KEPT;
 use crate::store::{Scope, StoreError};
 
-/// Where an object's bulk is: signing requests, certificates and what the CA offered.
-const BULK: [&str; 4] =
-    ["/spec/request", "/status/authorizations", "/status/ca", "/status/certificate"];
 /// A list of whole objects.
 const WHOLE: &str = "SELECT namespace, name, body FROM object WHERE kind = ?";
 /// A list without the bulk. An object that has none, or was written by an older version, has no brief form.
@@ -204,20 +202,6 @@ impl Shelf for Rows<'_> {
 
 fn name(row: &Row<'_>) -> rusqlite::Result<ObjectName> {
     Ok(ObjectName { namespace: row.get(0)?, name: row.get(1)? })
-}
-
-/// The object with its bulk left out; nothing when it has none.
-fn without_bulk(object: &Value) -> Option<Value> {
-    BULK.iter().find(|pointer| object.pointer(pointer).is_some())?;
-    let mut brief = object.clone();
-    for pointer in BULK {
-        match brief.pointer_mut(pointer) {
-            Some(Value::String(text)) => text.clear(),
-            Some(Value::Array(entries)) => entries.clear(),
-            Some(_) | None => {}
-        }
-    }
-    Some(brief)
 }
 
 /// Parses a stored object where it lies; nothing when it is no JSON.

@@ -12,8 +12,8 @@ use futures_util::{StreamExt as _, stream};
 use kubectl_acme::acme::{AccountKey, KeyAlgorithm};
 use kubectl_acme::ca::Config;
 use kubectl_acme::ca::validation::Look;
+use kubectl_acme::commands::context;
 use kubectl_acme::commands::drive::{Engine, Equipment};
-use kubectl_acme::commands::local;
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::{Fetched, Fetcher};
 use kubectl_acme::model::{Blob, Kind, Record};
@@ -136,7 +136,7 @@ impl Bed {
             selection: Selection::only(
                 self.given.iter().map(|r| r.key.clone()).collect::<BTreeSet<_>>(),
             ),
-            account_keys: local::ACCOUNT_KEYS,
+            account_keys: context::LOCAL_ACCOUNT_KEYS,
             cluster_resource_namespace: "cert-manager".to_owned(),
             limits: Limits::default(),
             check_period: jiff::SignedDuration::from_secs(10),

@@ -118,6 +118,10 @@ impl Store for Mortal {
         self.write(key, self.store.delete(key)).await
     }
 
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+        self.write(key, self.store.delete_exactly(key, uid)).await
+    }
+
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         self.store.watch(kind, scope).boxed()
     }

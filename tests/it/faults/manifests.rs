@@ -145,13 +145,13 @@ error: cannot read site.yaml: there is no such file or folder
 fn without_a_store_both_ways_are_named() {
     let site = Site::new();
     let mut order = site.order("");
-    order.env_remove("KUBECTL_ACME_LOCAL");
+    order.env_remove("KUBECTL_ACME_LOCAL").env_remove("KUBECONFIG").env("HOME", site.path("home"));
     site.run(order).check(
         2,
         "\
-error: no store chosen: --local is missing
+error: no store chosen: --local is not given, and there is neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a Pod around us
 hint: --local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)
-hint: clusters (kubeconfig, --context) come with a later version
+hint: --kubeconfig FILE, KUBECONFIG or ~/.kube/config leads to a cluster
 ",
     );
 }
@@ -160,10 +160,10 @@ hint: clusters (kubeconfig, --context) come with a later version
 fn a_local_store_has_no_context() {
     check(
         |_| {},
-        "--context prod",
+        "--local=state --context prod",
         2,
         "\
-error: unexpected argument '--context' found
+error: --local cannot be used with --context: one names this machine, the other a cluster
 ",
     );
 }

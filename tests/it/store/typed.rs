@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kubectl_acme::model::event::{reason, source};
-use kubectl_acme::model::{Event, Kind, ObjectName, Order, Secret, Severity, State};
+use kubectl_acme::model::{Blob, Event, Kind, ObjectName, Order, Secret, Severity, State};
 use kubectl_acme::store::events::{self, Notice};
 use kubectl_acme::store::resources::Resources;
 use kubectl_acme::store::{Scope, StoreError};
@@ -14,8 +14,9 @@ use super::{Shared, names, object, order};
 
 promises! {
     the_typed_view_writes_parts
-    what_has_not_the_shape_of_its_kind_is_named
     an_event_told_again_is_counted_up
+    |
+    what_has_not_the_shape_of_its_kind_is_named
 }
 
 async fn the_typed_view_writes_parts(store: Shared) {
@@ -24,6 +25,7 @@ async fn the_typed_view_writes_parts(store: Shared) {
     given.metadata.generate_name = "web-".into();
     given.metadata.namespace = "web".into();
     given.spec.common_name = "www.example.com".into();
+    given.spec.request = Blob(b"request".to_vec());
     let mut order = orders.create(&given).await.unwrap();
     assert_eq!((&order.kind[..], &order.api_version[..]), ("Order", "acme.cert-manager.io/v1"));
     let stale = order.clone();

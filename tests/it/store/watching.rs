@@ -15,8 +15,9 @@ promises! {
     a_brief_list_has_what_tables_show
     a_watch_tells_everything_once_and_in_order
     a_watch_keeps_to_its_scope
-    a_watcher_that_fell_behind_is_told_everything_anew
     a_watch_ends_with_the_store
+    |
+    a_watcher_that_fell_behind_is_told_everything_anew
 }
 
 async fn lists_are_in_order_and_keep_to_their_scope(store: Shared) {
@@ -46,7 +47,7 @@ async fn lists_are_in_order_and_keep_to_their_scope(store: Shared) {
 
 async fn a_brief_list_has_what_tables_show(store: Shared) {
     let status = json!({
-        "status": { "state": "invalid", "reason": "r".repeat(9_000), "certificate": "QUJD", "authorizations": [{}] },
+        "status": { "state": "invalid", "reason": "r".repeat(9_000), "certificate": "QUJD", "authorizations": [{ "url": "u" }] },
     });
     let stored = store.create(order("a")).await.unwrap();
     let stored = store.replace(with(&stored, status), Part::Status).await.unwrap();

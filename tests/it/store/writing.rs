@@ -20,11 +20,13 @@ promises! {
     a_write_that_changes_nothing_keeps_the_revision
     generation_grows_with_the_spec_only
     status_and_the_rest_are_written_apart
-    unknown_fields_are_kept
     a_manifest_applied_again_keeps_what_is_not_its_own
     text_in_a_secret_is_stored_as_data
     names_are_checked
     concurrent_writers_lose_nothing
+    finalizers_are_written_alone
+    |
+    unknown_fields_are_kept
 }
 
 async fn a_new_object_gets_identity_and_revision(store: Shared) {
@@ -93,7 +95,7 @@ async fn a_write_to_what_is_not_there_says_so(store: Shared) {
 async fn a_write_that_changes_nothing_keeps_the_revision(store: Shared) {
     let mut watch = store.watch(Kind::Order, Scope::all());
     assert_eq!(next(&mut watch).await, "all: ");
-    let stored = store.create(order("a")).await.unwrap();
+    let stored = store.apply(order("a")).await.unwrap();
     for part in [Part::Whole, Part::Metadata, Part::Status] {
         assert_eq!(store.replace(stored.clone(), part).await.unwrap(), stored, "{part:?}");
     }
@@ -234,6 +236,19 @@ async fn names_are_checked(store: Shared) {
     let expected = "cannot write ClusterIssuer web/acme: a ClusterIssuer has no namespace";
     assert_eq!(refused.to_string(), expected);
     assert!(store.create(order("a.b-c.1")).await.is_ok());
+}
+
+async fn finalizers_are_written_alone(store: Shared) {
+    let labelled = json!({ "metadata": { "labels": { "a": "b" }, "finalizers": ["old"] } });
+    let stored = store.create(with(&order("a"), labelled)).await.unwrap();
+    let given = |names: &[&str]| json!({ "metadata": { "labels": {}, "finalizers": names } });
+    let written = store.replace(with(&stored, given(&["new"])), Part::Finalizers).await.unwrap();
+    let metadata = written.metadata();
+    assert_eq!((metadata.finalizers, metadata.labels.len()), (vec!["new".to_owned()], 1));
+    let stale = store.replace(with(&stored, given(&[])), Part::Finalizers).await;
+    assert!(matches!(stale, Err(StoreError::Conflict { .. })), "{stale:?}");
+    let written = store.replace(with(&written, given(&[])), Part::Finalizers).await.unwrap();
+    assert!(written.metadata().finalizers.is_empty());
 }
 
 async fn concurrent_writers_lose_nothing(store: Shared) {

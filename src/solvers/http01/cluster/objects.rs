@@ -1,0 +1,80 @@
+//! Exactly one object of a kind for each Challenge, made, found again and removed.
+
+use serde_json::Value;
+
+use super::names;
+use crate::model::Challenge;
+use crate::store::StoreError;
+use crate::store::cluster::foreign::{Foreign, Resource};
+
+/// Solver Pods.
+pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
+/// The Services before them.
+pub(super) const SERVICES: Resource =
+    Resource { api_version: "v1", kind: "Service", plural: "services" };
+/// Ingresses.
+pub(super) const INGRESSES: Resource = Resource {
+    api_version: "networking.k8s.io/v1",
+    kind: "Ingress",
+    plural: "ingresses.networking.k8s.io",
+};
+/// Routes of the Gateway API.
+pub(super) const ROUTES: Resource = Resource {
+    api_version: "gateway.networking.k8s.io/v1",
+    kind: "HTTPRoute",
+    plural: "httproutes.gateway.networking.k8s.io",
+};
+
+/// Returns the oldest object of the Challenge that serves; without one it makes one. All others of the Challenge go.
+pub(super) async fn exactly_one(
+    all: &Foreign,
+    challenge: &Challenge,
+    wanted: &Value,
+    serves: impl Fn(&Value) -> bool,
+) -> Result<Value, StoreError> {
+    let mut kept = None;
+    for object in found(all, challenge).await? {
+        if is_going(&object) {
+            continue;
+        }
+        if kept.is_none() && serves(&object) {
+            kept = Some(object);
+        } else {
+            all.delete(&object).await?;
+        }
+    }
+    match kept {
+        Some(object) => Ok(object),
+        None => all.create(wanted).await,
+    }
+}
+
+/// Removes every object of the Challenge, and nothing else.
+pub(super) async fn remove(all: &Foreign, challenge: &Challenge) -> Result<(), StoreError> {
+    for object in found(all, challenge).await? {
+        if !is_going(&object) {
+            all.delete(&object).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The objects of the Challenge, oldest first.
+async fn found(all: &Foreign, challenge: &Challenge) -> Result<Vec<Value>, StoreError> {
+    let mut objects = all.list(&names::labels(challenge)).await?;
+    objects.retain(|object| names::is_for(object, challenge));
+    let text = |object: &Value, field: &str| {
+        object["metadata"][field].as_str().unwrap_or_default().to_owned()
+    };
+    objects.sort_by_key(|object| (text(object, "creationTimestamp"), text(object, "name")));
+    Ok(objects)
+}
+
+fn is_going(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// The name that the server gave.
+pub(super) fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}

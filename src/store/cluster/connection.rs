@@ -1,0 +1,212 @@
+//! How to reach a cluster: kubeconfig files and flags as kubectl takes them, or the Pod we run in.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::fault::{ClusterFault, chain};
+use super::identity;
+use super::wire::Wire;
+use crate::store::StoreError;
+
+/// Longest that one request may take unless a flag says otherwise; kubectl would wait for ever.
+const REQUEST: Duration = Duration::from_secs(30);
+/// Longest that a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// What flags and environment say about the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// This file in place of `KUBECONFIG` and `~/.kube/config` (`--kubeconfig`).
+    pub kubeconfig: Option<PathBuf>,
+    /// This context in place of the current one (`--context`).
+    pub context: Option<String>,
+    /// The namespace of objects that name none (`--namespace`).
+    pub namespace: Option<String>,
+    /// User to act as (`--as`).
+    pub user: Option<String>,
+    /// Groups to act as (`--as-group`).
+    pub groups: Vec<String>,
+    /// Longest that one request may take (`--request-timeout`).
+    pub request_timeout: Option<Duration>,
+}
+
+/// A way to a cluster, and where in it we are.
+pub(super) struct Connected {
+    /// The way.
+    pub wire: Wire,
+    /// Context of the kubeconfig.
+    pub context: Option<String>,
+    /// The namespace of objects that name none.
+    pub namespace: String,
+}
+
+/// Where a configuration was found.
+struct Found {
+    config: Config,
+    context: Option<String>,
+    /// Entry of the kubeconfig, for errors.
+    user: String,
+}
+
+impl Connection {
+    /// Reads the configuration, logs in where a plugin does that, and makes the client.
+    pub(super) async fn connect(&self) -> Result<Connected, StoreError> {
+        let Found { mut config, context, user } = self.find().await?;
+        if let Some(user) = &self.user {
+            config.auth_info.impersonate = Some(user.clone());
+        }
+        if !self.groups.is_empty() {
+            config.auth_info.impersonate_groups = Some(self.groups.clone());
+        }
+        config.connect_timeout = Some(CONNECT);
+        // We wait and try again ourselves, where people can see it.
+        config.default_retry = false;
+        let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        identity::check(&config.auth_info, &user, &server)?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        // A log-in plugin is a process that may ask a person.
+        let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
+        let client = match made {
+            Ok(Ok(client)) => client,
+            Ok(Err(error @ kube::Error::Auth(_))) => {
+                return Err(ClusterFault::Credentials { server, why: chain(&error) }.into());
+            }
+            Ok(Err(error)) => return Err(ClusterFault::Configuration { why: chain(&error) }.into()),
+            Err(_) => {
+                let why = "making the client panicked".into();
+                return Err(ClusterFault::Configuration { why }.into());
+            }
+        };
+        let timeout = self.request_timeout.filter(|limit| !limit.is_zero()).unwrap_or(REQUEST);
+        Ok(Connected { wire: Wire { client, server, timeout }, context, namespace })
+    }
+
+    async fn find(&self) -> Result<Found, ClusterFault> {
+        let Some(kubeconfig) = self.files()? else { return in_cluster() };
+        let context = self.context.clone().or_else(|| kubeconfig.current_context.clone());
+        let Some(context) = context.filter(|name| !name.is_empty()) else {
+            // As kubectl does: a file that chooses nothing does not stand in the way.
+            return in_cluster().map_err(|_| ClusterFault::Configuration {
+                why: "it has no current context, and none was named".into(),
+            });
+        };
+        let user = user_of(&kubeconfig, &context);
+        let options =
+            KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
+        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+        let config = config.map_err(|error| unusable(&error, &context))?;
+        Ok(Found { config, context: Some(context), user })
+    }
+
+    /// The kubeconfig, merged from all files that are there; nothing when there is none and none was asked for.
+    fn files(&self) -> Result<Option<Kubeconfig>, ClusterFault> {
+        if let Some(path) = &self.kubeconfig {
+            return read(path).map(Some);
+        }
+        let listed = env::var_os("KUBECONFIG").unwrap_or_default();
+        let mut paths: Vec<_> =
+            env::split_paths(&listed).filter(|p| !p.as_os_str().is_empty()).collect();
+        if paths.is_empty() {
+            paths.extend(env::home_dir().map(|home| home.join(".kube/config")));
+        }
+        match (merged(&paths)?, &self.context) {
+            (None, Some(context)) => Err(ClusterFault::Configuration {
+                why: format!("there is none, so that there is no context {context}"),
+            }),
+            (merged, _) => Ok(merged),
+        }
+    }
+}
+
+/// All files that are there, the first one first in everything; as in kubectl those that are missing are passed by.
+fn merged(paths: &[PathBuf]) -> Result<Option<Kubeconfig>, ClusterFault> {
+    let mut merged: Option<Kubeconfig> = None;
+    for path in paths.iter().filter(|path| path.exists()) {
+        let next = read(path)?;
+        let all = match merged.take() {
+            Some(merged) => merged.merge(next),
+            None => Ok(next),
+        };
+        merged = Some(all.map_err(|error| ClusterFault::Configuration { why: chain(&error) })?);
+    }
+    Ok(merged)
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, ClusterFault> {
+    Kubeconfig::read_from(path).map_err(|error| ClusterFault::Configuration {
+        why: format!("{}: {}", path.display(), chain(&error)),
+    })
+}
+
+/// The entry of the kubeconfig that a context logs in with.
+fn user_of(kubeconfig: &Kubeconfig, context: &str) -> String {
+    let named = kubeconfig.contexts.iter().find(|named| named.name == context);
+    let user = named.and_then(|named| named.context.as_ref()?.user.clone());
+    user.unwrap_or_else(|| "nobody".into())
+}
+
+fn unusable(error: &KubeconfigError, context: &str) -> ClusterFault {
+    let why = match error {
+        KubeconfigError::LoadContext(name) => format!("it has no context {name}"),
+        KubeconfigError::LoadClusterOfContext(name) => {
+            format!("its context {context} names the cluster {name}, which it does not have")
+        }
+        error => format!("context {context}: {}", chain(error)),
+    };
+    ClusterFault::Configuration { why }
+}
+
+/// The configuration that every Pod is given.
+fn in_cluster() -> Result<Found, ClusterFault> {
+    if env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
+        let why = "there is neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a Pod around us";
+        return Err(ClusterFault::Unconfigured { why: why.into() });
+    }
+    let config = Config::incluster().map_err(|error| ClusterFault::Unconfigured {
+        why: format!("the service account of this Pod cannot be used: {}", chain(&error)),
+    })?;
+    Ok(Found { config, context: None, user: "the service account of this Pod".into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn kubeconfig(user: &str, context: &str) -> String {
+        format!(
+            "{{apiVersion: v1, kind: Config, current-context: {context}, \
+              clusters: [{{name: c, cluster: {{server: 'https://{context}'}}}}], \
+              users: [{{name: {user}, user: {{token: t}}}}], \
+              contexts: [{{name: {context}, context: {{cluster: c, user: {user}}}}}]}}"
+        )
+    }
+
+    #[test]
+    fn several_files_are_one_and_the_first_wins() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["missing", "one", "two"].map(|name| folder.path().join(name));
+        fs::write(&paths[1], kubeconfig("ann", "work")).unwrap();
+        fs::write(&paths[2], kubeconfig("bob", "home")).unwrap();
+        let all = merged(&paths).unwrap().unwrap();
+        assert_eq!(all.current_context.as_deref(), Some("work"));
+        assert_eq!((user_of(&all, "work"), user_of(&all, "home")), ("ann".into(), "bob".into()));
+        let server = all.clusters[0].cluster.as_ref().unwrap().server.as_deref();
+        assert_eq!(server, Some("https://work"));
+        assert!(merged(&paths[..1]).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_none_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("broken");
+        fs::write(&file, "clusters: 5").unwrap();
+        let said = merged(std::slice::from_ref(&file)).unwrap_err().to_string();
+        let expected = format!("cannot use the kubeconfig: {}: ", file.display());
+        assert!(said.starts_with(&expected), "{said}");
+    }
+}

@@ -1,0 +1,76 @@
+//! What the server knows of the six kinds.
+
+use http::Method;
+use serde_json::Value;
+
+use super::fault::{self, ClusterFault};
+use super::wire::{Call, Deed, What, Wire};
+use crate::model::Kind;
+use crate::store::StoreError;
+
+/// Fails unless the six kinds are served.
+pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
+    for group in ["cert-manager.io", "acme.cert-manager.io"] {
+        let resource = format!("resources of {group}/v1");
+        let deed = Deed::other("discover", &resource, "");
+        let call = Call::new(Method::GET, format!("/apis/{group}/v1"));
+        let served = match wire.answer(&deed, &call).await? {
+            Ok(answer) => answer.body,
+            Err(status) if status.code == 404 => Value::Null,
+            Err(status) => return Err(fault::refused(&wire.server, &deed, &status)),
+        };
+        for kind in Kind::SIX.into_iter().filter(|kind| kind.group() == group) {
+            if !serves(&served, kind) {
+                return Err(undefined(wire, kind).await.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn serves(resources: &Value, kind: Kind) -> bool {
+    let plural = kind.plural();
+    let listed = resources.get("resources").and_then(Value::as_array);
+    listed.is_some_and(|all| all.iter().any(|resource| resource["name"] == plural.as_str()))
+}
+
+/// Says what is served instead, when that is what the error is about.
+pub(super) async fn explain(wire: &Wire, error: StoreError, deed: &Deed<'_>) -> StoreError {
+    match (&error, deed.kind) {
+        (StoreError::Cluster(fault), What::Kind(kind))
+            if matches!(**fault, ClusterFault::Undefined { .. }) =>
+        {
+            undefined(wire, kind).await.into()
+        }
+        _ => error,
+    }
+}
+
+async fn undefined(wire: &Wire, kind: Kind) -> ClusterFault {
+    let versions = versions(wire, kind.group()).await;
+    let why = if versions.is_empty() {
+        format!("it has nothing of {}", kind.group())
+    } else if versions.iter().any(|version| kind.api_version().ends_with(&format!("/{version}"))) {
+        format!("of {} it has other resources", kind.api_version())
+    } else {
+        format!(
+            "of {} it has only {}, which is older than this program reads",
+            kind.group(),
+            versions.join(", ")
+        )
+    };
+    ClusterFault::Undefined {
+        server: wire.server.clone(),
+        resource: format!("{}.{}", kind.plural(), kind.api_version()),
+        why,
+    }
+}
+
+async fn versions(wire: &Wire, group: &str) -> Vec<String> {
+    let deed = Deed::other("discover", group, "");
+    let call = Call::new(Method::GET, format!("/apis/{group}"));
+    let Ok(Ok(answer)) = wire.answer(&deed, &call).await else { return Vec::new() };
+    let versions = answer.body.get("versions").and_then(Value::as_array).cloned();
+    let version = |entry: Value| entry["version"].as_str().map(str::to_owned);
+    versions.unwrap_or_default().into_iter().filter_map(version).collect()
+}

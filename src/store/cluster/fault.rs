@@ -1,0 +1,398 @@
+//! What can be wrong between us and a cluster, and what to do about it.
+
+use std::error::Error;
+
+use kube::core::Status;
+
+use super::wire::Deed;
+use crate::model::Key;
+use crate::store::StoreError;
+use crate::store::object::invalid;
+
+/// How kube and its libraries begin what others say.
+const LAYERS: [&str; 4] =
+    ["ServiceError: ", "HyperError: ", "auth error: ", "client error (Connect)"];
+
+/// Why a cluster could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterFault {
+    /// There is neither a kubeconfig nor a Pod around us.
+    #[error("no cluster is configured: {why}")]
+    Unconfigured {
+        /// Where it was looked for.
+        why: String,
+    },
+    /// The kubeconfig cannot be used.
+    #[error("cannot use the kubeconfig: {why}")]
+    Configuration {
+        /// File, entry and reason.
+        why: String,
+    },
+    /// The client certificate is of a form that our TLS does not take.
+    #[error(
+        "cannot log in as {user}: its client certificate is an X.509 version 1 certificate, which TLS libraries \
+         other than kubectl's refuse"
+    )]
+    OldCertificate {
+        /// Entry of the kubeconfig.
+        user: String,
+    },
+    /// The server does not know us, or no more.
+    #[error("cannot log in to {server}: {why}")]
+    Credentials {
+        /// URL.
+        server: String,
+        /// Reason.
+        why: String,
+    },
+    /// There is no answer.
+    #[error("cannot reach the cluster at {server}: {why}")]
+    Unreachable {
+        /// URL.
+        server: String,
+        /// Reason.
+        why: String,
+    },
+    /// A permission is missing.
+    #[error("no permission to {verb} {resource}{place}: {said}")]
+    Forbidden {
+        /// Verb of a Role.
+        verb: &'static str,
+        /// Resource and group of a Role.
+        resource: String,
+        /// ` in namespace x`, or nothing.
+        place: String,
+        /// The server's words.
+        said: String,
+    },
+    /// The server has no such resource.
+    #[error("the cluster at {server} does not serve {resource}: {why}")]
+    Undefined {
+        /// URL.
+        server: String,
+        /// Resource, group and version.
+        resource: String,
+        /// Nothing of that group, or other versions.
+        why: String,
+    },
+    /// The server has too much to do.
+    #[error("the cluster at {server} is too busy to {verb} {what}: {said}")]
+    Busy {
+        /// URL.
+        server: String,
+        /// Verb of a Role.
+        verb: &'static str,
+        /// Object or resource.
+        what: String,
+        /// The server's words.
+        said: String,
+    },
+    /// The server, or an admission webhook, does not take an object that is not ours.
+    #[error("the cluster refuses to {verb} {what}: {said}")]
+    Refused {
+        /// Verb of a Role.
+        verb: &'static str,
+        /// Resource and namespace.
+        what: String,
+        /// The server's words.
+        said: String,
+    },
+    /// The server, or a webhook of it, failed.
+    #[error("the cluster at {server} could not {verb} {what}: {said}")]
+    Failing {
+        /// URL.
+        server: String,
+        /// Verb of a Role.
+        verb: &'static str,
+        /// Object or resource.
+        what: String,
+        /// The server's words.
+        said: String,
+    },
+}
+
+impl ClusterFault {
+    /// What to do next, one line each.
+    pub fn hints(&self) -> Vec<String> {
+        let hints: &[&str] = match self {
+            Self::Unconfigured { .. } => &[
+                "name a kubeconfig: --kubeconfig FILE, or KUBECONFIG",
+                "or work without a cluster: --local keeps everything on this machine",
+            ],
+            Self::Configuration { .. } => {
+                &["kubectl config get-contexts lists what there is; --context NAME chooses one"]
+            }
+            Self::OldCertificate { .. } => &[
+                "issue it again as version 3: openssl x509 -req … -extfile FILE, where FILE says extendedKeyUsage = clientAuth",
+            ],
+            Self::Credentials { .. } => {
+                &["log in again as for kubectl, then see that kubectl auth whoami answers"]
+            }
+            Self::Unreachable { .. } => &[
+                "see that kubectl version answers with the same context; a VPN or a proxy may be missing",
+            ],
+            Self::Forbidden { verb, resource, place, .. } => {
+                let namespace = place.strip_prefix(" in namespace ");
+                let namespace = namespace.map_or_else(
+                    || " --all-namespaces".into(),
+                    |name| format!(" --namespace {name}"),
+                );
+                let (resource, status) = match resource.strip_suffix("/status") {
+                    Some(resource) => (resource, " --subresource status"),
+                    None => (resource.as_str(), ""),
+                };
+                return vec![format!(
+                    "ask for it in a Role; kubectl auth can-i {verb} {resource}{status}{namespace} tells when it is there"
+                )];
+            }
+            Self::Undefined { .. } => &[
+                "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
+            ],
+            Self::Refused { .. } => &["change what it names, or ask who runs the webhook"],
+            Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
+        };
+        hints.iter().map(|hint| (*hint).to_owned()).collect()
+    }
+
+    /// Tells whether it may pass by itself.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::Busy { .. } | Self::Failing { .. })
+    }
+}
+
+impl From<ClusterFault> for StoreError {
+    fn from(fault: ClusterFault) -> Self {
+        Self::Cluster(Box::new(fault))
+    }
+}
+
+/// What the server's refusal of a deed means.
+pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreError {
+    let said = said(status);
+    let server = server.to_owned();
+    match (status.code, status.reason.as_str()) {
+        (401, _) => ClusterFault::Credentials { server, why: said }.into(),
+        (429, _) => ClusterFault::Busy { server, verb: deed.verb, what: deed.what(), said }.into(),
+        (403, _) if lacks_permission(&said) => ClusterFault::Forbidden {
+            verb: deed.verb,
+            resource: deed.resource(),
+            place: deed.place(),
+            said,
+        }
+        .into(),
+        (404, _) if !is_about_an_object(status) => ClusterFault::Undefined {
+            server,
+            resource: deed.resource(),
+            why: "nothing answers at its path".into(),
+        }
+        .into(),
+        (500.., _) => {
+            ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
+        }
+        _ => match deed.key {
+            Some(key) => refused_object(key, status, said),
+            // Other refusals, such as those of a quota, pass by themselves.
+            None if [400, 422].contains(&status.code) || is_denied(&said) => {
+                ClusterFault::Refused { verb: deed.verb, what: deed.what(), said }.into()
+            }
+            None => {
+                ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
+            }
+        },
+    }
+}
+
+fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
+    let key = key.clone();
+    let details = status.details.as_ref();
+    match (status.code, status.reason.as_str()) {
+        (404, _) if details.is_some_and(|about| about.kind == "namespaces") => {
+            invalid(&key, format!("there is no namespace {}", key.name.namespace))
+        }
+        (404, _) => StoreError::NotFound { key },
+        (409, "AlreadyExists") => StoreError::AlreadyExists { key },
+        (409, _) => match held(status) {
+            Some(why) => StoreError::Held { key, why },
+            None => StoreError::Conflict { key },
+        },
+        (403, _) => StoreError::Denied { key, why: said },
+        _ if is_denied(&said) => StoreError::Denied { key, why: said },
+        _ => invalid(&key, causes(status).unwrap_or(said)),
+    }
+}
+
+/// RBAC's words, against those of admission plugins, which answer with the same code.
+fn lacks_permission(said: &str) -> bool {
+    said.contains("forbidden: User \"") && said.contains(" cannot ")
+}
+
+/// The words of webhooks and of admission policies, which answer with a code of their choice.
+fn is_denied(said: &str) -> bool {
+    said.starts_with("admission webhook") || said.contains(" denied request: ")
+}
+
+/// A path that nobody serves is answered without details.
+fn is_about_an_object(status: &Status) -> bool {
+    status.details.as_ref().is_some_and(|about| !about.kind.is_empty() && !about.name.is_empty())
+}
+
+/// Which manager holds which fields.
+fn held(status: &Status) -> Option<String> {
+    let causes = &status.details.as_ref()?.causes;
+    let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
+    let fields: Vec<_> =
+        conflicts.map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+    (!fields.is_empty()).then(|| fields.join("; "))
+}
+
+/// The faults of a manifest, by field.
+fn causes(status: &Status) -> Option<String> {
+    let causes = &status.details.as_ref()?.causes;
+    let cause = |cause: &kube::core::response::StatusCause| match cause.field.as_str() {
+        "" | "<nil>" => cause.message.clone(),
+        field => format!("{field}: {}", cause.message),
+    };
+    let all: Vec<_> = causes.iter().map(cause).filter(|text| !text.is_empty()).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+fn said(status: &Status) -> String {
+    let said = status.message.trim();
+    match said {
+        "" if status.reason.is_empty() => format!("HTTP status {}", status.code),
+        "" => status.reason.clone(),
+        // A proxy's page of HTML would drown the line.
+        long => long.lines().next().unwrap_or_default().chars().take(500).collect(),
+    }
+}
+
+/// What it means that no answer came.
+pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
+    let (server, why) = (server.to_owned(), chain(error));
+    if is_about_credentials(error) {
+        return ClusterFault::Credentials { server, why };
+    }
+    ClusterFault::Unreachable { server, why }
+}
+
+fn is_about_credentials(error: &kube::Error) -> bool {
+    let mut next: Option<&dyn Error> = Some(error);
+    while let Some(error) = next {
+        if error.is::<kube::client::AuthError>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// The words of an error and all its causes, without those that only repeat or name a library's layers.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut told: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        let words = LAYERS.iter().fold(text.as_str(), |text, layer| text.trim_start_matches(layer));
+        let is_new = !told.iter().any(|before| before.contains(words));
+        if is_new && !words.is_empty() {
+            told.push(words.to_owned());
+        }
+        next = error.source();
+    }
+    told.join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{Kind, ObjectName};
+
+    /// The error, in one line, that an answer to the creation of an Order becomes.
+    fn check(answer: Value, expected: &str) {
+        let key = Key::new(Kind::Order, ObjectName::new("web", "a"));
+        let status: Status = serde_json::from_value(answer).unwrap();
+        let error = refused("https://server", &Deed::on("create", &key), &status);
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_missing_permission_names_verb_and_resource() {
+        let said = "orders.acme.cert-manager.io is forbidden: User \"ann\" cannot create resource \"orders\" in API \
+                    group \"acme.cert-manager.io\" in the namespace \"web\"";
+        let answer = json!({ "code": 403, "reason": "Forbidden", "message": said });
+        let expected =
+            format!("no permission to create orders.acme.cert-manager.io in namespace web: {said}");
+        check(answer, &expected);
+    }
+
+    #[test]
+    fn a_webhook_s_refusal_is_in_its_own_words() {
+        let said = "admission webhook \"guard\" denied the request: not on Fridays";
+        for code in [400, 403] {
+            let answer = json!({ "code": code, "reason": "Forbidden", "message": said });
+            check(answer, &format!("cannot write Order web/a: {said}"));
+        }
+    }
+
+    #[test]
+    fn a_webhook_that_does_not_answer_is_a_fault_of_the_cluster() {
+        let said = "Internal error occurred: failed calling webhook \"guard\": connection refused";
+        check(
+            json!({ "code": 500, "reason": "InternalError", "message": said }),
+            &format!("the cluster at https://server could not create Order web/a: {said}"),
+        );
+    }
+
+    #[test]
+    fn a_field_that_another_manager_holds_is_named() {
+        let cause = json!({
+            "reason": "FieldManagerConflict",
+            "message": "conflict with \"helm\"",
+            "field": ".spec.dnsNames",
+        });
+        let answer = json!({ "code": 409, "reason": "Conflict", "details": { "causes": [cause] } });
+        check(answer, "cannot apply Order web/a: .spec.dnsNames: conflict with \"helm\"");
+    }
+
+    #[test]
+    fn a_stale_write_is_a_conflict() {
+        let answer =
+            json!({ "code": 409, "reason": "Conflict", "message": "the object has been modified" });
+        check(answer, "cannot write Order web/a: it was changed by another writer");
+    }
+
+    #[test]
+    fn what_nobody_serves_is_told_from_what_is_not_there() {
+        check(
+            json!({ "code": 404, "message": "404 page not found" }),
+            "the cluster at https://server does not serve orders.acme.cert-manager.io: nothing answers at its path",
+        );
+        let about = json!({ "name": "a", "kind": "orders" });
+        check(
+            json!({ "code": 404, "reason": "NotFound", "details": about }),
+            "Order web/a not found",
+        );
+        let about = json!({ "name": "web", "kind": "namespaces" });
+        check(
+            json!({ "code": 404, "reason": "NotFound", "details": about }),
+            "cannot write Order web/a: there is no namespace web",
+        );
+    }
+
+    #[test]
+    fn a_wrong_field_is_named() {
+        let cause = json!({ "reason": "FieldValueRequired", "message": "Required value", "field": "spec.request" });
+        let answer = json!({ "code": 422, "reason": "Invalid", "details": { "causes": [cause] } });
+        check(answer, "cannot write Order web/a: spec.request: Required value");
+    }
+
+    #[test]
+    fn expired_credentials_say_so() {
+        check(
+            json!({ "code": 401, "reason": "Unauthorized", "message": "Unauthorized" }),
+            "cannot log in to https://server: Unauthorized",
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Resources that are not ours, as raw JSON: what solvers make in a cluster.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::ClusterStore;
+use super::fault;
+use super::wire::{Call, Deed, Wire};
+use crate::store::StoreError;
+use crate::store::manager::Manager;
+
+/// A resource with namespaces that is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// `apiVersion` of its objects.
+    pub api_version: &'static str,
+    /// Their kind.
+    pub kind: &'static str,
+    /// Plural and group, as a Role names it: `ingresses.networking.k8s.io`.
+    pub plural: &'static str,
+}
+
+/// The objects of such a resource in one namespace.
+#[derive(Clone)]
+pub struct Foreign {
+    wire: Wire,
+    resource: Resource,
+    namespace: String,
+    manager: Manager,
+}
+
+impl ClusterStore {
+    /// The objects of a resource that is not ours, in one namespace; what is written is noted under that manager.
+    pub fn foreign(&self, resource: Resource, namespace: &str, manager: Manager) -> Foreign {
+        Foreign { wire: self.wire().clone(), resource, namespace: namespace.to_owned(), manager }
+    }
+}
+
+impl Foreign {
+    /// Which resource it is.
+    pub fn resource(&self) -> Resource {
+        self.resource
+    }
+
+    /// Returns those with all of these labels, as the server holds them at this moment.
+    pub async fn list(&self, labels: &[(String, String)]) -> Result<Vec<Value>, StoreError> {
+        let selector: Vec<_> =
+            labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let call = Call::new(Method::GET, self.path("")).with("labelSelector", selector.join(","));
+        let mut list = self.wire.call(&self.deed("list"), call).await?.body;
+        match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns one, if it is there.
+    pub async fn get(&self, name: &str) -> Result<Option<Value>, StoreError> {
+        self.unless_gone("get", &Call::new(Method::GET, self.path(name))).await
+    }
+
+    /// Makes one and returns it with its name.
+    pub async fn create(&self, object: &Value) -> Result<Value, StoreError> {
+        let call = Call::new(Method::POST, self.path(""))
+            .with("fieldManager", self.manager.name())
+            .body("application/json", object);
+        Ok(self.wire.call(&self.deed("create"), call).await?.body)
+    }
+
+    /// Replaces one that was read before; returns false when somebody else wrote in between, or it is gone.
+    pub async fn replace(&self, object: &Value) -> Result<bool, StoreError> {
+        let call = Call::new(Method::PUT, self.path(text(object, "name")))
+            .with("fieldManager", self.manager.name())
+            .body("application/json", object);
+        let deed = self.deed("update");
+        match self.wire.answer(&deed, &call).await? {
+            Ok(_) => Ok(true),
+            Err(status) if [404, 409].contains(&status.code) && status.details.is_some() => {
+                Ok(false)
+            }
+            Err(status) => Err(fault::refused(&self.wire.server, &deed, &status)),
+        }
+    }
+
+    /// Deletes exactly this object, not a namesake that took its place; one that is gone is fine.
+    pub async fn delete(&self, object: &Value) -> Result<(), StoreError> {
+        let options = json!({
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": text(object, "uid")},
+        });
+        let call = Call::new(Method::DELETE, self.path(text(object, "name")))
+            .body("application/json", &options);
+        self.unless_gone("delete", &call).await.map(drop)
+    }
+
+    /// The answer; nothing when there is no such object, or another one of that name.
+    async fn unless_gone(
+        &self,
+        verb: &'static str,
+        call: &Call,
+    ) -> Result<Option<Value>, StoreError> {
+        let deed = self.deed(verb);
+        match self.wire.answer(&deed, call).await? {
+            Ok(answer) => Ok(Some(answer.body)),
+            Err(status) if [404, 409].contains(&status.code) && status.details.is_some() => {
+                Ok(None)
+            }
+            Err(status) => Err(fault::refused(&self.wire.server, &deed, &status)),
+        }
+    }
+
+    fn deed(&self, verb: &'static str) -> Deed<'_> {
+        Deed::other(verb, self.resource.plural, &self.namespace)
+    }
+
+    fn path(&self, name: &str) -> String {
+        let Resource { api_version, plural, .. } = self.resource;
+        let root = if api_version.contains('/') { "/apis" } else { "/api" };
+        let plural = plural.split('.').next().unwrap_or_default();
+        let all = format!("{root}/{api_version}/namespaces/{}/{plural}", self.namespace);
+        if name.is_empty() { all } else { format!("{all}/{name}") }
+    }
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}

@@ -1,0 +1,429 @@
+//! Who drives, in a cluster: the Lease shared with cert-manager, so that the two never work at once.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::ClusterStore;
+use super::fault;
+use super::lease_object::{LeaseObject, OURS};
+use super::wire::{Answer, Call, Deed, Wire};
+use crate::model::Time;
+use crate::store::lease::Role;
+use crate::store::{StoreError, dice};
+
+/// The Lease that cert-manager's controller holds.
+pub const NAME: &str = "cert-manager-controller";
+/// The namespace in which cert-manager looks for it unless told otherwise.
+pub const NAMESPACE: &str = "kube-system";
+
+/// Resource, as in a Role.
+const RESOURCE: &str = "leases.coordination.k8s.io";
+/// cert-manager's field manager for it.
+const MANAGER: &str = "cert-manager-leader-election";
+/// How long it counts after we have last written it.
+const DURATION: Duration = Duration::from_secs(15);
+/// How often we write it.
+const RENEWAL: Duration = Duration::from_secs(5);
+/// We stop working when we could not write it for so long: well before it runs out for others.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How often the renewing task looks at its clocks, and tries again after a failure.
+const TICK: Duration = Duration::from_secs(1);
+/// How often a waiting process looks again.
+const POLL: Duration = Duration::from_secs(2);
+
+/// The Lease of one cluster.
+#[derive(Clone)]
+pub struct ClusterLease {
+    wire: Wire,
+    namespace: String,
+    identity: String,
+}
+
+/// Who holds the Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// As it calls itself.
+    pub identity: String,
+    /// What it is.
+    pub who: Who,
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Since when.
+    pub since: Option<Time>,
+}
+
+/// What a holder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// cert-manager, or something else that is not ours.
+    CertManager,
+    /// A process of ours, and how long it means to drive, if it has told.
+    Ours(Option<Role>),
+}
+
+/// Proof that this process drives, as long as it is not lost. Gives the Lease back when dropped, in the background.
+#[derive(Debug)]
+pub struct ClusterGuard {
+    lost: CancellationToken,
+    stop: CancellationToken,
+    renewing: JoinHandle<()>,
+}
+
+impl ClusterGuard {
+    /// Is cancelled at once when the Lease is lost; work has to stop then.
+    pub fn lost(&self) -> CancellationToken {
+        self.lost.clone()
+    }
+
+    /// Gives the Lease back and waits until others can see it.
+    pub async fn release(mut self) {
+        self.stop.cancel();
+        // A task that panicked has been reported by the runtime; the Lease then runs out by itself.
+        let _ended = (&mut self.renewing).await.is_ok();
+    }
+}
+
+impl Drop for ClusterGuard {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl ClusterLease {
+    /// Names the Lease in a namespace, [`NAMESPACE`] where nobody has moved it; this process gets a name of its own.
+    ///
+    /// # Errors
+    /// Fails when no random name can be drawn.
+    pub fn new(store: &ClusterStore, namespace: &str) -> Result<Self, StoreError> {
+        Self::on(store.wire().clone(), namespace)
+    }
+
+    fn on(wire: Wire, namespace: &str) -> Result<Self, StoreError> {
+        let host = hostname::get().unwrap_or_default();
+        let identity = format!("{}_{}{OURS}", host.to_string_lossy(), dice::name("")?);
+        Ok(Self { wire, namespace: namespace.to_owned(), identity })
+    }
+
+    /// The name under which this process holds it.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Tells who holds it, if anybody does.
+    pub async fn holder(&self) -> Result<Option<Holder>, StoreError> {
+        Ok(self.read().await?.and_then(|(lease, now)| lease.holder(now)))
+    }
+
+    /// Takes it unless somebody else holds it.
+    pub async fn try_acquire(&self, role: Role) -> Result<Option<ClusterGuard>, StoreError> {
+        let read = self.read().await?;
+        let is_there = read.is_some();
+        let mut lease = match read {
+            Some((lease, now)) if lease.holder(now).is_some() => return Ok(None),
+            Some((lease, _)) => lease,
+            None => LeaseObject::new(&self.namespace, NAME),
+        };
+        lease.take(&self.identity, DURATION, role, Timestamp::now());
+        let asked = (Instant::now(), Timestamp::now());
+        let written =
+            if is_there { self.update(&lease).await? } else { self.create(&lease).await? };
+        let Written::Done(lease) = written else { return Ok(None) };
+        let (lost, stop) = (CancellationToken::new(), CancellationToken::new());
+        let keeper = Keeper {
+            lease: self.clone(),
+            object: lease,
+            renewed: asked,
+            lost: lost.clone(),
+            stop: stop.clone(),
+        };
+        let renewing = tokio::spawn(keeper.keep());
+        Ok(Some(ClusterGuard { lost, stop, renewing }))
+    }
+
+    /// Waits for it. Dropping the future gives up.
+    pub async fn acquire(&self, role: Role) -> Result<ClusterGuard, StoreError> {
+        loop {
+            if let Some(guard) = self.try_acquire(role).await? {
+                return Ok(guard);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// The Lease, and the API server's clock when it was read.
+    async fn read(&self) -> Result<Option<(LeaseObject, Timestamp)>, StoreError> {
+        let deed = Deed::other("get", RESOURCE, &self.namespace);
+        let call = Call::new(Method::GET, self.path(NAME));
+        match self.wire.answer(&deed, &call).await? {
+            Ok(answer) => Ok(Some(dated(answer))),
+            Err(status) if status.code == StatusCode::NOT_FOUND => Ok(None),
+            Err(status) => Err(fault::refused(&self.wire.server, &deed, &status)),
+        }
+    }
+
+    async fn create(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
+        let deed = Deed::other("create", RESOURCE, &self.namespace);
+        self.write(&deed, Call::new(Method::POST, self.path("")), lease).await
+    }
+
+    async fn update(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
+        let deed = Deed::other("update", RESOURCE, &self.namespace);
+        self.write(&deed, Call::new(Method::PUT, self.path(NAME)), lease).await
+    }
+
+    async fn write(
+        &self,
+        deed: &Deed<'_>,
+        call: Call,
+        lease: &LeaseObject,
+    ) -> Result<Written, StoreError> {
+        let call = call.with("fieldManager", MANAGER).body("application/json", &lease.0);
+        match self.wire.answer(deed, &call).await? {
+            Ok(answer) => Ok(Written::Done(LeaseObject(answer.body))),
+            Err(status) if [409, 404].contains(&status.code) && status.details.is_some() => {
+                Ok(Written::Overtaken)
+            }
+            Err(status) => Err(fault::refused(&self.wire.server, deed, &status)),
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", self.namespace);
+        if name.is_empty() { all } else { format!("{all}/{name}") }
+    }
+}
+
+impl std::fmt::Debug for ClusterLease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ClusterLease({}/{NAME} at {})", self.namespace, self.wire.server)
+    }
+}
+
+/// A Lease with the moment at which it looked so; a server without a clock is trusted to agree with ours.
+pub(super) fn dated(answer: Answer) -> (LeaseObject, Timestamp) {
+    let now = answer.date.unwrap_or_else(Timestamp::now);
+    (LeaseObject(answer.body), now)
+}
+
+/// What came of a write.
+enum Written {
+    /// It stands so now.
+    Done(LeaseObject),
+    /// Somebody else wrote, made or deleted it in between.
+    Overtaken,
+}
+
+/// Writes the Lease anew until it is told to stop, or cannot.
+struct Keeper {
+    lease: ClusterLease,
+    object: LeaseObject,
+    /// When the last write that succeeded was begun; a machine that slept sees it by the second clock.
+    renewed: (Instant, Timestamp),
+    lost: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl Keeper {
+    async fn keep(mut self) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break,
+                () = sleep(TICK) => {}
+            }
+            if self.is_overdue() || (self.is_due() && !self.renew().await) {
+                tracing::warn!(lease = %self.lease.namespace, "the Lease is lost");
+                self.lost.cancel();
+                return;
+            }
+        }
+        self.object.release(Timestamp::now());
+        let released = self.lease.update(&self.object);
+        if let Ok(Err(error)) = tokio::time::timeout(DEADLINE, released).await {
+            tracing::debug!(%error, "the Lease could not be given back; it runs out by itself");
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.renewed.0.elapsed() + TICK > RENEWAL
+    }
+
+    fn is_overdue(&self) -> bool {
+        let passed = Timestamp::now().duration_since(self.renewed.1);
+        let asleep = Duration::try_from(passed).is_ok_and(|passed| passed >= DEADLINE);
+        asleep || self.renewed.0.elapsed() >= DEADLINE
+    }
+
+    /// Writes once; false when the Lease is somebody else's now. A failure is left to the next tick.
+    async fn renew(&mut self) -> bool {
+        let begun = (Instant::now(), Timestamp::now());
+        let mut object = self.object.clone();
+        object.renew(begun.1);
+        let written = self.lease.update(&object);
+        match timeout_at(self.renewed.0 + DEADLINE, written).await {
+            Ok(Ok(Written::Done(object))) => {
+                self.object = object;
+                self.renewed = begun;
+                true
+            }
+            Ok(Ok(Written::Overtaken)) => self.is_still_ours().await,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the Lease could not be renewed; it is tried again");
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Somebody may have written no more than a label.
+    async fn is_still_ours(&mut self) -> bool {
+        match timeout_at(self.renewed.0 + DEADLINE, self.lease.read()).await {
+            Ok(Ok(Some((object, _)))) if object.identity() == self.lease.identity => {
+                self.object = object;
+                true
+            }
+            Ok(Err(_)) => true,
+            Ok(Ok(_)) | Err(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::body::Bytes;
+    use axum::extract::State;
+    use axum::routing::{get, post};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// An API server that knows one Lease, and may fall silent.
+    #[derive(Clone, Default)]
+    struct Double {
+        lease: Arc<Mutex<Option<Value>>>,
+        silent: Arc<AtomicBool>,
+    }
+
+    impl Double {
+        fn lease(&self) -> ClusterLease {
+            let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+            let router = Router::new()
+                .route(path, post(Self::write))
+                .route(&format!("{path}/{NAME}"), get(Self::read).put(Self::write))
+                .with_state(self.clone());
+            let client = kube::Client::new(router, "default");
+            let timeout = Duration::from_secs(30);
+            let wire = Wire { client, server: "https://double".into(), timeout };
+            ClusterLease::on(wire, NAMESPACE).unwrap()
+        }
+
+        async fn read(State(double): State<Self>) -> (StatusCode, String) {
+            double.hang().await;
+            match &*double.lease.lock().unwrap() {
+                Some(lease) => (StatusCode::OK, lease.to_string()),
+                None => refusal(StatusCode::NOT_FOUND),
+            }
+        }
+
+        async fn write(State(double): State<Self>, body: Bytes) -> (StatusCode, String) {
+            double.hang().await;
+            let mut given: Value = serde_json::from_slice(&body).unwrap();
+            let mut stored = double.lease.lock().unwrap();
+            let revision = |lease: &Value| lease["metadata"]["resourceVersion"].clone();
+            if stored.as_ref().map_or(Value::Null, revision) != revision(&given) {
+                return refusal(StatusCode::CONFLICT);
+            }
+            let next =
+                revision(&given).as_str().and_then(|text| text.parse().ok()).unwrap_or(0) + 1;
+            given["metadata"]["resourceVersion"] = next.to_string().into();
+            given["metadata"]["uid"] = "uid".into();
+            *stored = Some(given.clone());
+            (StatusCode::OK, given.to_string())
+        }
+
+        async fn hang(&self) {
+            if self.silent.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        }
+
+        fn set(&self, pointer: &str, value: Value) {
+            let mut lease = self.lease.lock().unwrap();
+            let lease = lease.as_mut().unwrap();
+            *lease.pointer_mut(pointer).unwrap() = value;
+            lease["metadata"]["resourceVersion"] = "1000".into();
+        }
+    }
+
+    fn refusal(code: StatusCode) -> (StatusCode, String) {
+        (code, json!({ "code": code.as_u16(), "details": { "name": NAME } }).to_string())
+    }
+
+    /// Whether the Lease is lost within a time, which passes at once.
+    async fn check(guard: &ClusterGuard, seconds: u64, expected: bool) {
+        let lost = guard.lost();
+        let within = tokio::time::timeout(Duration::from_secs(seconds), lost.cancelled()).await;
+        assert_eq!(within.is_ok(), expected, "after {seconds} s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_held_lease_is_renewed_until_it_is_given_back() {
+        let double = Double::default();
+        let (first, second) = (double.lease(), double.lease());
+        let guard = first.try_acquire(Role::Always).await.unwrap().unwrap();
+        let holder = second.holder().await.unwrap().unwrap();
+        assert_eq!(holder.identity, first.identity());
+        assert_eq!(holder.who, Who::Ours(Some(Role::Always)));
+        assert!(second.try_acquire(Role::Once).await.unwrap().is_none());
+        check(&guard, 600, false).await;
+        guard.release().await;
+        assert_eq!(second.holder().await.unwrap(), None);
+        assert!(second.try_acquire(Role::Once).await.unwrap().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dropped_guard_gives_the_lease_back() {
+        let double = Double::default();
+        let (first, second) = (double.lease(), double.lease());
+        drop(first.try_acquire(Role::Once).await.unwrap().unwrap());
+        let _second = second.acquire(Role::Once).await.unwrap();
+        assert_eq!(first.holder().await.unwrap().unwrap().identity, second.identity());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_somebody_took_is_lost_at_the_next_look() {
+        let double = Double::default();
+        let guard = double.lease().try_acquire(Role::Always).await.unwrap().unwrap();
+        double.set("/spec/holderIdentity", "node-b".into());
+        check(&guard, 6, true).await;
+        guard.release().await;
+        let holder = double.lease().holder().await.unwrap().unwrap();
+        assert_eq!(holder.identity, "node-b", "what is lost is not given back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_label_put_on_the_lease_costs_nothing() {
+        let double = Double::default();
+        let guard = double.lease().try_acquire(Role::Always).await.unwrap().unwrap();
+        double.set("/metadata/labels", json!({ "a": "b" }));
+        check(&guard, 600, false).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_server_costs_the_lease_before_it_has_run_out() {
+        let double = Double::default();
+        let guard = double.lease().try_acquire(Role::Always).await.unwrap().unwrap();
+        double.silent.store(true, Ordering::Relaxed);
+        check(&guard, 8, false).await;
+        check(&guard, 3, true).await;
+    }
+}

@@ -1,0 +1,220 @@
+//! The Lease as it stands in the cluster: who holds it, and whether still, by the API server's clock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::lease::{Holder, Who};
+use crate::model::Time;
+use crate::store::lease::Role;
+
+/// Holders of ours end so.
+pub(super) const OURS: &str = "_kubectl-acme";
+/// Says how long a holder of ours means to drive.
+const ROLE: &str = "kubectl-acme/role";
+/// Clocks in metadata and in headers are cut to the second.
+const ROUNDING: Duration = Duration::from_secs(1);
+
+/// The Lease with its unknown fields, as it was read or written last.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct LeaseObject(pub(super) Value);
+
+impl LeaseObject {
+    /// A Lease that is not there yet.
+    pub(super) fn new(namespace: &str, name: &str) -> Self {
+        Self(json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": { "app.kubernetes.io/managed-by": "cert-manager" },
+            },
+            "spec": {},
+        }))
+    }
+
+    /// Who holds it at a moment of the API server's clock; nobody when it was given back or has expired.
+    pub(super) fn holder(&self, now: Timestamp) -> Option<Holder> {
+        let identity = self.identity();
+        let until = self.written()?.checked_add(self.duration()).ok()?;
+        if identity.is_empty() || until.checked_add(ROUNDING).ok()? <= now {
+            return None;
+        }
+        let moment = |pointer| self.text(pointer).parse::<Timestamp>().ok();
+        let who = if identity.ends_with(OURS) {
+            Who::Ours(Role::parse(self.annotation()))
+        } else {
+            Who::CertManager
+        };
+        Some(Holder {
+            identity: identity.to_owned(),
+            who,
+            namespace: self.text("/metadata/namespace").to_owned(),
+            since: moment("/spec/acquireTime").map(Time::new),
+        })
+    }
+
+    /// Who is written down, whether or not that still counts.
+    pub(super) fn identity(&self) -> &str {
+        self.text("/spec/holderIdentity")
+    }
+
+    /// Writes a new holder down.
+    pub(super) fn take(&mut self, identity: &str, duration: Duration, role: Role, now: Timestamp) {
+        let transitions = self.0.pointer("/spec/leaseTransitions").and_then(Value::as_u64);
+        // As client-go counts: a new Lease begins with 0.
+        let is_new = self.text("/metadata/uid").is_empty();
+        self.set("leaseTransitions", transitions.map_or(0, |n| n + u64::from(!is_new)).into());
+        self.set("holderIdentity", identity.into());
+        self.set("leaseDurationSeconds", duration.as_secs().into());
+        self.set("acquireTime", moment(now));
+        self.set("renewTime", moment(now));
+        let annotations = &mut self.0["metadata"]["annotations"];
+        if !annotations.is_object() {
+            *annotations = json!({});
+        }
+        annotations[ROLE] = role.as_str().into();
+    }
+
+    /// Writes down that the holder is still there.
+    pub(super) fn renew(&mut self, now: Timestamp) {
+        self.set("renewTime", moment(now));
+    }
+
+    /// Gives it back as cert-manager does.
+    pub(super) fn release(&mut self, now: Timestamp) {
+        self.set("holderIdentity", "".into());
+        self.set("leaseDurationSeconds", 1.into());
+        self.set("acquireTime", moment(now));
+        self.set("renewTime", moment(now));
+        if let Some(Value::Object(annotations)) = self.0.pointer_mut("/metadata/annotations") {
+            annotations.remove(ROLE);
+        }
+    }
+
+    /// When it was written last, by the API server's clock; the holder's own clock may be wrong.
+    fn written(&self) -> Option<Timestamp> {
+        let fields = self.0.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let times = fields.into_iter().flatten().filter_map(|entry| entry["time"].as_str());
+        let last = times.filter_map(|time| time.parse().ok()).max();
+        last.or_else(|| self.text("/spec/renewTime").parse().ok())
+    }
+
+    fn duration(&self) -> Duration {
+        let seconds = self.0.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64);
+        Duration::from_secs(seconds.unwrap_or_default())
+    }
+
+    fn annotation(&self) -> &str {
+        let annotations = self.0.pointer("/metadata/annotations");
+        annotations.and_then(|all| all.get(ROLE)?.as_str()).unwrap_or_default()
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn set(&mut self, field: &str, value: Value) {
+        let spec = &mut self.0["spec"];
+        if !spec.is_object() {
+            *spec = json!({});
+        }
+        spec[field] = value;
+    }
+}
+
+/// A moment as Leases have it: six digits below the second.
+fn moment(at: Timestamp) -> Value {
+    format!("{at:.6}").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// cert-manager's, as `traces/14-leader-election` has it, written at 04:47:22.
+    fn held() -> LeaseObject {
+        let mut lease = LeaseObject::new("kube-system", "cert-manager-controller");
+        lease.0["metadata"]["managedFields"] = json!([
+            { "manager": "kubectl-edit", "time": "2026-11-21T04:40:00Z" },
+            { "manager": "cert-manager-leader-election", "time": "2026-11-21T04:47:22Z" },
+        ]);
+        lease.0["metadata"]["uid"] = "7e1e4d07".into();
+        lease.0["spec"] = json!({
+            "acquireTime": "2026-11-21T04:46:52.255322Z",
+            "holderIdentity": "node-a-external-cert-manager-controller",
+            "leaseDurationSeconds": 60,
+            "leaseTransitions": 3,
+            "renewTime": "2026-11-21T04:47:22.271924Z",
+        });
+        lease
+    }
+
+    fn at(time: &str) -> Timestamp {
+        format!("2026-11-21T{time}Z").parse().unwrap()
+    }
+
+    fn check(lease: &LeaseObject, time: &str, expected: Option<&Who>) {
+        assert_eq!(lease.holder(at(time)).map(|holder| holder.who).as_ref(), expected, "{time}");
+    }
+
+    #[test]
+    fn a_holder_counts_until_the_lease_has_run_out() {
+        check(&held(), "04:47:22", Some(&Who::CertManager));
+        check(&held(), "04:48:22.9", Some(&Who::CertManager));
+        check(&held(), "04:48:23", None);
+    }
+
+    #[test]
+    fn the_holder_s_own_clock_does_not_count() {
+        for wrong in ["2020-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"] {
+            let mut lease = held();
+            lease.0["spec"]["renewTime"] = wrong.into();
+            check(&lease, "04:48:00", Some(&Who::CertManager));
+            check(&lease, "04:49:00", None);
+        }
+    }
+
+    #[test]
+    fn without_the_server_s_clock_the_holder_s_serves() {
+        let mut lease = held();
+        lease.0["metadata"]["managedFields"] = Value::Null;
+        check(&lease, "04:48:00", Some(&Who::CertManager));
+        check(&lease, "04:49:00", None);
+    }
+
+    #[test]
+    fn a_lease_that_was_given_back_is_free_at_once() {
+        let mut lease = held();
+        lease.take("here_x_kubectl-acme", Duration::from_secs(15), Role::Once, at("04:47:22"));
+        check(&lease, "04:47:23", Some(&Who::Ours(Some(Role::Once))));
+        assert_eq!(lease.0["spec"]["leaseTransitions"], 4);
+        lease.release(at("04:47:24"));
+        check(&lease, "04:47:24", None);
+        let expected = json!({
+            "acquireTime": "2026-11-21T04:47:24.000000Z",
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "leaseTransitions": 4,
+            "renewTime": "2026-11-21T04:47:24.000000Z",
+        });
+        assert_eq!((&lease.0["spec"], lease.annotation()), (&expected, ""));
+    }
+
+    #[test]
+    fn a_new_lease_looks_as_cert_manager_makes_it() {
+        let mut lease = LeaseObject::new("kube-system", "cert-manager-controller");
+        lease.take("here_x_kubectl-acme", Duration::from_secs(15), Role::Always, at("04:47:22.5"));
+        let expected = json!({
+            "acquireTime": "2026-11-21T04:47:22.500000Z",
+            "holderIdentity": "here_x_kubectl-acme",
+            "leaseDurationSeconds": 15,
+            "leaseTransitions": 0,
+            "renewTime": "2026-11-21T04:47:22.500000Z",
+        });
+        assert_eq!(lease.0["spec"], expected);
+        assert_eq!(lease.annotation(), "always");
+    }
+}

@@ -1,0 +1,364 @@
+//! Resources in a cluster: the Kubernetes API.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use http::Method;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub use self::connection::Connection;
+pub use self::fault::ClusterFault;
+
+use self::wire::{Call, Deed, Wire, path, path_of};
+use super::manager::Manager;
+use super::object::{Object, has_status, invalid, leave_out_bulk};
+use super::told::Told;
+use super::{Change, Part, Scope, Store, StoreError};
+use crate::model::{Key, Kind, Record};
+
+mod connection;
+mod definitions;
+mod fault;
+pub mod foreign;
+mod identity;
+pub mod lease;
+mod lease_object;
+mod request;
+pub mod survey;
+mod watching;
+mod wire;
+
+/// Objects in one page of a list.
+const PAGE: &str = "500";
+/// How often a list is begun anew because the server has forgotten its state.
+const LISTS: u32 = 3;
+/// How often a write without a revision is tried again because somebody else wrote in between.
+const TRIES: u32 = 8;
+
+/// A store on the Kubernetes API. Identity, revision, generation, deletion and validation are the server's; writes are
+/// noted under the [`Manager`] of this view of it.
+///
+/// Beside the contract of [`Store`]: objects deleted with their owner go a moment later; what the definitions do not
+/// know is dropped by the server; a watch of Secrets tells their metadata only; and it fails only with what does not
+/// pass by itself, once it has begun.
+#[derive(Clone)]
+pub struct ClusterStore {
+    link: Arc<Link>,
+    manager: Manager,
+    /// The only namespace of which anything is listed and watched.
+    confined: Option<Arc<str>>,
+}
+
+/// What all views of one cluster share.
+struct Link {
+    wire: Wire,
+    context: Option<String>,
+    namespace: String,
+    told: Told,
+    /// Ends the watches with the last view.
+    open: CancellationToken,
+    _close: DropGuard,
+}
+
+impl ClusterStore {
+    /// Connects. Nothing is asked of the server yet; a log-in plugin of the kubeconfig is run.
+    ///
+    /// # Errors
+    /// Fails with a [`ClusterFault`] when the configuration or its credentials cannot be used.
+    pub async fn connect(connection: &Connection) -> Result<Self, StoreError> {
+        let connected = connection.connect().await?;
+        let open = CancellationToken::new();
+        let link = Link {
+            wire: connected.wire,
+            context: connected.context,
+            namespace: connected.namespace,
+            told: Told::default(),
+            _close: open.clone().drop_guard(),
+            open,
+        };
+        Ok(Self { link: Arc::new(link), manager: Manager::Person, confined: None })
+    }
+
+    /// The same for people whose Role ends at a namespace: [`Scope::all`] means that namespace, and what lives in none is
+    /// found by its name only.
+    #[must_use]
+    pub fn confined_to(&self, namespace: &str) -> Self {
+        Self { confined: Some(namespace.into()), ..self.clone() }
+    }
+
+    /// URL of the API server.
+    pub fn server(&self) -> &str {
+        &self.link.wire.server
+    }
+
+    /// Context of the kubeconfig; nothing inside a cluster.
+    pub fn context(&self) -> Option<&str> {
+        self.link.context.as_deref()
+    }
+
+    /// The namespace of objects that name none: the one that was asked for, else the context's.
+    pub fn namespace(&self) -> &str {
+        &self.link.namespace
+    }
+
+    /// Fails unless the server serves the six kinds, in the version we speak.
+    ///
+    /// # Errors
+    /// Fails with [`ClusterFault::Undefined`], which names what is served instead, or when the server does not answer.
+    pub async fn check_definitions(&self) -> Result<(), StoreError> {
+        definitions::check(&self.link.wire).await
+    }
+
+    /// kube's client, for resources that are not ours.
+    pub fn client(&self) -> kube::Client {
+        self.link.wire.client.clone()
+    }
+
+    fn wire(&self) -> &Wire {
+        &self.link.wire
+    }
+
+    async fn call(&self, deed: &Deed<'_>, call: Call) -> Result<Value, StoreError> {
+        match self.wire().call(deed, call).await {
+            Ok(answer) => Ok(answer.body),
+            Err(error) => Err(definitions::explain(self.wire(), error, deed).await),
+        }
+    }
+
+    async fn write(&self, deed: &Deed<'_>, call: Call, key: &Key) -> Result<Record, StoreError> {
+        let call = call.with("fieldManager", self.manager.name());
+        polished(key.kind, self.call(deed, call).await?)
+            .ok_or_else(|| invalid(key, "the server's answer is no such object"))
+    }
+
+    /// Replaces all but the status; without a revision, of whatever is there.
+    async fn replace_whole(&self, record: Record) -> Result<Record, StoreError> {
+        let (key, body) = request::whole(record)?;
+        let mut body = body;
+        let conditional = body.pointer("/metadata/resourceVersion").is_some();
+        if key.kind == Kind::Event && conditional {
+            // Roles let controllers create and patch Events, as cert-manager's does, and no more.
+            let call = Call::new(Method::PATCH, path_of(&key));
+            let call = call.body("application/merge-patch+json", &body);
+            return self.write(&Deed::on("patch", &key), call, &key).await;
+        }
+        for _ in 0..TRIES {
+            if !conditional {
+                let stored = self.get(&key).await?;
+                let stored = stored.ok_or_else(|| StoreError::NotFound { key: key.clone() })?;
+                body["metadata"]["resourceVersion"] = stored.resource_version().into();
+            }
+            let call = Call::new(Method::PUT, path_of(&key)).body("application/json", &body);
+            match self.write(&Deed::on("update", &key), call, &key).await {
+                Err(StoreError::Conflict { .. }) if !conditional && is_without_uid(&body) => {}
+                written => return written,
+            }
+        }
+        Err(StoreError::Conflict { key })
+    }
+
+    /// Applies finalizers under our manager's name, as cert-manager does; those that are not wanted any more go whoever
+    /// has put them on.
+    async fn replace_finalizers(&self, key: &Key, record: Record) -> Result<Record, StoreError> {
+        let wanted = record.metadata().finalizers;
+        let deed = Deed::on("patch", key);
+        if wanted.is_empty() {
+            let patch = request::without_finalizers(&record);
+            let call = Call::new(Method::PATCH, path_of(key));
+            return self.write(&deed, call.body("application/json-patch+json", &patch), key).await;
+        }
+        let body = request::finalizers(key, &record, &wanted);
+        let call = Call::new(Method::PATCH, path_of(key)).with("force", "true");
+        let call = call.body("application/apply-patch+yaml", &body);
+        let applied = self.write(&deed, call, key).await?;
+        let metadata = applied.metadata();
+        if metadata.finalizers.iter().all(|finalizer| wanted.contains(finalizer)) {
+            return Ok(applied);
+        }
+        let patch = json!([
+            { "op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version },
+            { "op": "add", "path": "/metadata/finalizers", "value": wanted },
+        ]);
+        let call = Call::new(Method::PATCH, path_of(key));
+        self.write(&deed, call.body("application/json-patch+json", &patch), key).await
+    }
+
+    async fn remove(&self, key: &Key, uid: Option<&str>) -> Result<(), StoreError> {
+        if !request::can_be(key) {
+            return Ok(());
+        }
+        let mut options = json!({ "propagationPolicy": "Background" });
+        if let Some(uid) = uid {
+            options["preconditions"] = json!({ "uid": uid });
+        }
+        let call = Call::new(Method::DELETE, path_of(key)).body("application/json", &options);
+        match self.call(&Deed::on("delete", key), call).await {
+            Ok(_) | Err(StoreError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What is asked of the server for a scope; nothing when it need not be asked.
+    fn reach(&self, kind: Kind, scope: &Scope) -> Option<Scope> {
+        match (&self.confined, kind.is_namespaced(), &scope.namespace) {
+            (Some(_), false, _) | (None, false, Some(_)) => None,
+            (Some(namespace), true, None) => Some(scope.clone().within(&**namespace)),
+            (Some(_), true, Some(_)) | (None, ..) => Some(scope.clone()),
+        }
+    }
+
+    async fn pages(&self, kind: Kind, scope: &Scope) -> Result<Option<Vec<Record>>, StoreError> {
+        let namespace = scope.namespace.as_deref().unwrap_or_default();
+        let deed = Deed::over("list", kind, namespace);
+        let mut records = Vec::new();
+        let mut next = String::new();
+        loop {
+            let mut call = Call::new(Method::GET, path(kind, namespace)).with("limit", PAGE);
+            if let Some(selector) = request::selector(kind, scope) {
+                call = call.with("fieldSelector", selector);
+            }
+            if !next.is_empty() {
+                call = call.with("continue", next);
+            }
+            let mut page = match self.wire().answer(&deed, &call).await? {
+                Ok(answer) => answer.body,
+                Err(status) if status.code == 410 => return Ok(None),
+                Err(status) => {
+                    let error = fault::refused(self.server(), &deed, &status);
+                    return Err(definitions::explain(self.wire(), error, &deed).await);
+                }
+            };
+            if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+                let found = items.into_iter().filter_map(|item| polished(kind, item));
+                records.extend(found.filter(|record| scope.fits(record)).map(|mut record| {
+                    if scope.brief {
+                        leave_out_bulk(&mut record.object);
+                    }
+                    record
+                }));
+            }
+            next = page.pointer("/metadata/continue").and_then(Value::as_str).unwrap_or("").into();
+            if next.is_empty() {
+                return Ok(Some(records));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ClusterStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterStore({})", self.server())
+    }
+}
+
+#[async_trait]
+impl Store for ClusterStore {
+    async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        if !request::can_be(key) {
+            return Ok(None);
+        }
+        let call = Call::new(Method::GET, path_of(key));
+        match self.call(&Deed::on("get", key), call).await {
+            Ok(object) => Ok(polished(key.kind, object)),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        let Some(scope) = &self.reach(kind, scope) else { return Ok(Vec::new()) };
+        for _ in 0..LISTS {
+            if let Some(mut records) = self.pages(kind, scope).await? {
+                records.sort_by(|one, other| one.key.cmp(&other.key));
+                return Ok(records);
+            }
+        }
+        Err(request::forgotten(self.server(), kind).into())
+    }
+
+    async fn create(&self, record: Record) -> Result<Record, StoreError> {
+        let (key, body) = request::new(record)?;
+        let call = Call::new(Method::POST, path(key.kind, &key.name.namespace));
+        let call = call.body("application/json", &body);
+        self.write(&Deed::on("create", &key), call, &key).await
+    }
+
+    async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+        let key = record.key.clone();
+        if !request::can_be(&key) {
+            return Err(StoreError::NotFound { key });
+        }
+        let call = match part {
+            Part::Whole => return self.replace_whole(record).await,
+            Part::Finalizers => return self.replace_finalizers(&key, record).await,
+            Part::Status if !has_status(key.kind) => {
+                return Err(invalid(&key, format!("a {} has no status", key.kind)));
+            }
+            Part::Metadata => {
+                let patch = request::metadata(&record);
+                Call::new(Method::PATCH, path_of(&key)).body("application/json-patch+json", &patch)
+            }
+            Part::Status => {
+                let deed = Deed::on_status("patch", &key);
+                return self.write(&deed, request::status(&record), &key).await;
+            }
+        };
+        self.write(&Deed::on("patch", &key), call, &key).await
+    }
+
+    async fn apply(&self, record: Record) -> Result<Record, StoreError> {
+        let (key, body) = request::manifest(record)?;
+        let force = self.manager.takes_over().to_string();
+        let call = Call::new(Method::PATCH, path_of(&key)).with("force", force);
+        let call = call.body("application/apply-patch+yaml", &body);
+        self.write(&Deed::on("patch", &key), call, &key).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        self.remove(key, None).await
+    }
+
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+        self.remove(key, Some(uid)).await
+    }
+
+    fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
+        let open = self.link.open.clone();
+        match self.reach(kind, &scope) {
+            Some(scope) => watching::changes(self.wire().clone(), kind, scope, open),
+            None => watching::nothing(open),
+        }
+    }
+
+    fn under(&self, manager: Manager) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(Self { manager, ..self.clone() }))
+    }
+
+    fn told(&self) -> Option<&Told> {
+        Some(&self.link.told)
+    }
+}
+
+fn is_without_uid(body: &Value) -> bool {
+    body.pointer("/metadata/uid").is_none()
+}
+
+/// An object as callers know it: with its kind, without the book-keeping of field managers, and without a status that
+/// says nothing.
+fn polished(kind: Kind, object: Value) -> Option<Record> {
+    let Value::Object(mut fields) = object else { return None };
+    fields.insert("apiVersion".into(), kind.api_version().into());
+    fields.insert("kind".into(), kind.as_str().into());
+    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        metadata.remove("managedFields");
+        metadata.remove("selfLink");
+    }
+    if fields.get("status").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        fields.remove("status");
+    }
+    let record = Record::new(Value::Object(fields))?;
+    (!record.key.name.name.is_empty()).then_some(record)
+}

@@ -1,0 +1,145 @@
+//! The bodies of requests: what of a record is sent, and how.
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::fault::ClusterFault;
+use super::wire::{Call, path_of};
+use super::{Object, Scope, StoreError};
+use crate::model::{Key, Kind, ObjectName, Record};
+
+/// Annotations of ours begin so; a manifest does not set them.
+const MEMORY: &str = "kubectl-acme/";
+
+/// Tells whether there can be an object of that name at all; a request for another could mean something else.
+pub(super) fn can_be(key: &Key) -> bool {
+    check(key).is_ok()
+}
+
+fn check(key: &Key) -> Result<(), StoreError> {
+    let bare = Record { key: key.clone(), object: json!({}) };
+    Object::read(bare)?.check_name()
+}
+
+/// A new object: without what only the server may say.
+pub(super) fn new(record: Record) -> Result<(Key, Value), StoreError> {
+    let mut object = Object::read(record)?;
+    object.drop_server_managed();
+    if object.metadata.name.is_empty() && !object.metadata.generate_name.is_empty() {
+        check(&Key::new(object.kind, ObjectName::new(&object.metadata.namespace, "generated")))?;
+    } else {
+        object.check_name()?;
+    }
+    settled(object)
+}
+
+/// All but the status, for the revision that the record has.
+pub(super) fn whole(record: Record) -> Result<(Key, Value), StoreError> {
+    let mut object = Object::read(record)?;
+    object.check_name()?;
+    let (uid, revision) = (object.metadata.uid.clone(), object.metadata.resource_version.clone());
+    object.drop_server_managed();
+    object.metadata.uid = uid;
+    object.metadata.resource_version = revision;
+    settled(object)
+}
+
+/// What a manifest says: without status, and without what we remember.
+pub(super) fn manifest(record: Record) -> Result<(Key, Value), StoreError> {
+    let mut object = Object::read(record)?;
+    object.check_name()?;
+    let (uid, revision) = (object.metadata.uid.clone(), object.metadata.resource_version.clone());
+    object.drop_server_managed();
+    object.metadata.uid = uid;
+    object.metadata.resource_version = revision;
+    object.metadata.annotations.retain(|name, _| !name.starts_with(MEMORY));
+    settled(object)
+}
+
+/// Secrets in the form they are stored in; a type that is not given stays open, as it cannot be changed.
+fn settled(mut object: Object) -> Result<(Key, Value), StoreError> {
+    let typed = object.fields.get("type").is_some_and(|kind| kind != "");
+    object.settle_secret()?;
+    if !typed {
+        object.fields.remove("type");
+    }
+    let Record { key, object } = object.into_record()?;
+    Ok((key, object))
+}
+
+/// A patch of labels, annotations, finalizers and owner references.
+pub(super) fn metadata(record: &Record) -> Value {
+    let metadata = record.metadata();
+    let mut patch = conditions(record);
+    patch.extend([
+        json!({ "op": "add", "path": "/metadata/labels", "value": metadata.labels }),
+        json!({ "op": "add", "path": "/metadata/annotations", "value": metadata.annotations }),
+        json!({ "op": "add", "path": "/metadata/finalizers", "value": metadata.finalizers }),
+        json!({ "op": "add", "path": "/metadata/ownerReferences", "value": metadata.owner_references }),
+    ]);
+    Value::Array(patch)
+}
+
+/// The patch of the status alone; one that says nothing is taken away.
+pub(super) fn status(record: &Record) -> Call {
+    let call = Call::new(Method::PATCH, format!("{}/status", path_of(&record.key)));
+    let status = record.object.get("status").filter(|status| says_something(status));
+    let Some(status) = status else {
+        let patch = json!({ "metadata": identity(record), "status": null });
+        return call.body("application/merge-patch+json", &patch);
+    };
+    let mut patch = conditions(record);
+    patch.push(json!({ "op": "add", "path": "/status", "value": status }));
+    call.body("application/json-patch+json", &Value::Array(patch))
+}
+
+fn says_something(status: &Value) -> bool {
+    status.as_object().is_some_and(|fields| !fields.is_empty())
+}
+
+/// The finalizers, to be applied.
+pub(super) fn finalizers(key: &Key, record: &Record, wanted: &[String]) -> Value {
+    let mut metadata = identity(record);
+    metadata.insert("name".into(), key.name.name.clone().into());
+    if key.kind.is_namespaced() {
+        metadata.insert("namespace".into(), key.name.namespace.clone().into());
+    }
+    metadata.insert("finalizers".into(), wanted.into());
+    json!({ "apiVersion": key.kind.api_version(), "kind": key.kind.as_str(), "metadata": metadata })
+}
+
+/// A patch that takes all finalizers off.
+pub(super) fn without_finalizers(record: &Record) -> Value {
+    let mut patch = conditions(record);
+    patch.push(json!({ "op": "add", "path": "/metadata/finalizers", "value": [] }));
+    Value::Array(patch)
+}
+
+/// UID and revision, where the record has them: the server refuses the write when they have changed.
+fn identity(record: &Record) -> Map<String, Value> {
+    let given = [("uid", record.uid()), ("resourceVersion", record.resource_version())];
+    let given = given.into_iter().filter(|(_, text)| !text.is_empty());
+    given.map(|(name, text)| (name.to_owned(), text.into())).collect()
+}
+
+/// The same for a patch by operations.
+fn conditions(record: &Record) -> Vec<Value> {
+    let replaced = |(name, value): (String, Value)| json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": value });
+    identity(record).into_iter().map(replaced).collect()
+}
+
+/// What the server can select by itself.
+pub(super) fn selector(kind: Kind, scope: &Scope) -> Option<String> {
+    let uid = scope.involved_uid.as_ref().filter(|_| kind == Kind::Event)?;
+    Some(format!("involvedObject.uid={uid}"))
+}
+
+/// The fault of a server that forgets a list before it has been read.
+pub(super) fn forgotten(server: &str, kind: Kind) -> ClusterFault {
+    ClusterFault::Failing {
+        server: server.to_owned(),
+        verb: "list",
+        what: kind.plural(),
+        said: "it forgets the list before we have read it".into(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Who drives this cluster, as far as we may look: every Lease of cert-manager's name, wherever a chart has put it, and
+//! controllers that run without one.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::ClusterStore;
+use super::fault::ClusterFault;
+use super::lease::{Holder, NAME, NAMESPACE, Who};
+use super::lease_object::LeaseObject;
+use super::wire::{Answer, Call, Deed, Wire};
+use crate::store::StoreError;
+
+/// Where Helm puts cert-manager.
+const HELM: &str = "cert-manager";
+/// Labels of cert-manager's controller, in its charts and its plain manifests.
+const CONTROLLER: &str =
+    "app.kubernetes.io/name=cert-manager,app.kubernetes.io/component=controller";
+
+/// Who drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// Nobody: the Lease is free for us.
+    Nobody,
+    /// Whoever holds the Lease.
+    Holder(Holder),
+    /// A controller of cert-manager runs, and holds no Lease that we can see.
+    WithoutLease {
+        /// Its Pod, with namespace.
+        pod: String,
+    },
+    /// We may not look, so it counts as cert-manager.
+    Unknown {
+        /// What we may not read.
+        why: String,
+    },
+}
+
+impl Driver {
+    /// Looks for it: in the namespace where we take the Lease, where cert-manager is usually, and, where we may, everywhere.
+    ///
+    /// # Errors
+    /// Fails when the server does not answer; a missing permission is an answer.
+    pub async fn of(store: &ClusterStore, namespace: &str) -> Result<Self, StoreError> {
+        let wire = store.wire();
+        let (holders, hidden) = holders(wire, namespace).await?;
+        // cert-manager's counts before ours, which may be one that is just being taken over.
+        let strange = holders.iter().find(|holder| holder.who == Who::CertManager);
+        if let Some(holder) = strange.or_else(|| holders.first()) {
+            return Ok(Self::Holder(holder.clone()));
+        }
+        if let Some(why) = hidden {
+            return Ok(Self::Unknown { why });
+        }
+        Ok(match running(wire).await? {
+            Some(pod) => Self::WithoutLease { pod },
+            None => Self::Nobody,
+        })
+    }
+}
+
+/// The holders of every Lease we see; and why we may have missed one.
+async fn holders(
+    wire: &Wire,
+    namespace: &str,
+) -> Result<(Vec<Holder>, Option<String>), StoreError> {
+    let path = "/apis/coordination.k8s.io/v1/leases".to_owned();
+    let everywhere =
+        Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={NAME}"));
+    let deed = Deed::other("list", "leases.coordination.k8s.io", "");
+    if let Ok(answer) = permitted(wire.call(&deed, everywhere).await)? {
+        let now = answer.date.unwrap_or_else(Timestamp::now);
+        return Ok((
+            items(answer).filter_map(|lease| LeaseObject(lease).holder(now)).collect(),
+            None,
+        ));
+    }
+    let (mut holders, mut hidden) = (Vec::new(), None);
+    for namespace in BTreeSet::from([namespace, NAMESPACE, HELM]) {
+        let deed = Deed::other("get", "leases.coordination.k8s.io", namespace);
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{NAME}");
+        let answer = match wire.answer(&deed, &Call::new(Method::GET, path)).await? {
+            Ok(answer) => answer,
+            Err(status) if status.code == 404 => continue,
+            Err(status) => {
+                let refused = super::fault::refused(&wire.server, &deed, &status);
+                hidden = permitted::<()>(Err(refused))?.err();
+                continue;
+            }
+        };
+        let now = answer.date.unwrap_or_else(Timestamp::now);
+        holders.extend(LeaseObject(answer.body).holder(now));
+    }
+    Ok((holders, hidden))
+}
+
+/// A controller of cert-manager that runs somewhere; nothing where we may not see Pods, as most people may not.
+async fn running(wire: &Wire) -> Result<Option<String>, StoreError> {
+    for path in ["/api/v1/pods".to_owned(), format!("/api/v1/namespaces/{HELM}/pods")] {
+        let call = Call::new(Method::GET, path)
+            .with("labelSelector", CONTROLLER)
+            .with("fieldSelector", "status.phase=Running");
+        let deed = Deed::other("list", "pods", "");
+        if let Ok(answer) = permitted(wire.call(&deed, call).await)? {
+            let name = |pod: &Value| {
+                let text =
+                    |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
+                format!("{}/{}", text("namespace"), text("name"))
+            };
+            return Ok(items(answer).next().as_ref().map(name));
+        }
+    }
+    Ok(None)
+}
+
+/// The answer, or in words the permission that is missing.
+fn permitted<T>(answer: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(StoreError::Cluster(fault)) if matches!(*fault, ClusterFault::Forbidden { .. }) => {
+            Ok(Err(fault.to_string()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn items(mut answer: Answer) -> impl Iterator<Item = Value> {
+    let items = answer.body.get_mut("items").map(Value::take);
+    let items = items.and_then(|items| match items {
+        Value::Array(items) => Some(items),
+        _ => None,
+    });
+    items.unwrap_or_default().into_iter()
+}

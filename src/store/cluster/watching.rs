@@ -1,0 +1,209 @@
+//! Watching through kube's runtime: it lists, watches with bookmarks, lists again when it fell behind, and backs off.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta};
+use kube::core::DynamicResourceScope;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::fault;
+use super::wire::{Deed, Wire};
+use super::{definitions, polished, request};
+use crate::model::{Key, Kind, Record};
+use crate::store::{Change, Scope, StoreError};
+
+/// Makes the stream of a watch that never has anything to tell.
+pub(super) fn nothing(open: CancellationToken) -> BoxStream<'static, Result<Change, StoreError>> {
+    let empty = stream::once(async { Ok(Change::Resynced(Vec::new())) });
+    empty.chain(stream::pending()).take_until(open.cancelled_owned()).boxed()
+}
+
+type Told = BoxStream<'static, watcher::Result<Event<Value>>>;
+
+/// Makes the stream of changes; it ends when `open` is cancelled.
+pub(super) fn changes(
+    wire: Wire,
+    kind: Kind,
+    scope: Scope,
+    open: CancellationToken,
+) -> BoxStream<'static, Result<Change, StoreError>> {
+    let events = events(&wire, kind, &scope);
+    let watcher = Watcher {
+        wire,
+        kind,
+        scope: Scope { brief: false, ..scope },
+        events,
+        listed: Vec::new(),
+        told: HashSet::new(),
+        begun: false,
+        waiting: VecDeque::new(),
+    };
+    let changes = stream::unfold(watcher, |mut watcher| async {
+        watcher.next().await.map(|change| (change, watcher))
+    });
+    changes.take_until(open.cancelled_owned()).boxed()
+}
+
+fn events(wire: &Wire, kind: Kind, scope: &Scope) -> Told {
+    let (group, version) = (kind.group(), "v1");
+    let named = GroupVersionKind::gvk(group, version, kind.as_str());
+    let resource = ApiResource::from_gvk_with_plural(&named, &kind.plural());
+    let field_selector = request::selector(kind, scope);
+    let config = watcher::Config { field_selector, ..watcher::Config::default() };
+    let namespace = scope.namespace.as_deref().filter(|_| kind.is_namespaced());
+    let client = wire.client.clone();
+    // The content of all Secrets of a cluster is nothing that we should hold.
+    if kind == Kind::Secret {
+        return told::<PartialObjectMeta<DynamicObject>>(client, namespace, &resource, config);
+    }
+    told::<DynamicObject>(client, namespace, &resource, config)
+}
+
+fn told<K>(
+    client: kube::Client,
+    namespace: Option<&str>,
+    resource: &ApiResource,
+    config: watcher::Config,
+) -> Told
+where
+    K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
+        + Clone
+        + fmt::Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + 'static,
+{
+    let api: Api<K> = match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, resource),
+        None => Api::all_with(client, resource),
+    };
+    watcher::watcher(api, config).default_backoff().map(|event| event.map(plain)).boxed()
+}
+
+fn plain<K: Serialize>(event: Event<K>) -> Event<Value> {
+    // What was read as JSON can be written as such.
+    let plain = |object: K| serde_json::to_value(object).unwrap_or_default();
+    match event {
+        Event::Apply(object) => Event::Apply(plain(object)),
+        Event::Delete(object) => Event::Delete(plain(object)),
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(plain(object)),
+        Event::InitDone => Event::InitDone,
+    }
+}
+
+struct Watcher {
+    wire: Wire,
+    kind: Kind,
+    scope: Scope,
+    events: Told,
+    /// What a listing under way has found so far.
+    listed: Vec<Record>,
+    /// Objects the watcher believes to be there; kept only where an object can leave the scope without being deleted.
+    told: HashSet<Key>,
+    /// Whether the watch has told anything yet.
+    begun: bool,
+    waiting: VecDeque<Change>,
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<Result<Change, StoreError>> {
+        loop {
+            if let Some(change) = self.waiting.pop_front() {
+                return Some(Ok(change));
+            }
+            match self.events.next().await? {
+                Ok(event) => self.take(event),
+                Err(error) => {
+                    if let Some(error) = self.failed(error).await {
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event<Value>) {
+        match event {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(object) => {
+                let record = polished(self.kind, object);
+                self.listed.extend(record.filter(|record| self.scope.fits(record)));
+            }
+            Event::InitDone => {
+                let mut records = std::mem::take(&mut self.listed);
+                records.sort_by(|one, other| one.key.cmp(&other.key));
+                self.begun = true;
+                self.told.clear();
+                if self.scope.can_be_left() {
+                    self.told.extend(records.iter().map(|record| record.key.clone()));
+                }
+                self.waiting.push_back(Change::Resynced(records));
+            }
+            Event::Apply(object) => {
+                if let Some(record) = polished(self.kind, object) {
+                    self.changed(record);
+                }
+            }
+            Event::Delete(object) => {
+                let Some(record) = polished(self.kind, object) else { return };
+                if self.told.remove(&record.key) || self.scope.fits(&record) {
+                    self.waiting.push_back(Change::Deleted(record));
+                }
+            }
+        }
+    }
+
+    fn changed(&mut self, record: Record) {
+        if self.scope.fits(&record) {
+            if self.scope.can_be_left() {
+                self.told.insert(record.key.clone());
+            }
+            self.waiting.push_back(Change::Applied(record));
+        } else if self.told.remove(&record.key) {
+            self.waiting.push_back(Change::Deleted(record));
+        }
+    }
+
+    /// The error, when it has to be told: before anything else was, or when it does not pass by itself.
+    async fn failed(&mut self, error: watcher::Error) -> Option<StoreError> {
+        let (verb, status) = match error {
+            watcher::Error::InitialListFailed(error) => ("list", answer(error)),
+            watcher::Error::WatchStartFailed(error) | watcher::Error::WatchFailed(error) => {
+                ("watch", answer(error))
+            }
+            watcher::Error::WatchError(status) => ("watch", Ok(*status)),
+            watcher::Error::NoResourceVersion => return None,
+        };
+        let namespace = self.scope.namespace.clone().unwrap_or_default();
+        let deed = Deed::over(verb, self.kind, &namespace);
+        let error = match status {
+            // It fell behind; kube's watcher begins anew.
+            Ok(status) if status.code == 410 => return None,
+            Ok(status) => fault::refused(&self.wire.server, &deed, &status),
+            Err(error) => fault::unanswered(&self.wire.server, &error).into(),
+        };
+        if self.begun && error.may_pass() {
+            tracing::debug!(%error, kind = %self.kind, "the watch was cut; it begins again");
+            return None;
+        }
+        Some(definitions::explain(&self.wire, error, &deed).await)
+    }
+}
+
+fn answer(error: kube::Error) -> Result<kube::core::Status, kube::Error> {
+    match error {
+        kube::Error::Api(status) => Ok(*status),
+        error => Err(error),
+    }
+}

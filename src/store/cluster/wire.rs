@@ -1,0 +1,316 @@
+//! One request to the API server: built, sent, sent again when the server asks for patience, and read.
+
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use jiff::Timestamp;
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::Value;
+use url::form_urlencoded::Serializer;
+
+use super::fault::{self, ClusterFault};
+use crate::model::{Key, Kind};
+use crate::store::StoreError;
+
+/// How often a request is sent again because the server was too busy for it.
+const PATIENCE: u32 = 8;
+/// How long we wait then when the server does not say.
+const BREATH: Duration = Duration::from_secs(1);
+/// The longest that a server may ask us to wait each time.
+const LONGEST_BREATH: Duration = Duration::from_secs(30);
+
+/// What is asked for, in the words of a Role, for errors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deed<'a> {
+    /// Verb of a Role.
+    pub verb: &'static str,
+    /// The object, when it is about one.
+    pub key: Option<&'a Key>,
+    /// Plural and group, as in a Role.
+    pub kind: What<'a>,
+    /// Namespace, empty for all.
+    pub namespace: &'a str,
+    /// Whether it is about the status, which a Role names apart.
+    pub status: bool,
+}
+
+/// A kind of ours, or another resource, as `leases.coordination.k8s.io`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What<'a> {
+    /// A kind of ours.
+    Kind(Kind),
+    /// Another resource.
+    Other(&'a str),
+}
+
+impl<'a> Deed<'a> {
+    /// A deed on one object.
+    pub(super) fn on(verb: &'static str, key: &'a Key) -> Self {
+        let namespace = &key.name.namespace;
+        Self { verb, key: Some(key), kind: What::Kind(key.kind), namespace, status: false }
+    }
+
+    /// A deed on the objects of a kind.
+    pub(super) fn over(verb: &'static str, kind: Kind, namespace: &'a str) -> Self {
+        Self { verb, key: None, kind: What::Kind(kind), namespace, status: false }
+    }
+
+    /// A deed on another resource.
+    pub(super) fn other(verb: &'static str, resource: &'a str, namespace: &'a str) -> Self {
+        Self { verb, key: None, kind: What::Other(resource), namespace, status: false }
+    }
+
+    /// The same on its status.
+    pub(super) fn on_status(verb: &'static str, key: &'a Key) -> Self {
+        Self { status: true, ..Self::on(verb, key) }
+    }
+
+    /// Plural and group, as `kubectl auth can-i` takes them, and the subresource.
+    pub(super) fn resource(&self) -> String {
+        let status = if self.status { "/status" } else { "" };
+        match self.kind {
+            What::Kind(kind) if kind.group().is_empty() => kind.plural(),
+            What::Kind(kind) => format!("{}.{}{status}", kind.plural(), kind.group()),
+            What::Other(resource) => resource.to_owned(),
+        }
+    }
+
+    /// Where, for a sentence.
+    pub(super) fn place(&self) -> String {
+        match self.namespace {
+            "" => String::new(),
+            namespace => format!(" in namespace {namespace}"),
+        }
+    }
+
+    /// What it is about, for a sentence.
+    pub(super) fn what(&self) -> String {
+        match self.key {
+            Some(key) => key.to_string(),
+            None => format!("{}{}", self.resource(), self.place()),
+        }
+    }
+}
+
+/// One request, before it is sent. It has no `Debug`: Secrets pass through here.
+#[derive(Clone)]
+pub(super) struct Call {
+    method: Method,
+    path: String,
+    query: Vec<(&'static str, String)>,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl Call {
+    /// A request without a body.
+    pub(super) fn new(method: Method, path: String) -> Self {
+        Self { method, path, query: Vec::new(), content_type: "application/json", body: Vec::new() }
+    }
+
+    /// Adds a parameter.
+    pub(super) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    /// Adds a body.
+    pub(super) fn body(self, content_type: &'static str, body: &Value) -> Self {
+        Self { content_type, body: body.to_string().into_bytes(), ..self }
+    }
+
+    fn request(&self) -> Result<Request<Body>, http::Error> {
+        let mut uri = self.path.clone();
+        if !self.query.is_empty() {
+            let mut query = Serializer::new(String::new());
+            query.extend_pairs(&self.query);
+            uri = format!("{uri}?{}", query.finish());
+        }
+        let request = Request::builder().method(self.method.clone()).uri(uri);
+        let request = request.header(http::header::CONTENT_TYPE, self.content_type);
+        request.body(Body::from(self.body.clone()))
+    }
+}
+
+/// The path of a kind's objects; all of them without a namespace.
+pub(super) fn path(kind: Kind, namespace: &str) -> String {
+    let root = if kind.group().is_empty() { "/api" } else { "/apis" };
+    let version = kind.api_version();
+    let plural = kind.plural();
+    if namespace.is_empty() {
+        format!("{root}/{version}/{plural}")
+    } else {
+        format!("{root}/{version}/namespaces/{namespace}/{plural}")
+    }
+}
+
+/// The path of one object.
+pub(super) fn path_of(key: &Key) -> String {
+    format!("{}/{}", path(key.kind, &key.name.namespace), key.name.name)
+}
+
+/// What the server said. It has no `Debug` either.
+pub(super) struct Answer {
+    /// Its body.
+    pub body: Value,
+    /// The server's clock.
+    pub date: Option<Timestamp>,
+}
+
+/// The way to one API server.
+#[derive(Clone)]
+pub(super) struct Wire {
+    /// kube's client, which logs in.
+    pub client: Client,
+    /// URL, for people.
+    pub server: String,
+    /// Longest that one request may take.
+    pub timeout: Duration,
+}
+
+impl Wire {
+    /// Sends a request and reads the answer.
+    pub(super) async fn call(&self, deed: &Deed<'_>, call: Call) -> Result<Answer, StoreError> {
+        match self.answer(deed, &call).await? {
+            Ok(answer) => Ok(answer),
+            Err(status) => Err(fault::refused(&self.server, deed, &status)),
+        }
+    }
+
+    /// The same, where a refusal is for the caller to judge.
+    pub(super) async fn answer(
+        &self,
+        deed: &Deed<'_>,
+        call: &Call,
+    ) -> Result<Result<Answer, Box<Status>>, StoreError> {
+        let mut tries = 0;
+        loop {
+            let slow = |_| ClusterFault::Unreachable {
+                server: self.server.clone(),
+                why: format!("no answer within {} s", self.timeout.as_secs()),
+            };
+            let exchange = tokio::time::timeout(self.timeout, self.exchange(call));
+            let exchanged = exchange.await.map_err(slow)?;
+            let (status, patience, answer) =
+                exchanged.map_err(|error| fault::unanswered(&self.server, &error))?;
+            if status == StatusCode::TOO_MANY_REQUESTS && tries < PATIENCE {
+                tries += 1;
+                tracing::debug!(
+                    ?patience,
+                    tries,
+                    verb = deed.verb,
+                    "the API server asks for patience"
+                );
+                tokio::time::sleep(patience.unwrap_or(BREATH).min(LONGEST_BREATH)).await;
+                continue;
+            }
+            if status.is_client_error() || status.is_server_error() {
+                return Ok(Err(Box::new(refusal(status, &answer.body))));
+            }
+            return Ok(Ok(answer));
+        }
+    }
+
+    async fn exchange(
+        &self,
+        call: &Call,
+    ) -> Result<(StatusCode, Option<Duration>, Answer), kube::Error> {
+        let request = call.request().map_err(kube::Error::HttpError)?;
+        let (head, body) = self.client.send(request).await?.into_parts();
+        let header = |name| head.headers.get(name)?.to_str().ok();
+        let date = header(http::header::DATE).and_then(moment);
+        let patience = header(http::header::RETRY_AFTER).and_then(|text| text.parse().ok());
+        let bytes = body.collect().await?.to_bytes();
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).trim().to_owned()));
+        Ok((head.status, patience.map(Duration::from_secs), Answer { body, date }))
+    }
+}
+
+/// The Status that a refusal is; not every one comes as such.
+fn refusal(code: StatusCode, body: &Value) -> Status {
+    let mut status = match body {
+        Value::Object(_) => serde_json::from_value(body.clone()).unwrap_or_default(),
+        Value::String(text) => Status { message: text.clone(), ..Status::default() },
+        _ => Status::default(),
+    };
+    if status.code == 0 {
+        status.code = code.as_u16();
+    }
+    status
+}
+
+/// An HTTP date (RFC 9110 §5.6.7).
+fn moment(text: &str) -> Option<Timestamp> {
+    jiff::fmt::rfc2822::parse(text).ok().map(|zoned| zoned.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::Router;
+    use axum::routing::get;
+    use http::HeaderMap;
+    use http::header::RETRY_AFTER;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Lists Orders on a server that refuses so many times with that status, and asks for 3 s of patience each time;
+    /// tells what came of it, after how many requests and seconds.
+    async fn check(refusals: u32, code: StatusCode) -> (Result<Value, String>, u32, u64) {
+        let asked = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&asked);
+        let answer = move || async move {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, "3".parse().unwrap())]);
+            if counter.fetch_add(1, Ordering::Relaxed) < refusals {
+                return (code, headers, "Too many requests, please try again later.");
+            }
+            (StatusCode::OK, HeaderMap::new(), "{}")
+        };
+        let router = Router::new().route(&path(Kind::Order, ""), get(answer));
+        let client = Client::new(router, "default");
+        let timeout = Duration::from_secs(30);
+        let wire = Wire { client, server: "https://double".into(), timeout };
+        let begun = Instant::now();
+        let call = Call::new(Method::GET, path(Kind::Order, ""));
+        let answer = wire.call(&Deed::over("list", Kind::Order, ""), call).await;
+        let answer = answer.map(|answer| answer.body).map_err(|error| error.to_string());
+        (answer, asked.load(Ordering::Relaxed), begun.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_asks_for_patience_gets_it() {
+        assert_eq!(
+            check(2, StatusCode::TOO_MANY_REQUESTS).await,
+            (Ok(serde_json::json!({})), 3, 6)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_ends() {
+        let (answer, asked, seconds) = check(100, StatusCode::TOO_MANY_REQUESTS).await;
+        let expected = "the cluster at https://double is too busy to list orders.acme.cert-manager.io: Too many \
+                        requests, please try again later.";
+        assert_eq!(answer.unwrap_err(), expected);
+        assert_eq!((asked, seconds), (PATIENCE + 1, u64::from(PATIENCE) * 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_failures_are_for_the_caller_to_try_again() {
+        let (answer, asked, _) = check(1, StatusCode::SERVICE_UNAVAILABLE).await;
+        assert!(answer.unwrap_err().starts_with("the cluster at https://double could not list"));
+        assert_eq!(asked, 1);
+    }
+
+    #[test]
+    fn the_server_s_clock_is_read() {
+        let date = moment("Sat, 21 Nov 2026 15:10:23 GMT").unwrap();
+        assert_eq!(date.to_string(), "2026-11-21T15:10:23Z");
+    }
+}

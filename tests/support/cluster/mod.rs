@@ -1,0 +1,192 @@
+//! A real Kubernetes API server with cert-manager's CRDs, RBAC and the controllers that tidy up.
+//!
+//! Tests share one cluster, a [`Namespace`] each; a test that stops a server starts a cluster of its own. There is no
+//! node: a stand-in runs solver Pods as local processes and serves Ingresses and HTTPRoutes at [`Cluster::http_port`],
+//! where a CA is told to look instead of port 80.
+
+mod identities;
+mod janitor;
+mod kubectl;
+mod namespace;
+mod peer;
+mod site;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use self::janitor::Janitor;
+pub use self::kubectl::Kubectl;
+pub use self::namespace::Namespace;
+pub use self::peer::Peer;
+use self::site::Site;
+use super::bed::{Server, program};
+use super::http;
+
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// The image that the stand-in runs as this crate's program, whatever its tag.
+pub const OUR_IMAGE: &str = "kubectl-acme";
+
+/// The image of which the stand-in runs this crate's `solve`, whatever its tag.
+pub const OUR_SOLVER: &str = "kubectl-acme-solver";
+
+/// Looks until there is something to see; fails the test when nothing comes.
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < deadline, "in vain waited for {what}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// A running cluster; all of it ends when it goes, or with the test process.
+pub struct Cluster {
+    site: Site,
+    /// Options of the API server beyond ours.
+    options: Vec<String>,
+    etcd: Server,
+    api_server: Mutex<Option<Server>>,
+    controllers: Option<Server>,
+    stand_in: Mutex<Option<Server>>,
+    janitor: Janitor,
+    namespaces: AtomicUsize,
+}
+
+impl Cluster {
+    /// The cluster of this test process, which starts at the first call. Nobody stops its servers.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[]))
+    }
+
+    /// Starts a cluster of one's own; `options` are flags of the API server.
+    pub fn start(options: &[&str]) -> Self {
+        let mut log = String::new();
+        // A port that was free a moment ago may be taken: then another round.
+        for _ in 0..3 {
+            match Self::try_start(options) {
+                Ok(cluster) => return cluster,
+                Err(reason) => log = reason,
+            }
+        }
+        panic!("cannot start a cluster: {log}");
+    }
+
+    fn try_start(options: &[&str]) -> Result<Self, String> {
+        let janitor = Janitor::start();
+        let site = Site::choose(janitor.folder());
+        let etcd = Server::start(&site.etcd(), &site.log("etcd"));
+        let mut cluster = Self {
+            site,
+            options: options.iter().map(ToString::to_string).collect(),
+            etcd,
+            api_server: Mutex::default(),
+            controllers: None,
+            stand_in: Mutex::default(),
+            janitor,
+            namespaces: AtomicUsize::new(0),
+        };
+        cluster.try_start_api_server()?;
+        cluster.install();
+        let controllers = cluster.site.controllers();
+        cluster.controllers = Some(Server::start(&controllers, &cluster.site.log("controllers")));
+        cluster.start_stand_in();
+        Ok(cluster)
+    }
+
+    /// Applies the CRDs. The garbage collector comes after them: it learns new kinds only every half minute.
+    fn install(&self) {
+        let kubectl = self.kubectl();
+        let bed = program("kubectl").parent().map(Path::to_owned).unwrap();
+        for entry in fs::read_dir(bed).unwrap() {
+            let path = entry.unwrap().path();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("crds-")) {
+                kubectl.run(&["apply", "--server-side", "-f", &format!("{}/", path.display())]);
+            }
+        }
+        kubectl.run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=180s"]);
+    }
+
+    /// A kubeconfig that may do everything.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.site.identities.admin()
+    }
+
+    /// kubectl as one who may do everything, in no namespace of its own.
+    pub fn kubectl(&self) -> Kubectl {
+        Kubectl::new(self.kubeconfig(), None)
+    }
+
+    /// Where Ingresses and HTTPRoutes are served on 127.0.0.1; it is an HTTP proxy to them too.
+    pub fn http_port(&self) -> u16 {
+        self.site.http_port
+    }
+
+    /// Makes a namespace that no other test uses; its name begins with `name`.
+    pub fn namespace(&self, name: &str) -> Namespace<'_> {
+        let name = format!("{name}-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
+        self.kubectl().run(&["create", "namespace", &name]);
+        Namespace { cluster: self, name }
+    }
+
+    /// Starts cert-manager's controllers for the whole cluster, with flags of cert-manager.
+    pub fn peer(&self, flags: &[&str]) -> Peer {
+        Peer::start(&self.site, flags)
+    }
+
+    /// Kills the API server, as a power cut would.
+    pub fn stop_api_server(&self) {
+        *self.api_server.lock().unwrap() = None;
+    }
+
+    /// Starts it again, on the same port with the same data; returns when it is ready.
+    pub fn start_api_server(&self) {
+        self.try_start_api_server().unwrap_or_else(|log| panic!("the API server ended: {log}"));
+    }
+
+    fn try_start_api_server(&self) -> Result<(), String> {
+        let log = self.site.log("kube-apiserver");
+        let mut server = Server::start(&self.site.api_server(&self.options), &log);
+        let deadline = Instant::now() + LIMIT;
+        while let Err(error) = self.look() {
+            if !server.is_running() {
+                return Err(fs::read_to_string(&log).unwrap_or_default());
+            }
+            assert!(Instant::now() < deadline, "the API server is not ready: {error}");
+            sleep(Duration::from_millis(100));
+        }
+        *self.api_server.lock().unwrap() = Some(server);
+        Ok(())
+    }
+
+    /// Looks once whether the API server is ready.
+    fn look(&self) -> std::io::Result<()> {
+        http::get_tls(self.site.api_port, "/readyz", &self.site.identities.ca_pem).map(drop)
+    }
+
+    /// Kills the stand-in and with it every Pod's process.
+    pub fn stop_stand_in(&self) {
+        *self.stand_in.lock().unwrap() = None;
+    }
+
+    /// Starts the stand-in; Pods that had not ended run again, at other addresses.
+    pub fn start_stand_in(&self) {
+        let log = self.site.log("stand-in");
+        let server = Server::start(&self.site.stand_in(), &log);
+        *self.stand_in.lock().unwrap() = Some(server);
+        peer::wait_until_at_work("the stand-in", &log);
+    }
+
+    /// What a server logged: `etcd`, `kube-apiserver`, `controllers` or `stand-in`.
+    pub fn log(&self, server: &str) -> String {
+        fs::read_to_string(self.site.log(server)).unwrap_or_default()
+    }
+}
