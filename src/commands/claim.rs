@@ -97,10 +97,12 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
     }
 }
 
-/// Takes the turn of one that drives everything until it is stopped; does not wait.
+/// Takes the turn of one that drives everything until it is stopped. In a cluster it stands by while another one holds the
+/// Lease, as a second replica does; a state folder that is taken is refused.
 ///
 /// # Errors
-/// Fails when another process drives.
+/// Fails when another process drives the state folder, when a controller without a Lease drives the cluster, or when
+/// interrupted.
 pub async fn claim_everything(context: &Context) -> Result<Claim, Failure> {
     let Some(cluster) = context.cluster() else {
         let folder = context.state_folder()?;

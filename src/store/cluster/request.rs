@@ -35,25 +35,25 @@ pub(super) fn new(record: Record) -> Result<(Key, Value), StoreError> {
 
 /// All but the status, for the revision that the record has.
 pub(super) fn whole(record: Record) -> Result<(Key, Value), StoreError> {
-    let mut object = Object::read(record)?;
-    object.check_name()?;
-    let (uid, revision) = (object.metadata.uid.clone(), object.metadata.resource_version.clone());
-    object.drop_server_managed();
-    object.metadata.uid = uid;
-    object.metadata.resource_version = revision;
-    settled(object)
+    settled(without_status(record)?)
 }
 
 /// What a manifest says: without status, and without what we remember.
 pub(super) fn manifest(record: Record) -> Result<(Key, Value), StoreError> {
+    let mut object = without_status(record)?;
+    object.metadata.annotations.retain(|name, _| !name.starts_with(MEMORY));
+    settled(object)
+}
+
+/// All but what only the server may say, for the object and the revision that the record has.
+fn without_status(record: Record) -> Result<Object, StoreError> {
     let mut object = Object::read(record)?;
     object.check_name()?;
     let (uid, revision) = (object.metadata.uid.clone(), object.metadata.resource_version.clone());
     object.drop_server_managed();
     object.metadata.uid = uid;
     object.metadata.resource_version = revision;
-    object.metadata.annotations.retain(|name, _| !name.starts_with(MEMORY));
-    settled(object)
+    Ok(object)
 }
 
 /// Secrets in the form they are stored in; a type that is not given stays open, as it cannot be changed.
