@@ -16,6 +16,8 @@ const KNOWN: [(&str, &str); 2] = [
 ];
 /// Said wherever challenges may have to be answered.
 const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class";
+/// Said of a rehearsal in a cluster.
+const IN_CLUSTER: &str = "that CA looks from this machine; solver objects go from the cluster at the end, and nothing else is written there";
 
 /// Announces work on a store; the CAs are those of the Issuers among the objects to be worked on.
 ///
@@ -48,11 +50,23 @@ pub async fn everything(context: &Context, store: &Arc<dyn Store>) -> Result<(),
     Ok(())
 }
 
-/// Announces work that leaves nothing behind but what `--out` asks for.
-pub fn rehearsal(context: &Context) {
-    let place = format!("rehearsal in a throw-away store; namespace {}", context.namespace());
+/// Announces work that leaves nothing behind but what `--out` asks for, with the solvers of a cluster or our own.
+///
+/// # Errors
+/// Fails when no store is chosen.
+pub fn rehearsal(context: &Context, in_cluster: bool) -> Result<(), Failure> {
+    let namespace = context.namespace();
     let authorities = BTreeSet::from(["our own, trusted by nobody".to_owned()]);
+    if !in_cluster {
+        let place = format!("rehearsal in a throw-away store; namespace {namespace}");
+        say(context, &place, &authorities, "kubectl-acme");
+        return Ok(());
+    }
+    let place = place(context)?;
+    let place = format!("rehearsal with the solvers of {place}; namespace {namespace}");
     say(context, &place, &authorities, "kubectl-acme");
+    context.printer(&OutputArgs::default()).note(IN_CLUSTER);
+    Ok(())
 }
 
 fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &str) {

@@ -86,17 +86,22 @@ impl DriveArgs {
         self.look.fetcher().await
     }
 
+    /// Tells whether a flag has HTTP-01 answered on this machine.
+    pub fn answers_here(&self) -> bool {
+        self.http01_webroot.is_some() || !self.http01_listen.is_empty()
+    }
+
     /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
     /// on this machine port 80.
     ///
     /// # Errors
     /// Fails when the port is not permitted or taken, and names the ways out; nobody has been asked for anything then.
     pub async fn http01(&self, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
+        if let Some(cluster) = cluster.filter(|_| !self.answers_here()) {
+            return Ok(Arc::new(self.solver_pods.solver(cluster, None)));
+        }
         if let Some(folder) = &self.http01_webroot {
             return Ok(Arc::new(Webroot::new(folder)));
-        }
-        if let Some(cluster) = cluster.filter(|_| self.http01_listen.is_empty()) {
-            return Ok(self.solver_pods.solver(cluster, false));
         }
         let bound = match &self.http01_listen[..] {
             [] => Listener::bind_everywhere(80).await,

@@ -32,6 +32,7 @@ pub mod schedule;
 pub mod selector;
 pub mod solve;
 pub mod solver_pod;
+pub mod sweep;
 pub mod target;
 pub mod timeline;
 pub mod verdict;

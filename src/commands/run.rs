@@ -12,6 +12,7 @@ use super::context::Context;
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
 use super::out;
+use super::sweep::sweep_before_work;
 use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
@@ -41,6 +42,9 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let claim = claim_everything(context).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
+    if let Some(cluster) = context.cluster() {
+        sweep_before_work(cluster, [""].into(), context).await?;
+    }
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,

@@ -1,9 +1,9 @@
 //! What solver Pods in a cluster look like: cert-manager's flags of the same names.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use crate::solvers::Solver;
+use jiff::Timestamp;
+
 use crate::solvers::http01::cluster::{ClusterSolver, IMAGE, Options};
 use crate::store::cluster::ClusterStore;
 
@@ -61,12 +61,13 @@ pub struct SolverPodArgs {
 }
 
 impl SolverPodArgs {
-    /// What answers HTTP-01 in that cluster; nothing is asked of it yet. For a rehearsal the Challenges are elsewhere.
-    pub fn solver(&self, cluster: &ClusterStore, rehearsal: bool) -> Arc<dyn Solver> {
-        Arc::new(ClusterSolver::new(cluster.clone(), self.options(rehearsal)))
+    /// What answers HTTP-01 in that cluster; nothing is asked of it yet. The objects of a rehearsal may stay until then, by
+    /// the cluster's clock.
+    pub fn solver(&self, cluster: &ClusterStore, rehearsal: Option<Timestamp>) -> ClusterSolver {
+        ClusterSolver::new(cluster.clone(), self.options(rehearsal))
     }
 
-    fn options(&self, rehearsal: bool) -> Options {
+    fn options(&self, rehearsal: Option<Timestamp>) -> Options {
         Options {
             image: self.acme_http01_solver_image.clone(),
             request_cpu: self.acme_http01_solver_resource_request_cpu.clone(),
@@ -100,7 +101,7 @@ mod tests {
         let command = SolverPodArgs::augment_args(Command::new("test"));
         let matches = command.try_get_matches_from(["test"].iter().chain(flags)).unwrap();
         let args = SolverPodArgs::from_arg_matches(&matches).unwrap();
-        assert_eq!(&args.options(false), expected, "{flags:?}");
+        assert_eq!(&args.options(None), expected, "{flags:?}");
     }
 
     #[test]

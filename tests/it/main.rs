@@ -18,6 +18,7 @@ mod pebble;
 mod pebble_again;
 mod peers;
 mod recordings;
+mod rehearse_cluster;
 mod scale;
 mod solve;
 mod solver_cluster;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use kubectl_acme::acme::KeyAlgorithm;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::controllers::selection::Selection;
@@ -229,7 +230,7 @@ async fn a_route_leads_to_cert_managers_solver_and_to_ours() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a cluster: run by just cluster"]
 async fn objects_of_a_rehearsal_are_made_and_removed_without_an_owner() {
-    let rehearsal = Options { rehearsal: true, ..Options::default() };
+    let rehearsal = Options { rehearsal: Some(Timestamp::MAX), ..Options::default() };
     check(through_ingress(), rehearsal.clone(), [1, 1, 1, 0]).await;
     check(through_route(), rehearsal, [1, 1, 0, 1]).await;
 }

@@ -46,15 +46,16 @@ pub struct CreateArgs {
 }
 
 impl CreateArgs {
-    /// Tells whether there must be a store: a rehearsal brings its own, and what is only printed needs none.
+    /// Tells whether there must be a store: what is rehearsed on loopback or only printed needs none.
     pub fn needs_store(&self) -> bool {
-        self.rehearse.is_none() && !self.intake.is_dry_run()
+        self.rehearse != Some(Rehearse::Loopback) && !self.intake.is_dry_run()
     }
 }
 
 /// Where the work is done, and with what.
 struct Workshop {
     store: Arc<dyn Store>,
+    records: Vec<Record>,
     rehearsal: Option<Rehearsal>,
     out: Option<PathBuf>,
     claim: Claim,
@@ -71,21 +72,24 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         return intake.print(context, &args.work.output);
     }
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
-    let workshop = open(&args, context, deadline).await?;
-    let records = prepare(&intake, &workshop);
-    let bench =
-        if args.rehearse.is_some() { Bench::Local } else { Bench::of(context, &workshop.claim) };
-    precheck::check(&records, &workshop.store, bench).await?;
-    for record in &records {
+    let workshop = open(&args, &intake, context, deadline).await?;
+    let records = &workshop.records;
+    let bench = match args.rehearse {
+        Some(_) if context.cluster().is_some() && workshop.out.is_none() => Bench::Rehearsal,
+        Some(_) => Bench::Local,
+        None => Bench::of(context, &workshop.claim),
+    };
+    precheck::check(records, &workshop.store, bench).await?;
+    for record in records {
         workshop.store.apply(record.clone()).await?;
     }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
-    given.extend(precheck::issuers(&records));
+    given.extend(precheck::issuers(records));
     match &workshop.rehearsal {
-        Some(_) => announce::rehearsal(context),
+        Some(rehearsal) => announce::rehearsal(context, rehearsal.is_in_cluster())?,
         None => announce::work(context, &workshop.store, &given, &workshop.claim).await?,
     }
-    let open = followed(&records, &workshop.store, started).await?;
+    let open = followed(records, &workshop.store, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     let job = Job {
         store: Arc::clone(&workshop.store),
@@ -97,42 +101,43 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         started,
         deadline,
     };
-    let ends = work(job, context).await?;
+    let ends = work(job, context).await;
+    let tidied = match rehearsal {
+        Some(rehearsal) => rehearsal.end().await,
+        None => Ok(()),
+    };
+    if let Err(failure) = &tidied {
+        context.printer(&args.work.output).error(&failure.message, &failure.hints);
+    }
+    let ends = ends?;
     let results = Results {
         store: &workshop.store,
         out: workshop.out.as_deref(),
         out_secret: args.work.out_secret,
         is_kept: workshop.rehearsal.is_none(),
-        records: &records,
+        records,
     };
-    settle::settle(&results, &args.work.output, context, ends).await
+    settle::settle(&results, &args.work.output, context, ends).await?;
+    tidied.map_err(|told| Failure::silent(told.kind))
 }
 
 async fn open(
     args: &CreateArgs,
+    intake: &Intake,
     context: &Context,
     deadline: Timestamp,
 ) -> Result<Workshop, Failure> {
     if let Some(how) = args.rehearse {
-        let rehearsal = Rehearsal::start(how, &args.work.drive).await?;
+        let drive = &args.work.drive;
+        let (rehearsal, records) = Rehearsal::start(how, drive, intake, deadline, context).await?;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let out = args.work.out.clone();
-        return Ok(Workshop { store, rehearsal: Some(rehearsal), out, claim: Claim::Alone });
+        let (rehearsal, out) = (Some(rehearsal), args.work.out.clone());
+        return Ok(Workshop { store, records, rehearsal, out, claim: Claim::Alone });
     }
     let store = context.store(Access::ReadWrite).await?;
     let claim = claim(context, deadline).await?;
     let out = context.out(args.work.out.as_deref())?;
-    Ok(Workshop { store, rehearsal: None, out, claim })
-}
-
-fn prepare(intake: &Intake, workshop: &Workshop) -> Vec<Record> {
-    let mut records = intake.records();
-    if let Some(rehearsal) = &workshop.rehearsal {
-        for record in &mut records {
-            rehearsal.redirect(record);
-        }
-    }
-    records
+    Ok(Workshop { store, records: intake.records(), rehearsal: None, out, claim })
 }
 
 /// What has to be followed: Certificates that are due or left untidy, and Issuers given alone.

@@ -347,14 +347,18 @@ impl<'a> Supervision<'a> {
 
     fn out_of_time(&self, key: &Key) -> Failure {
         let wait = self.deadline.duration_since(self.started);
-        match self.holdups.get(key) {
+        let failure = match self.holdups.get(key) {
             Some(holdup) => {
                 let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
                 holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
             }
             None => Failure::new(FailureKind::Timeout, format!("{key} is not done after {wait:#}")),
+        };
+        if self.is_kept {
+            failure.hint("run the same command again: it goes on where it stopped")
+        } else {
+            failure
         }
-        .hint("run the same command again: it goes on where it stopped")
     }
 
     fn end(&mut self, key: &Key, end: End, now: Timestamp) {

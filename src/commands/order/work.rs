@@ -14,10 +14,11 @@ use super::supervise::Supervision;
 use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::claim::Claim;
-use crate::commands::context::{Context, OutputArgs};
+use crate::commands::context::{Context, LOCAL_ACCOUNT_KEYS, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::renewal::look_anew;
+use crate::commands::sweep::sweep_before_work;
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
 use crate::model::{Challenge, Duration, Key, Kind, State};
@@ -77,6 +78,11 @@ pub struct Job<'a> {
 /// # Errors
 /// Fails when port 80 cannot be had, when the store fails, and when interrupted.
 pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
+    if let (Some(cluster), Claim::Drives(_)) = (context.cluster(), &job.claim) {
+        let namespaces = job.given.iter().map(|key| key.name.namespace.as_str());
+        let namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
+        sweep_before_work(cluster, namespaces, context).await?;
+    }
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -89,6 +95,8 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let engine = match &job.claim {
         Claim::Watches(_) => None,
         Claim::Drives(_) | Claim::Alone => {
+            // A rehearsal's store is nobody else's.
+            let account_keys = if is_kept { context.account_keys() } else { LOCAL_ACCOUNT_KEYS };
             let (http01, fetcher) = match job.rehearsal {
                 Some(means) => means,
                 None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
@@ -98,7 +106,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
-                account_keys: context.account_keys(),
+                account_keys,
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,
@@ -125,7 +133,8 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let (ends, signal) = watched?;
     match signal {
         None => Ok(ends),
-        Some(kind) => Err(Failure::interrupted(kind)),
+        Some(kind) if is_kept => Err(Failure::interrupted(kind)),
+        Some(kind) => Err(Failure::new(kind, "interrupted; nothing is kept of a rehearsal")),
     }
 }
 

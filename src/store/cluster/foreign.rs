@@ -30,7 +30,8 @@ pub struct Foreign {
 }
 
 impl ClusterStore {
-    /// The objects of a resource that is not ours, in one namespace; what is written is noted under that manager.
+    /// The objects of a resource that is not ours, in one namespace, or to be listed only in all of them (an empty one);
+    /// what is written is noted under that manager.
     pub fn foreign(&self, resource: Resource, namespace: &str, manager: Manager) -> Foreign {
         Foreign { wire: self.wire().clone(), resource, namespace: namespace.to_owned(), manager }
     }
@@ -46,7 +47,16 @@ impl Foreign {
     pub async fn list(&self, labels: &[(String, String)]) -> Result<Vec<Value>, StoreError> {
         let selector: Vec<_> =
             labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let call = Call::new(Method::GET, self.path("")).with("labelSelector", selector.join(","));
+        self.selected(selector.join(",")).await
+    }
+
+    /// Returns those with this label, whatever its value.
+    pub async fn labelled(&self, label: &str) -> Result<Vec<Value>, StoreError> {
+        self.selected(label.to_owned()).await
+    }
+
+    async fn selected(&self, selector: String) -> Result<Vec<Value>, StoreError> {
+        let call = Call::new(Method::GET, self.path("")).with("labelSelector", selector);
         let mut list = self.wire.call(&self.deed("list"), call).await?.body;
         match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),
@@ -117,7 +127,10 @@ impl Foreign {
         let Resource { api_version, plural, .. } = self.resource;
         let root = if api_version.contains('/') { "/apis" } else { "/api" };
         let plural = plural.split('.').next().unwrap_or_default();
-        let all = format!("{root}/{api_version}/namespaces/{}/{plural}", self.namespace);
+        let all = match self.namespace.as_str() {
+            "" => format!("{root}/{api_version}/{plural}"),
+            namespace => format!("{root}/{api_version}/namespaces/{namespace}/{plural}"),
+        };
         if name.is_empty() { all } else { format!("{all}/{name}") }
     }
 }

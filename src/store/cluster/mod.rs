@@ -28,6 +28,7 @@ pub mod lease;
 mod lease_object;
 mod request;
 pub mod survey;
+pub mod temporary;
 mod watching;
 mod wire;
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::PATH;
 use super::{Options, PORT, names};
 use crate::model::Challenge;
 use crate::model::solver::IngressSolver;
@@ -82,15 +83,32 @@ pub fn add_path(ingress: &mut Value, challenge: &Challenge, service: &str) -> bo
 /// Takes our path out of an Ingress, and its rule when nothing else was in it; returns whether anything changed.
 pub fn remove_path(ingress: &mut Value, challenge: &Challenge) -> bool {
     let ours = names::path(challenge);
+    remove_paths(ingress, |rule| is_for(rule, challenge), |path| path["path"] == ours.as_str())
+}
+
+/// Takes the paths of challenges out that lead to a Service, as [`remove_path`] does.
+pub(super) fn remove_paths_to(ingress: &mut Value, service: &str) -> bool {
+    let is_ours = |path: &Value| {
+        path["backend"]["service"]["name"] == service
+            && path["path"].as_str().is_some_and(|path| path.starts_with(PATH))
+    };
+    remove_paths(ingress, |_| true, is_ours)
+}
+
+fn remove_paths(
+    ingress: &mut Value,
+    concerns: impl Fn(&Value) -> bool,
+    is_ours: impl Fn(&Value) -> bool,
+) -> bool {
     let Some(Value::Array(rules)) = ingress.pointer_mut("/spec/rules") else { return false };
     let mut changed = false;
     rules.retain_mut(|rule| {
-        if !is_for(rule, challenge) {
+        if !concerns(rule) {
             return true;
         }
         let Some(Value::Array(paths)) = rule.pointer_mut("/http/paths") else { return true };
         let before = paths.len();
-        paths.retain(|path| path["path"] != ours.as_str());
+        paths.retain(|path| !is_ours(path));
         let has_shrunk = paths.len() < before;
         changed |= has_shrunk;
         !(has_shrunk && paths.is_empty())
@@ -208,7 +226,11 @@ mod tests {
         assert_eq!(&edited["spec"]["rules"], expected);
         assert!(!add_path(&mut edited, &challenge, "service"), "it is safe to repeat");
         assert!(add_path(&mut edited, &challenge, "another"), "a new Service takes the place");
+        let mut swept = edited.clone();
+        assert!(!remove_paths_to(&mut swept, "service"), "nothing leads there any more");
+        assert!(remove_paths_to(&mut swept, "another"));
         assert!(remove_path(&mut edited, &challenge));
+        assert_eq!(swept, edited, "whoever has only the Service finds the same path");
         let empty_as_missing = |rules: &Value| rules.as_array().cloned().unwrap_or_default();
         assert_eq!(empty_as_missing(&edited["spec"]["rules"]), empty_as_missing(rules));
         assert_eq!(edited["spec"]["tls"], before["spec"]["tls"]);

@@ -6,9 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::Value;
 use tokio::time::Instant;
 
-use self::objects::{INGRESSES, PODS, ROUTES, SERVICES};
+use self::objects::{INGRESSES, Own, PODS, ROUTES, SERVICES};
 use super::super::{SolveError, Solver};
 use crate::model::event::source;
 use crate::model::solver::{GatewaySolver, Http01Solver, IngressSolver, PodTemplate};
@@ -16,6 +18,7 @@ use crate::model::{Answer, Challenge};
 use crate::store::StoreError;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::foreign::{Foreign, Resource};
+use crate::store::cluster::temporary;
 use crate::store::manager::Manager;
 
 pub mod ingress;
@@ -24,6 +27,7 @@ mod objects;
 pub mod pod;
 pub mod route;
 pub mod service;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -55,8 +59,9 @@ pub struct Options {
     pub runtime_class_name: Option<String>,
     /// More labels for all solver objects.
     pub extra_labels: BTreeMap<String, String>,
-    /// Whether the Challenges are not in the cluster: then the objects carry a label of ours in place of an owner.
-    pub rehearsal: bool,
+    /// Until when, by the cluster's clock, the objects of a rehearsal may stay. Its Challenges are not in the cluster: the
+    /// objects carry a label of ours in place of an owner.
+    pub rehearsal: Option<Timestamp>,
 }
 
 impl Default for Options {
@@ -70,7 +75,7 @@ impl Default for Options {
             run_as_non_root: true,
             runtime_class_name: None,
             extra_labels: BTreeMap::new(),
-            rehearsal: false,
+            rehearsal: None,
         }
     }
 }
@@ -82,12 +87,39 @@ pub struct ClusterSolver {
     options: Options,
     /// When the objects of a Challenge, by its UID, were last seen.
     seen: Mutex<HashMap<String, Instant>>,
+    /// Challenges of a rehearsal whose objects were made and not yet removed, by UID.
+    open: Mutex<BTreeMap<String, Challenge>>,
 }
 
 impl ClusterSolver {
     /// Solves in that cluster.
     pub fn new(cluster: ClusterStore, options: Options) -> Self {
-        Self { cluster, options, seen: Mutex::default() }
+        Self { cluster, options, seen: Mutex::default(), open: Mutex::default() }
+    }
+
+    /// Removes what a rehearsal has made and not removed; nobody else would.
+    ///
+    /// # Errors
+    /// Fails with the first Challenge whose objects could not be removed; it is safe to repeat.
+    pub async fn clear(&self) -> Result<(), SolveError> {
+        let open: Vec<_> = self.open().values().cloned().collect();
+        let mut cleared = Ok(());
+        for challenge in open {
+            cleared = cleared.and(self.take_down(&challenge).await);
+        }
+        cleared
+    }
+
+    async fn take_down(&self, challenge: &Challenge) -> Result<(), SolveError> {
+        self.seen().remove(&challenge.metadata.uid);
+        let removed = self.unmake(challenge).await;
+        removed.map_err(|trouble| trouble.with("cannot remove the solver objects", challenge))?;
+        self.open().remove(&challenge.metadata.uid);
+        Ok(())
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Challenge>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
@@ -95,7 +127,11 @@ impl ClusterSolver {
     }
 
     fn objects(&self, resource: Resource, challenge: &Challenge) -> Foreign {
-        let manager = Manager::Controller(source::CHALLENGES);
+        // cert-manager has no part in a rehearsal.
+        let manager = match self.options.rehearsal {
+            Some(_) => Manager::Person,
+            None => Manager::Controller(source::CHALLENGES),
+        };
         self.cluster.foreign(resource, &challenge.metadata.namespace, manager)
     }
 
@@ -125,20 +161,24 @@ impl ClusterSolver {
         challenge: &Challenge,
         template: Option<&PodTemplate>,
     ) -> Result<(), Trouble> {
-        let wanted = pod::pod(challenge, template, &self.options);
-        let serves = |pod: &serde_json::Value| {
+        let wanted = self.marked(pod::pod(challenge, template, &self.options), challenge);
+        let serves = |pod: &Value| {
             !["Failed", "Succeeded"].contains(&pod["status"]["phase"].as_str().unwrap_or_default())
         };
         let pods = self.objects(PODS, challenge);
-        objects::exactly_one(&pods, challenge, &wanted, serves).await?;
+        self.exactly_one(&pods, challenge, &wanted, serves).await?;
         Ok(())
     }
 
     /// Returns the name of the Service.
     async fn service(&self, challenge: &Challenge, service_type: &str) -> Result<String, Trouble> {
-        let wanted = service::service(challenge, service_type, &self.options);
+        let mut wanted = service::service(challenge, service_type, &self.options);
+        if let (Some(_), Some(ingress)) = (self.options.rehearsal, edited_ingress(challenge)) {
+            temporary::set(&mut wanted["metadata"], "annotations", names::EDITS, ingress);
+        }
+        let wanted = self.marked(wanted, challenge);
         let services = self.objects(SERVICES, challenge);
-        let service = objects::exactly_one(&services, challenge, &wanted, |_| true).await?;
+        let service = self.exactly_one(&services, challenge, &wanted, |_| true).await?;
         Ok(objects::name(&service).to_owned())
     }
 
@@ -151,8 +191,9 @@ impl ClusterSolver {
         let ingresses = self.objects(INGRESSES, challenge);
         if solver.name.is_empty() {
             let wanted = ingress::ingress(challenge, solver, service, &self.options)?;
-            let serves = |found: &serde_json::Value| ingress::leads_to(found, service);
-            objects::exactly_one(&ingresses, challenge, &wanted, serves).await?;
+            let wanted = self.marked(wanted, challenge);
+            let serves = |found: &Value| ingress::leads_to(found, service);
+            self.exactly_one(&ingresses, challenge, &wanted, serves).await?;
             return Ok(());
         }
         for _ in 0..TRIES {
@@ -173,16 +214,36 @@ impl ClusterSolver {
         solver: &GatewaySolver,
         service: &str,
     ) -> Result<(), Trouble> {
-        let wanted = route::route(challenge, solver, service, &self.options);
+        let wanted =
+            self.marked(route::route(challenge, solver, service, &self.options), challenge);
         let routes = self.objects(ROUTES, challenge);
         for _ in 0..TRIES {
-            let mut found = objects::exactly_one(&routes, challenge, &wanted, |_| true).await?;
+            let mut found = self.exactly_one(&routes, challenge, &wanted, |_| true).await?;
             let is_good = !route::bring_up_to_date(&mut found, &wanted);
             if is_good || routes.replace(&found).await? {
                 return Ok(());
             }
         }
         Err(Trouble::Busy("its HTTPRoute changes all the time".to_owned()))
+    }
+
+    /// Marks an object of a rehearsal, last of all, so that no template can take the mark away.
+    fn marked(&self, mut object: Value, challenge: &Challenge) -> Value {
+        if let Some(until) = self.options.rehearsal {
+            temporary::mark(&mut object, names::REHEARSAL, &challenge.metadata.uid, until);
+        }
+        object
+    }
+
+    async fn exactly_one(
+        &self,
+        all: &Foreign,
+        challenge: &Challenge,
+        wanted: &Value,
+        serves: impl Fn(&Value) -> bool,
+    ) -> Result<Value, StoreError> {
+        let own = Own { challenge, options: &self.options };
+        objects::exactly_one(all, own, wanted, serves).await
     }
 
     /// Removes the way in first, then what it leads to; goes on after a failure and returns the first one.
@@ -201,7 +262,8 @@ impl ClusterSolver {
     }
 
     async fn remove(&self, resource: Resource, challenge: &Challenge) -> Result<(), Trouble> {
-        Ok(objects::remove(&self.objects(resource, challenge), challenge).await?)
+        let own = Own { challenge, options: &self.options };
+        Ok(objects::remove(&self.objects(resource, challenge), own).await?)
     }
 
     /// Takes our path out of an Ingress that is not ours; one that is gone is fine.
@@ -221,6 +283,9 @@ impl ClusterSolver {
 #[async_trait]
 impl Solver for ClusterSolver {
     async fn present(&self, challenge: &Challenge, _: &Answer) -> Result<(), SolveError> {
+        if self.options.rehearsal.is_some() {
+            self.open().insert(challenge.metadata.uid.clone(), challenge.clone());
+        }
         let made = self.make(challenge).await;
         made.map_err(|trouble| trouble.with("cannot make the solver objects", challenge))?;
         self.seen().insert(challenge.metadata.uid.clone(), Instant::now());
@@ -228,13 +293,9 @@ impl Solver for ClusterSolver {
     }
 
     async fn clean_up(&self, challenge: &Challenge, _: &Answer) -> Result<(), SolveError> {
-        self.seen().remove(&challenge.metadata.uid);
-        let removed = self.unmake(challenge).await;
-        removed.map_err(|trouble| SolveError {
-            // Nobody wakes us when a permission comes back, and the Challenge is held until then.
-            needs_person: false,
-            ..trouble.with("cannot remove the solver objects", challenge)
-        })
+        // Nobody wakes us when a permission comes back, and the Challenge is held until then.
+        let impatient = |error| SolveError { needs_person: false, ..error };
+        self.take_down(challenge).await.map_err(impatient)
     }
 
     /// Objects may go at any time, so none are taken to stand for longer than half a minute.
@@ -254,6 +315,14 @@ fn way(challenge: &Challenge) -> Result<Way<'_>, Trouble> {
         Some(Http01Solver { ingress: Some(solver), .. }) => Ok(Way::Ingress(solver)),
         Some(Http01Solver { gateway_http_route: Some(solver), .. }) => Ok(Way::Gateway(solver)),
         _ => Err(Trouble::Setup("no Ingress nor Gateway HTTP01 solvers were specified".to_owned())),
+    }
+}
+
+/// The Ingress of others that a Challenge wants to be solved by.
+fn edited_ingress(challenge: &Challenge) -> Option<&str> {
+    match way(challenge) {
+        Ok(Way::Ingress(solver)) => Some(solver.name.as_str()).filter(|name| !name.is_empty()),
+        Ok(Way::Gateway(_)) | Err(_) => None,
     }
 }
 

@@ -11,6 +11,8 @@ use crate::model::Challenge;
 const PREFIX: &str = "cm-acme-http-solver-";
 /// Marks the objects of a rehearsal, which have no owner; the value is the UID of their Challenge.
 pub const REHEARSAL: &str = "kubectl-acme/rehearsal";
+/// Names, on the Service of a rehearsal, the Ingress of others with a path to it.
+pub(super) const EDITS: &str = "kubectl-acme/edits-ingress";
 
 /// The labels by which a Challenge's solver objects are found, cert-manager's own.
 pub fn labels(challenge: &Challenge) -> Vec<(String, String)> {
@@ -22,6 +24,15 @@ pub fn labels(challenge: &Challenge) -> Vec<(String, String)> {
     ]
 }
 
+/// The labels by which we look for them; those of a rehearsal are found even if a template has changed the others, since no
+/// owner takes them along.
+pub(super) fn selector(challenge: &Challenge, options: &Options) -> Vec<(String, String)> {
+    match options.rehearsal {
+        Some(_) => vec![(REHEARSAL.to_owned(), challenge.metadata.uid.clone())],
+        None => labels(challenge),
+    }
+}
+
 /// The part of the metadata that all solver objects share.
 pub(super) fn metadata(challenge: &Challenge, options: &Options) -> Value {
     let mut all = options.extra_labels.clone();
@@ -30,9 +41,7 @@ pub(super) fn metadata(challenge: &Challenge, options: &Options) -> Value {
         "generateName": PREFIX,
         "namespace": challenge.metadata.namespace,
     });
-    if options.rehearsal {
-        all.insert(REHEARSAL.to_owned(), challenge.metadata.uid.clone());
-    } else {
+    if options.rehearsal.is_none() {
         metadata["ownerReferences"] = json!([challenge.owner_reference()]);
     }
     metadata["labels"] = json!(all);
@@ -88,8 +97,11 @@ fn adler32(text: &str) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
     use crate::solvers::testing::challenge;
+    use crate::store::cluster::temporary;
 
     #[test]
     fn sums_are_those_of_cert_manager() {
@@ -107,12 +119,22 @@ mod tests {
     #[test]
     fn an_object_belongs_to_the_challenge_that_controls_it() {
         let ours = challenge();
-        let made = |options: &Options| json!({"metadata": metadata(&ours, options)});
+        let made = |options: &Options| {
+            let mut object = json!({"metadata": metadata(&ours, options)});
+            if let Some(until) = options.rehearsal {
+                temporary::mark(&mut object, REHEARSAL, &ours.metadata.uid, until);
+            }
+            object
+        };
         let mut other = challenge();
         "another".clone_into(&mut other.metadata.uid);
-        for options in [Options::default(), Options { rehearsal: true, ..Options::default() }] {
+        let rehearsal = Options { rehearsal: Some(Timestamp::UNIX_EPOCH), ..Options::default() };
+        for options in [Options::default(), rehearsal] {
             let object = made(&options);
-            assert_eq!(object["metadata"].get("ownerReferences").is_none(), options.rehearsal);
+            assert_eq!(
+                object["metadata"].get("ownerReferences").is_none(),
+                options.rehearsal.is_some()
+            );
             assert!(is_for(&object, &ours) && !is_for(&object, &other));
         }
         let mut held = made(&Options::default());

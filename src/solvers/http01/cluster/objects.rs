@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::names;
+use super::{Options, names};
 use crate::model::Challenge;
 use crate::store::StoreError;
 use crate::store::cluster::foreign::{Foreign, Resource};
@@ -25,15 +25,22 @@ pub(super) const ROUTES: Resource = Resource {
     plural: "httproutes.gateway.networking.k8s.io",
 };
 
+/// Whose objects are meant.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a> {
+    pub(super) challenge: &'a Challenge,
+    pub(super) options: &'a Options,
+}
+
 /// Returns the oldest object of the Challenge that serves; without one it makes one. All others of the Challenge go.
 pub(super) async fn exactly_one(
     all: &Foreign,
-    challenge: &Challenge,
+    own: Own<'_>,
     wanted: &Value,
     serves: impl Fn(&Value) -> bool,
 ) -> Result<Value, StoreError> {
     let mut kept = None;
-    for object in found(all, challenge).await? {
+    for object in found(all, own).await? {
         if is_going(&object) {
             continue;
         }
@@ -50,8 +57,8 @@ pub(super) async fn exactly_one(
 }
 
 /// Removes every object of the Challenge, and nothing else.
-pub(super) async fn remove(all: &Foreign, challenge: &Challenge) -> Result<(), StoreError> {
-    for object in found(all, challenge).await? {
+pub(super) async fn remove(all: &Foreign, own: Own<'_>) -> Result<(), StoreError> {
+    for object in found(all, own).await? {
         if !is_going(&object) {
             all.delete(&object).await?;
         }
@@ -60,9 +67,9 @@ pub(super) async fn remove(all: &Foreign, challenge: &Challenge) -> Result<(), S
 }
 
 /// The objects of the Challenge, oldest first.
-async fn found(all: &Foreign, challenge: &Challenge) -> Result<Vec<Value>, StoreError> {
-    let mut objects = all.list(&names::labels(challenge)).await?;
-    objects.retain(|object| names::is_for(object, challenge));
+async fn found(all: &Foreign, own: Own<'_>) -> Result<Vec<Value>, StoreError> {
+    let mut objects = all.list(&names::selector(own.challenge, own.options)).await?;
+    objects.retain(|object| names::is_for(object, own.challenge));
     let text = |object: &Value, field: &str| {
         object["metadata"][field].as_str().unwrap_or_default().to_owned()
     };

@@ -1,0 +1,176 @@
+//! Rehearsals: the same manifests, names and solvers against a CA of our own; nothing is spent, nothing is kept.
+
+mod borrow;
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::drive::DriveArgs;
+use super::failure::{Failure, Kind as FailureKind};
+use super::intake::Intake;
+use super::sweep::sweep_namespaces;
+use crate::ca::{self, Config, Server};
+use crate::fetch::Fetcher;
+use crate::model::{Blob, Kind, Record};
+use crate::solvers::http01::cluster::ClusterSolver;
+use crate::solvers::http01::cluster::names::REHEARSAL;
+use crate::solvers::http01::listener::Listener;
+use crate::solvers::{SolveError, Solver};
+use crate::store::cluster::ClusterStore;
+use crate::store::local::Access;
+
+/// How long after its time is up a rehearsal may still be tidying up.
+const TIDYING: SignedDuration = SignedDuration::from_mins(1);
+/// How long removing the solver objects is tried when the cluster does not answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(500);
+
+/// What names lead to in a rehearsal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rehearse {
+    /// Every name leads to our own listener on a free port: no DNS, no root, no cluster
+    Loopback,
+    /// Names, ports and solvers are those of the real thing
+    Real,
+}
+
+/// A CA of our own with the means to answer and to look at challenges.
+#[derive(Debug)]
+pub struct Rehearsal {
+    /// The CA.
+    pub server: Server,
+    /// What answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// What self-check and CA look with.
+    pub fetcher: Fetcher,
+    /// What answers in a cluster, and must leave nothing there.
+    in_cluster: Option<Arc<ClusterSolver>>,
+}
+
+impl Rehearsal {
+    /// Reads what is to be rehearsed and starts the CA. What the manifests leave out is taken from the store that the real
+    /// thing would work in; on loopback there is none.
+    ///
+    /// # Errors
+    /// Fails when a port is not permitted or taken, and when the store cannot be read.
+    pub async fn start(
+        how: Rehearse,
+        args: &DriveArgs,
+        intake: &Intake,
+        deadline: Timestamp,
+        context: &Context,
+    ) -> Result<(Self, Vec<Record>), Failure> {
+        let mut records = intake.records();
+        let mut fetcher = args.fetcher().await?;
+        let mut in_cluster = None;
+        let http01: Arc<dyn Solver> = match how {
+            Rehearse::Loopback => answer_on_loopback(&mut fetcher).await?,
+            Rehearse::Real => {
+                let source = context.store(Access::ReadOnly).await?;
+                borrow::borrow(&mut records, &source, context).await?;
+                match context.cluster().filter(|_| !args.answers_here()) {
+                    None => args.http01(None).await?,
+                    Some(cluster) => {
+                        let until = prepare(cluster, &records, deadline, context).await?;
+                        let solver = Arc::new(args.solver_pods.solver(cluster, Some(until)));
+                        in_cluster = Some(Arc::clone(&solver));
+                        solver
+                    }
+                }
+            }
+        };
+        let server =
+            ca::serve(Config::default(), Arc::new(fetcher.clone())).await.map_err(|why| {
+                Failure::new(
+                    FailureKind::Unexpected,
+                    format!("cannot start the rehearsal CA: {why}"),
+                )
+            })?;
+        let rehearsal = Self { server, http01, fetcher, in_cluster };
+        for record in &mut records {
+            rehearsal.redirect(record);
+        }
+        Ok((rehearsal, records))
+    }
+
+    /// Tells whether challenges are answered in a cluster.
+    pub fn is_in_cluster(&self) -> bool {
+        self.in_cluster.is_some()
+    }
+
+    /// Removes every solver object that is still there, however the rehearsal went.
+    ///
+    /// # Errors
+    /// Fails when some have to stay for now.
+    pub async fn end(&self) -> Result<(), Failure> {
+        let Some(solver) = &self.in_cluster else { return Ok(()) };
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match solver.clear().await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.needs_person || Instant::now() >= deadline => {
+                    return Err(left_behind(&error));
+                }
+                Err(_) => tokio::time::sleep(POLL).await,
+            }
+        }
+    }
+
+    /// Points an Issuer to the rehearsal CA; other objects stay as they are.
+    fn redirect(&self, record: &mut Record) {
+        if !matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+            return;
+        }
+        let Some(Value::Object(acme)) = record.object.pointer_mut("/spec/acme") else { return };
+        acme.insert("server".to_owned(), self.server.directory_url().into());
+        let roots = Blob(self.server.tls_root_pem().as_bytes().to_vec());
+        acme.insert("caBundle".to_owned(), json!(roots));
+        // What concerns the real CA only: trust, binding, its chains and its profiles.
+        for field in ["skipTLSVerify", "externalAccountBinding", "preferredChain", "profile"] {
+            acme.remove(field);
+        }
+    }
+}
+
+/// Has our own listener answer for every name.
+async fn answer_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<dyn Solver>, Failure> {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind(&[free])
+        .await
+        .map_err(|why| Failure::new(FailureKind::Solver, why.to_string()))?;
+    let port = listener.addresses().first().map(SocketAddr::port);
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    fetcher.overrides.hosts.insert("*".to_owned(), (loopback, port));
+    Ok(Arc::new(listener))
+}
+
+/// Removes what earlier rehearsals left in the namespaces of the Certificates; returns until when, by the cluster's clock,
+/// the objects of this one may stay.
+async fn prepare(
+    cluster: &ClusterStore,
+    records: &[Record],
+    deadline: Timestamp,
+    context: &Context,
+) -> Result<Timestamp, Failure> {
+    let now = cluster.clock().await?;
+    let certificates = records.iter().filter(|record| record.key.kind == Kind::Certificate);
+    let namespaces: BTreeSet<_> = certificates.map(|r| r.key.name.namespace.as_str()).collect();
+    sweep_namespaces(cluster, namespaces, now, context).await;
+    let left = deadline.duration_since(Timestamp::now()).saturating_add(TIDYING);
+    Ok(now.saturating_add(left).unwrap_or(Timestamp::MAX))
+}
+
+fn left_behind(error: &SolveError) -> Failure {
+    Failure::new(FailureKind::Solver, format!("the rehearsal leaves objects behind: {error}"))
+        .hint("once its time is up, the next command that works in that namespace removes them")
+        .hint(format!(
+            "or do it now: kubectl delete pods,services,ingresses --all-namespaces --selector {REHEARSAL}"
+        ))
+}

@@ -1,0 +1,44 @@
+//! Sweeping: what a rehearsal left in a cluster that was killed goes with the next command that works there.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::context::{Context, OutputArgs};
+use crate::solvers::http01::cluster::sweep;
+use crate::store::StoreError;
+use crate::store::cluster::ClusterStore;
+
+/// Removes leftovers in these namespaces, an empty one meaning all, and says which. What cannot be removed now is left to
+/// the next command: it is in nobody's way.
+pub async fn sweep_namespaces(
+    cluster: &ClusterStore,
+    namespaces: BTreeSet<&str>,
+    now: Timestamp,
+    context: &Context,
+) {
+    for namespace in namespaces {
+        match sweep::sweep(cluster, namespace, now).await {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => context.printer(&OutputArgs::default()).note(&format!(
+                "removed what a rehearsal left that was killed: {}",
+                removed.join(", ")
+            )),
+            Err(error) => tracing::info!(%error, namespace, "cannot sweep"),
+        }
+    }
+}
+
+/// The same for a command that drives.
+///
+/// # Errors
+/// Fails when the cluster does not answer.
+pub async fn sweep_before_work(
+    cluster: &ClusterStore,
+    namespaces: BTreeSet<&str>,
+    context: &Context,
+) -> Result<(), StoreError> {
+    let now = cluster.clock().await?;
+    sweep_namespaces(cluster, namespaces, now, context).await;
+    Ok(())
+}
