@@ -39,7 +39,8 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod, ip string) {
 			if code != 0 {
 				phase = corev1.PodFailed
 			}
-			ended := &corev1.ContainerStateTerminated{ExitCode: int32(code), FinishedAt: metav1.Now()}
+			lastWords, _ := os.ReadFile(k.lastWords(pod)) // most programs leave none
+			ended := &corev1.ContainerStateTerminated{ExitCode: int32(code), Message: string(lastWords), FinishedAt: metav1.Now()}
 			k.report(ctx, pod, phase, ip, corev1.ContainerState{Terminated: ended}, restarts)
 			return
 		}
@@ -62,6 +63,9 @@ func (k *kubelet) runOnce(ctx context.Context, pod *corev1.Pod, program, ip stri
 		arguments = append(container.Command[1:len(container.Command):len(container.Command)], arguments...)
 	}
 	arguments, asked := listenOn(arguments, port)
+	for index, argument := range arguments {
+		arguments[index] = strings.ReplaceAll(argument, container.TerminationMessagePath, k.lastWords(pod))
+	}
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = 5 * time.Second // what ignores the signal is killed
@@ -122,6 +126,11 @@ func listenOn(arguments []string, port int) ([]string, int) {
 		}
 	}
 	return replaced, 0
+}
+
+// The file that stands for a Pod's terminationMessagePath in its arguments: all Pods share one machine.
+func (k *kubelet) lastWords(pod *corev1.Pod) string {
+	return filepath.Join(k.logs, pod.Namespace+"_"+pod.Name+".last-words")
 }
 
 func freePort() (int, error) {
