@@ -14,8 +14,8 @@ use clap::{
 
 use crate::commands::connection::ClusterArgs;
 use crate::commands::{
-    ca, certificate, challenge, completion, crds, delete, describe, get, order, run, schedule,
-    solve, timeline, version, watch,
+    ca, certificate, challenge, completion, crds, delete, describe, get, order, probe, run,
+    schedule, solve, timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden
@@ -116,6 +116,9 @@ pub enum Command {
     /// Answer one HTTP-01 challenge: what a solver Pod runs
     #[command(hide = true)]
     Solve(solve::SolveArgs),
+    /// Look once at a URL as the CA would: what a probe Pod runs
+    #[command(hide = true)]
+    Probe(probe::ProbeArgs),
     /// Print the version
     Version(version::VersionArgs),
 }

@@ -8,6 +8,7 @@ use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
 use super::get::{self, ListArgs};
 use super::look::LookArgs;
+use super::probe_pod::ProbePodArgs;
 use super::target::{self, Wanted};
 use crate::model::observation::{Hop, Observation, Seen};
 use crate::model::{Answer, Challenge, ChallengeType, Kind, Time};
@@ -60,6 +61,9 @@ pub struct CheckArgs {
     /// How to look
     #[command(flatten)]
     pub look: LookArgs,
+    /// How to look from inside the cluster
+    #[command(flatten)]
+    pub probe_pod: ProbePodArgs,
     /// How results are written
     #[command(flatten)]
     pub output: OutputArgs,
@@ -91,9 +95,13 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let answer = Answer::of(&challenge).map_err(|why| {
         Failure::new(FailureKind::Solver, format!("cannot look at challenge {name}: {why}"))
     })?;
+    let inside = args.probe_pod.inside(true, context)?;
     let probe = HttpProbe { fetcher: args.look.fetcher().await? };
     let now = context.now();
-    let mut observations = probe.look(&answer).await;
+    let mut observations = probe.look(&challenge, &answer).await;
+    if let Some(inside) = inside {
+        observations.extend(inside.look(&challenge, &answer).await);
+    }
     for observation in &mut observations {
         observation.at = now;
     }
@@ -198,6 +206,7 @@ fn hops(hops: &[Hop]) -> Table {
 fn saw(seen: &Seen) -> String {
     match seen {
         Seen::Nothing { why } => why.clone(),
+        Seen::NoLook { why } => format!("no look was possible: {why}"),
         Seen::Redirect { to, why } => format!("a redirect to {to}: {why}"),
         Seen::Reply { status, body, truncated } => {
             let more = if *truncated { ", and more" } else { "" };

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::{Failure, Kind as FailureKind};
 use super::look::LookArgs;
+use super::probe_pod::ProbePodArgs;
 use super::schedule::SlotArgs;
 use super::solver_pod::SolverPodArgs;
 use crate::acme::{Clients, KeyAlgorithm};
@@ -30,6 +31,7 @@ use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
+use crate::probes::Probe;
 use crate::probes::http::HttpProbe;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
@@ -62,6 +64,9 @@ pub struct DriveArgs {
     /// How the self-check looks at names
     #[command(flatten)]
     pub look: LookArgs,
+    /// How the self-check looks from inside a cluster
+    #[command(flatten)]
+    pub probe_pod: ProbePodArgs,
     /// What answers HTTP-01 in a cluster
     #[command(flatten)]
     pub solver_pods: SolverPodArgs,
@@ -160,6 +165,12 @@ pub struct Equipment {
 impl Engine {
     /// Starts the controllers.
     pub fn start(equipment: Equipment) -> Self {
+        let probe = Arc::new(HttpProbe { fetcher: equipment.fetcher.clone() });
+        Self::start_looking(equipment, probe)
+    }
+
+    /// Starts the controllers with eyes of their own for the self-check.
+    pub fn start_looking(equipment: Equipment, probe: Arc<dyn Probe>) -> Self {
         let Equipment { store, http01, fetcher, selection, limits, .. } = equipment;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let clients = Arc::new(clients(&fetcher.resolver));
@@ -170,7 +181,7 @@ impl Engine {
         let crowd = Crowd::default();
         let means = Means {
             http01,
-            http01_probe: Arc::new(HttpProbe { fetcher }),
+            http01_probe: probe,
             crowd: crowd.clone(),
             check_period: equipment.check_period,
         };

@@ -25,6 +25,8 @@ pub mod look;
 pub mod order;
 pub mod out;
 pub mod precheck;
+pub mod probe;
+pub mod probe_pod;
 pub mod rehearsal;
 pub mod renewal;
 pub mod run;
@@ -67,6 +69,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure>
         Command::Crds(args) => crds::run(args, context),
         Command::Completion(args) => completion::run(&args, context),
         Command::Solve(args) => solve::run(args, context).await,
+        Command::Probe(args) => probe::run(args, context).await,
         Command::Version(args) => version::run(&args, context),
     }
 }
@@ -88,6 +91,7 @@ fn needs_store(command: &Command) -> bool {
         | Command::Crds(_)
         | Command::Completion(_)
         | Command::Version(_)
+        | Command::Probe(_)
         | Command::Solve(_) => false,
     }
 }

@@ -45,16 +45,19 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     if let Some(cluster) = context.cluster() {
         sweep_before_work(cluster, [""].into(), context).await?;
     }
-    let engine = Engine::start(Equipment {
+    let fetcher = args.drive.fetcher().await?;
+    let probe = args.drive.probe_pod.probe(fetcher.clone(), true, context)?;
+    let equipment = Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
-        fetcher: args.drive.fetcher().await?,
+        fetcher,
         selection: Selection::all(),
         account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: args.drive.slots.limits(),
         check_period: args.drive.dns01_check_retry_period.0,
-    });
+    };
+    let engine = Engine::start_looking(equipment, probe);
     let out = context.out(args.out.as_deref())?;
     let mut progress = Progress::new(context.talk(), false);
     let lost = claim.lost();

@@ -1,11 +1,12 @@
-//! Sweeping: what a rehearsal left in a cluster that was killed goes with the next command that works there.
+//! Sweeping: what a killed rehearsal or probe left in a cluster goes with the next command that works there.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
 use super::context::{Context, OutputArgs};
-use crate::solvers::http01::cluster::sweep;
+use crate::probes;
+use crate::solvers::http01;
 use crate::store::StoreError;
 use crate::store::cluster::ClusterStore;
 
@@ -18,15 +19,25 @@ pub async fn sweep_namespaces(
     context: &Context,
 ) {
     for namespace in namespaces {
-        match sweep::sweep(cluster, namespace, now).await {
+        match sweep(cluster, namespace, now).await {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => context.printer(&OutputArgs::default()).note(&format!(
-                "removed what a rehearsal left that was killed: {}",
+                "removed what a command left that was killed: {}",
                 removed.join(", ")
             )),
             Err(error) => tracing::info!(%error, namespace, "cannot sweep"),
         }
     }
+}
+
+async fn sweep(
+    cluster: &ClusterStore,
+    namespace: &str,
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    let mut removed = http01::cluster::sweep::sweep(cluster, namespace, now).await?;
+    removed.extend(probes::cluster::sweep(cluster, namespace, now).await?);
+    Ok(removed)
 }
 
 /// The same for a command that drives.

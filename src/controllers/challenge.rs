@@ -187,7 +187,7 @@ impl ChallengeController {
         match (challenge.spec.kind, answer) {
             (_, Err(why)) => Readiness::NotYet { reason: why.clone() },
             (ChallengeType::Http01, Ok(answer)) => {
-                visible::judge(answer, &self.means.http01_probe.look(answer).await)
+                visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
             }
             (ChallengeType::Dns01, Ok(_)) => Readiness::NotYet { reason: no_dns01().why },
         }

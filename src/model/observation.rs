@@ -4,10 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One look at a challenge's URL.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
     /// Where the look came from.
     pub vantage: Vantage,
@@ -22,41 +22,53 @@ pub struct Observation {
 }
 
 /// Where a look comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Vantage {
     /// The machine this program runs on.
     ThisMachine,
+    /// A Pod inside the cluster.
+    Pod {
+        /// Its name; empty when it could not be made.
+        name: String,
+    },
 }
 
 impl fmt::Display for Vantage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ThisMachine => f.write_str("this machine"),
+            Self::Pod { name } if name.is_empty() => f.write_str("inside the cluster"),
+            Self::Pod { name } => write!(f, "inside the cluster (Pod {name})"),
         }
     }
 }
 
 /// One URL asked on the way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// URL.
     pub url: String,
     /// Address that answered or was tried last.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
     /// HTTP status, if it answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
 }
 
 /// What came of a look.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Seen {
     /// Nobody answered; the text is stable.
     Nothing {
         /// Why, such as `connection refused by 192.0.2.1:80`.
+        why: String,
+    },
+    /// There was no look, for a reason that has nothing to do with the answer.
+    NoLook {
+        /// Why.
         why: String,
     },
     /// A redirect that no CA follows; the texts are stable.

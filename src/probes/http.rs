@@ -9,7 +9,7 @@ use url::Url;
 use super::Probe;
 use crate::fetch::{FetchError, Fetched, Fetcher};
 use crate::model::observation::{Hop, Observation, Seen, Vantage};
-use crate::model::{Answer, Identifier};
+use crate::model::{Answer, Challenge, Identifier};
 
 /// Looks from this machine, as a public CA would from its own; reads the system's clock for the moment of the look.
 #[derive(Clone, Debug)]
@@ -20,20 +20,25 @@ pub struct HttpProbe {
 
 #[async_trait]
 impl Probe for HttpProbe {
-    async fn look(&self, answer: &Answer) -> Vec<Observation> {
+    async fn look(&self, _: &Challenge, answer: &Answer) -> Vec<Observation> {
+        vec![self.look_at(&address(answer)).await]
+    }
+}
+
+impl HttpProbe {
+    /// Looks at a URL.
+    pub async fn look_at(&self, address: &str) -> Observation {
         let at = Timestamp::now();
-        let address = address(answer);
-        let observation = match Url::parse(&address) {
-            Ok(url) => observation(at, address, self.fetcher.get(&url).await),
+        match Url::parse(address) {
+            Ok(url) => observation(at, address.to_owned(), self.fetcher.get(&url).await),
             Err(error) => Observation {
                 vantage: Vantage::ThisMachine,
                 at,
-                url: address,
+                url: address.to_owned(),
                 hops: Vec::new(),
                 seen: Seen::Nothing { why: error.to_string() },
             },
-        };
-        vec![observation]
+        }
     }
 }
 
@@ -112,7 +117,7 @@ mod tests {
         let overrides = Overrides::parse([format!("*={server}").as_str()]).unwrap();
         let probe = HttpProbe { fetcher: Fetcher { resolver, overrides } };
         let before = Timestamp::now();
-        let [seen] = probe.look(&answer(identifier)).await.try_into().unwrap();
+        let seen = probe.look_at(&address(&answer(identifier))).await;
         assert_eq!(seen.seen, expected);
         assert_eq!(seen.url, address(&answer(identifier)));
         let [hop] = seen.hops.try_into().unwrap();

@@ -4,29 +4,41 @@
 
 use super::challenge::Readiness;
 use crate::model::Answer;
-use crate::model::observation::{Observation, Seen};
+use crate::model::observation::{Observation, Seen, Vantage};
 
 /// How much of a wrong body a reason shows, in characters.
 const EXCERPT: usize = 60;
 
 /// Judges HTTP-01 observations by the CA's rules (RFC 8555 §8.3): status 200, white space at the end forgiven.
 ///
-/// Every vantage must have seen the answer; when nobody has looked it is not yet ready.
+/// Every vantage outside the cluster must have seen the answer, for that is where the CA looks from; what was seen inside
+/// only tells where the fault may be. When nobody has looked it is not yet ready.
 pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
-    let reason = match observations {
+    let (inside, outside): (Vec<_>, Vec<_>) =
+        observations.iter().partition(|o| matches!(o.vantage, Vantage::Pod { .. }));
+    let reason = match &outside[..] {
         [] => Some("nobody has looked yet".to_owned()),
-        _ => observations.iter().find_map(|observation| fault(answer, observation)),
+        looks => looks.iter().find_map(|observation| fault(answer, observation)),
     };
-    match reason {
-        Some(reason) => Readiness::NotYet { reason },
-        None => Readiness::Ready,
+    let Some(reason) = reason else { return Readiness::Ready };
+    let comparison = inside.iter().map(|look| compared(answer, look, &reason));
+    Readiness::NotYet { reason: comparison.fold(reason.clone(), |all, more| all + "; " + &more) }
+}
+
+/// What was seen inside the cluster, beside the fault outside.
+fn compared(answer: &Answer, inside: &Observation, outside: &str) -> String {
+    match (&inside.seen, fault(answer, inside)) {
+        (Seen::NoLook { why }, _) => format!("no look from inside the cluster: {why}"),
+        (_, None) => "from inside the cluster the answer is seen".to_owned(),
+        (_, Some(why)) if why == outside => "the same from inside the cluster".to_owned(),
+        (_, Some(why)) => format!("from inside the cluster: {why}"),
     }
 }
 
 /// Says how cert-manager's own self-check would see it otherwise than a CA: it compares exactly and follows any redirect.
 pub fn disagreement(answer: &Answer, observation: &Observation) -> Option<&'static str> {
     match &observation.seen {
-        Seen::Nothing { .. } => None,
+        Seen::Nothing { .. } | Seen::NoLook { .. } => None,
         Seen::Redirect { .. } => {
             Some("cert-manager's self-check follows this redirect, a CA does not")
         }
@@ -42,7 +54,7 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
     let url = &observation.url;
     let failed = |why: &str| format!("failed to perform self check GET request '{url}': {why}");
     match &observation.seen {
-        Seen::Nothing { why } => Some(failed(why)),
+        Seen::Nothing { why } | Seen::NoLook { why } => Some(failed(why)),
         Seen::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
         Seen::Reply { status: 200, body, truncated } => wrong_body(answer, body, *truncated)
             .map(|got| format!("did not get expected response when querying endpoint: got {got}")),
@@ -88,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::model::Identifier;
-    use crate::model::observation::{Hop, Vantage};
+    use crate::model::observation::Hop;
 
     const URL: &str = "http://www.example.com/.well-known/acme-challenge/token";
 
@@ -195,6 +207,35 @@ mod tests {
             reply(200, " \n"),
             "did not get expected response when querying endpoint: got an empty body",
         );
+    }
+
+    #[test]
+    fn what_a_pod_sees_decides_nothing_and_is_told_beside_a_fault() {
+        let here = observation;
+        let inside = |seen| Observation {
+            vantage: Vantage::Pod { name: "pod".to_owned() },
+            ..observation(seen)
+        };
+        let seen = || reply(200, "token.thumbprint");
+        let status = |code| reply(code, "");
+        check(&[here(seen()), inside(status(404))], "");
+        check(
+            &[inside(seen())],
+            "nobody has looked yet; from inside the cluster the answer is seen",
+        );
+        let missing = "wrong status code '404', expected '200'";
+        let no_look = Seen::NoLook { why: "it does not start".to_owned() };
+        for (inside, more) in [
+            (inside(seen()), "from inside the cluster the answer is seen"),
+            (inside(status(404)), "the same from inside the cluster"),
+            (
+                inside(status(503)),
+                "from inside the cluster: wrong status code '503', expected '200'",
+            ),
+            (inside(no_look), "no look from inside the cluster: it does not start"),
+        ] {
+            check(&[here(status(404)), inside], &format!("{missing}; {more}"));
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod pairs;
 mod pebble;
 mod pebble_again;
 mod peers;
+mod probe_cluster;
 mod recordings;
 mod rehearse_cluster;
 mod scale;

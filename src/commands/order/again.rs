@@ -53,6 +53,7 @@ pub async fn run(
     context: &Context,
 ) -> Result<(), Failure> {
     let started = Timestamp::now();
+    args.work.drive.probe_pod.check(context)?;
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let store = context.store(Access::ReadWrite).await?;
     let claim = claim(context, deadline).await?;

@@ -67,6 +67,7 @@ struct Workshop {
 /// Fails with the lowest exit code of all Certificates.
 pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let started = Timestamp::now();
+    args.work.drive.probe_pod.check(context)?;
     let intake = args.intake.read(context, &args.work.output)?;
     if args.intake.is_dry_run() {
         return intake.print(context, &args.work.output);

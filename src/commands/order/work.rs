@@ -101,7 +101,8 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 Some(means) => means,
                 None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
             };
-            Some(Engine::start(Equipment {
+            let probe = job.drive.probe_pod.probe(fetcher.clone(), is_kept, context)?;
+            let equipment = Equipment {
                 store: Arc::clone(&job.store),
                 http01,
                 fetcher,
@@ -110,7 +111,8 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,
-            }))
+            };
+            Some(Engine::start_looking(equipment, probe))
         }
     };
     let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());

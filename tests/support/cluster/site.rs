@@ -94,7 +94,9 @@ impl Site {
             .arg("--kubeconfig")
             .arg(self.identities.admin())
             .arg("--logs")
-            .arg(&self.folder);
+            .arg(&self.folder)
+            // For a Pod every name leads to the Ingresses, whatever DNS says outside.
+            .env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{}", self.http_port));
         command
     }
 

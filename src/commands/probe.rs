@@ -1,0 +1,94 @@
+//! `probe`: the entry point of the probe Pod: one look, told in one line of JSON.
+
+use std::path::PathBuf;
+
+use url::Url;
+
+use super::context::{Context, OutputArgs};
+use super::failure::{Failure, Kind};
+use super::look::LookArgs;
+use crate::model::observation::{Observation, Seen};
+use crate::probes::http::HttpProbe;
+
+/// Most bytes of last words that a kubelet keeps.
+const LIMIT: usize = 4096;
+/// Most characters of a text when a report has to be shortened.
+const EXCERPT: usize = 500;
+
+/// Flags of `probe`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProbeArgs {
+    /// URL to look at
+    #[arg(value_name = "URL")]
+    pub url: Url,
+    /// Write what was seen to FILE, too
+    #[arg(long, value_name = "FILE", env = "KUBECTL_ACME_PROBE_REPORT")]
+    pub report: Option<PathBuf>,
+    /// How to look
+    #[command(flatten)]
+    pub look: LookArgs,
+}
+
+/// Looks once; what is seen is no failure, whatever it is.
+///
+/// # Errors
+/// Fails when the report cannot be written.
+pub async fn run(args: ProbeArgs, context: &Context) -> Result<(), Failure> {
+    let probe = HttpProbe { fetcher: args.look.fetcher().await? };
+    let line = line(probe.look_at(args.url.as_str()).await);
+    if let Some(file) = &args.report {
+        tokio::fs::write(file, &line).await.map_err(|why| {
+            Failure::new(Kind::Unexpected, format!("cannot write {}: {why}", file.display()))
+        })?;
+    }
+    Ok(context.printer(&OutputArgs::default()).data(&format!("{line}\n"))?)
+}
+
+/// The report; one that is too long for last words tells only the last hop, and cuts texts.
+fn line(mut observation: Observation) -> String {
+    let whole = serde_json::to_string(&observation).unwrap_or_default();
+    if whole.len() <= LIMIT {
+        return whole;
+    }
+    let cut = |text: &mut String| *text = text.chars().take(EXCERPT).collect();
+    observation.hops.drain(..observation.hops.len().saturating_sub(1));
+    observation.hops.iter_mut().for_each(|hop| cut(&mut hop.url));
+    match &mut observation.seen {
+        Seen::Redirect { to, why } => {
+            cut(to);
+            cut(why);
+        }
+        Seen::Nothing { why } | Seen::NoLook { why } => cut(why),
+        Seen::Reply { .. } => {}
+    }
+    serde_json::to_string(&observation).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::observation::{Hop, Vantage};
+
+    #[test]
+    fn a_report_always_fits_into_last_words() {
+        let long = format!("http://www.example.com/{}", "x".repeat(3000));
+        let hop = Hop { url: long.clone(), address: None, status: Some(302) };
+        let why = "Too many redirects".to_owned();
+        let mut seen = Observation {
+            vantage: Vantage::ThisMachine,
+            at: Timestamp::UNIX_EPOCH,
+            url: "http://www.example.com/".to_owned(),
+            hops: vec![hop; 10],
+            seen: Seen::Redirect { to: long, why },
+        };
+        let read: Observation = serde_json::from_str(&line(seen.clone())).unwrap();
+        assert!(line(seen.clone()).len() <= LIMIT);
+        assert_eq!((read.hops.len(), &read.url), (1, &seen.url));
+        seen.seen = Seen::Reply { status: 200, body: "\u{1}".repeat(128), truncated: true };
+        assert!(line(seen.clone()).len() <= LIMIT, "a body is short");
+        seen.hops.clear();
+        assert_eq!(serde_json::from_str::<Observation>(&line(seen.clone())).unwrap(), seen);
+    }
+}

@@ -1,0 +1,225 @@
+//! Looks from inside a cluster: a Pod of ours makes the request and reports.
+
+mod pod;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::pod::{LIFE, Progress, pod, progress};
+use super::Probe;
+use super::http::{HttpProbe, address};
+use crate::model::observation::{Observation, Seen, Vantage};
+use crate::model::{Answer, Challenge};
+use crate::store::StoreError;
+use crate::store::cluster::foreign::{Foreign, Resource};
+use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
+use crate::store::manager::Manager;
+
+/// Marks probe Pods; the value is the UID of the Challenge.
+pub const PROBE: &str = "kubectl-acme/probe";
+
+const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
+/// How much longer than its life we wait for a Pod, and how much longer it may stay should we be killed.
+const GRACE: u32 = 15;
+const POLL: Duration = Duration::from_millis(250);
+/// After so many looks in vain from here a Pod looks, too.
+const MISSES: u32 = 3;
+/// When it looks again, if the answer is still not seen from here.
+const REPEAT: Duration = Duration::from_secs(60);
+
+/// Looks from a Pod, which lives for one look.
+#[derive(Debug)]
+pub struct PodProbe {
+    /// Where the Pod runs.
+    pub cluster: ClusterStore,
+    /// Its image: this program.
+    pub image: String,
+    /// Whether the Challenges are in the cluster, too, so that they can own the Pod.
+    pub is_owned: bool,
+    /// Ends a look early.
+    pub stop: CancellationToken,
+}
+
+#[async_trait]
+impl Probe for PodProbe {
+    async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
+        let pods = self.pods(&challenge.metadata.namespace);
+        let url = address(answer);
+        let observation = match self.make(&pods, challenge, &url).await {
+            Err(error) => no_look("", url, format!("no Pod can be made: {error}")),
+            Ok(made) => {
+                let name = made["metadata"]["name"].as_str().unwrap_or_default();
+                let report = tokio::select! {
+                    report = report(&pods, name) => report,
+                    () = self.stop.cancelled() => Err("interrupted".to_owned()),
+                };
+                if let Err(error) = pods.delete(&made).await {
+                    tracing::warn!(%error, pod = name, "cannot remove the probe Pod");
+                }
+                match report {
+                    Ok(observation) => Observation {
+                        vantage: Vantage::Pod { name: name.to_owned() },
+                        ..observation
+                    },
+                    Err(why) => no_look(name, url, why),
+                }
+            }
+        };
+        vec![observation]
+    }
+}
+
+impl PodProbe {
+    async fn make(
+        &self,
+        pods: &Foreign,
+        challenge: &Challenge,
+        url: &str,
+    ) -> Result<Value, StoreError> {
+        let stay = SignedDuration::from_secs((LIFE + 2 * GRACE).into());
+        let until = self.cluster.clock().await?.saturating_add(stay).unwrap_or(Timestamp::MAX);
+        let mut wanted = pod(challenge, &self.image, url, self.is_owned);
+        temporary::mark(&mut wanted, PROBE, &challenge.metadata.uid, until);
+        pods.create(&wanted).await
+    }
+
+    fn pods(&self, namespace: &str) -> Foreign {
+        self.cluster.foreign(PODS, namespace, Manager::Person)
+    }
+}
+
+/// What a Pod saw, when it has ended.
+async fn report(pods: &Foreign, name: &str) -> Result<Observation, String> {
+    let mut waits_for = String::new();
+    let ended = async {
+        loop {
+            let pod = pods.get(name).await.map_err(|error| error.to_string())?;
+            match pod.map(|pod| progress(&pod)) {
+                None => return Err("somebody removed it".to_owned()),
+                Some(Progress::Ended(words)) => return Ok(words),
+                Some(Progress::Stuck(why)) => return Err(format!("it does not start: {why}")),
+                Some(Progress::Waits(what)) => waits_for = what,
+            }
+            sleep(POLL).await;
+        }
+    };
+    let Ok(words) = timeout(Duration::from_secs((LIFE + GRACE).into()), ended).await else {
+        return Err(format!("it has not ended after {LIFE} s: {waits_for}"));
+    };
+    let words = words?;
+    serde_json::from_str(&words).map_err(|_| match words.trim() {
+        "" => "it says nothing: is its image this program?".to_owned(),
+        words => format!("it does not say what it saw: {words}"),
+    })
+}
+
+fn no_look(pod: &str, url: String, why: String) -> Observation {
+    Observation {
+        vantage: Vantage::Pod { name: pod.to_owned() },
+        at: Timestamp::now(),
+        url,
+        hops: Vec::new(),
+        seen: Seen::NoLook { why },
+    }
+}
+
+/// Removes probe Pods that a killed process left in a namespace, or in all (an empty one); returns which.
+///
+/// # Errors
+/// Fails when the server does not answer, or does not let us remove what we found.
+pub async fn sweep(
+    cluster: &ClusterStore,
+    namespace: &str,
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    let pods = cluster.foreign(PODS, namespace, Manager::Person);
+    let left = match temporary::outstayed(&pods, PROBE, now).await {
+        Err(StoreError::Cluster(fault)) if matches!(*fault, ClusterFault::Forbidden { .. }) => {
+            return Ok(Vec::new());
+        }
+        found => found?,
+    };
+    let mut removed = Vec::new();
+    for pod in left {
+        let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
+        cluster.foreign(PODS, text("namespace"), Manager::Person).delete(&pod).await?;
+        removed.push(format!("Pod {}/{}", text("namespace"), text("name")));
+    }
+    Ok(removed)
+}
+
+/// Looks from here; when the answer has not been seen for a while, from inside the cluster, too.
+#[derive(Debug)]
+pub struct HereAndInside {
+    here: HttpProbe,
+    inside: PodProbe,
+    is_seen: fn(&Answer, &[Observation]) -> bool,
+    /// Looks in vain, by the UID of the Challenge.
+    misses: Mutex<HashMap<String, Misses>>,
+}
+
+#[derive(Debug, Default)]
+struct Misses {
+    count: u32,
+    inside: Option<(Instant, Vec<Observation>)>,
+}
+
+impl Misses {
+    /// A Pod that could not look is not tried again.
+    fn is_due(&self) -> bool {
+        let may_again = |(at, seen): &(Instant, Vec<Observation>)| {
+            let has_looked = |o: &Observation| !matches!(o.seen, Seen::NoLook { .. });
+            at.elapsed() >= REPEAT && seen.iter().all(has_looked)
+        };
+        self.count >= MISSES && self.inside.as_ref().is_none_or(may_again)
+    }
+}
+
+impl HereAndInside {
+    /// Puts both together; `is_seen` judges what was seen from here.
+    pub fn new(
+        here: HttpProbe,
+        inside: PodProbe,
+        is_seen: fn(&Answer, &[Observation]) -> bool,
+    ) -> Self {
+        Self { here, inside, is_seen, misses: Mutex::default() }
+    }
+
+    fn misses(&self) -> MutexGuard<'_, HashMap<String, Misses>> {
+        self.misses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Probe for HereAndInside {
+    async fn look(&self, challenge: &Challenge, answer: &Answer) -> Vec<Observation> {
+        let uid = &challenge.metadata.uid;
+        let mut seen = self.here.look(challenge, answer).await;
+        if (self.is_seen)(answer, &seen) {
+            self.misses().remove(uid);
+            return seen;
+        }
+        let is_due = {
+            let mut misses = self.misses();
+            let own = misses.entry(uid.clone()).or_default();
+            own.count += 1;
+            own.is_due()
+        };
+        if is_due {
+            let inside = self.inside.look(challenge, answer).await;
+            self.misses().entry(uid.clone()).or_default().inside = Some((Instant::now(), inside));
+        }
+        let misses = self.misses();
+        if let Some((_, inside)) = misses.get(uid).and_then(|own| own.inside.as_ref()) {
+            seen.extend(inside.iter().cloned());
+        }
+        seen
+    }
+}

@@ -1,0 +1,142 @@
+//! The probe Pod: this program, one look, and its report as the last words.
+
+use serde_json::{Value, json};
+
+use crate::model::Challenge;
+
+/// How long the Pod may take, in seconds.
+pub(super) const LIFE: u32 = 60;
+/// Where a container leaves its last words; the kubelet copies them into the status.
+const LAST_WORDS: &str = "/dev/termination-log";
+
+/// Builds the Pod that looks at a URL, hardened like a solver Pod. Its owner takes it along, should nobody else remove it;
+/// the Challenge of a rehearsal cannot.
+pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool) -> Value {
+    let container = json!({
+        "name": "probe",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": ["probe", format!("--report={LAST_WORDS}"), url],
+        "terminationMessagePath": LAST_WORDS,
+        "resources": {
+            "requests": {"cpu": "10m", "memory": "64Mi"},
+            "limits": {"cpu": "100m", "memory": "64Mi"},
+        },
+        "securityContext": {
+            "readOnlyRootFilesystem": true,
+            "allowPrivilegeEscalation": false,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    });
+    let mut metadata = json!({
+        "generateName": "kubectl-acme-probe-",
+        "namespace": challenge.metadata.namespace,
+        "annotations": {"sidecar.istio.io/inject": "false"},
+    });
+    if is_owner {
+        let mut owner = challenge.owner_reference();
+        // It takes leave to change the owner's finalizers to hold up its deletion, and it does not manage this Pod.
+        (owner.controller, owner.block_owner_deletion) = (None, None);
+        metadata["ownerReferences"] = json!([owner]);
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "activeDeadlineSeconds": LIFE,
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "nodeSelector": {"kubernetes.io/os": "linux"},
+            "restartPolicy": "Never",
+            "securityContext": {
+                "runAsNonRoot": true,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [container],
+        },
+    })
+}
+
+/// How a Pod stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// It has ended with these last words.
+    Ended(String),
+    /// It will not start.
+    Stuck(String),
+    /// It goes on; that is what it waits for.
+    Waits(String),
+}
+
+/// Reads how a Pod stands from its status.
+pub(super) fn progress(pod: &Value) -> Progress {
+    let status = &pod["status"];
+    let state = &status["containerStatuses"][0]["state"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let phase = text(&status["phase"]);
+    if ["Succeeded", "Failed"].contains(&phase.as_str()) {
+        let words = text(&state["terminated"]["message"]);
+        let words = if words.is_empty() { text(&status["message"]) } else { words };
+        return Progress::Ended(words);
+    }
+    let waiting = &state["waiting"];
+    let reason = text(&waiting["reason"]);
+    if ["ImagePull", "ErrImage", "InvalidImage", "CreateContainer"]
+        .iter()
+        .any(|start| reason.starts_with(start))
+    {
+        return Progress::Stuck(format!("{reason}: {}", text(&waiting["message"])));
+    }
+    let conditions = status["conditions"].as_array();
+    let unscheduled = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
+    Progress::Waits(match unscheduled {
+        Some(condition) => text(&condition["message"]),
+        None if phase.is_empty() => "Pending".to_owned(),
+        None => phase,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: Value, expected: Progress) {
+        assert_eq!(progress(&json!({"status": status})), expected);
+    }
+
+    #[test]
+    fn a_status_tells_how_a_pod_stands() {
+        let state = |phase: &str, state: Value| json!({"phase": phase, "containerStatuses": [{"state": state}]});
+        check(json!({}), Progress::Waits("Pending".to_owned()));
+        check(state("Running", json!({"running": {}})), Progress::Waits("Running".to_owned()));
+        check(
+            state("Succeeded", json!({"terminated": {"message": "seen"}})),
+            Progress::Ended("seen".to_owned()),
+        );
+        check(
+            json!({"phase": "Failed", "message": "active longer than specified deadline"}),
+            Progress::Ended("active longer than specified deadline".to_owned()),
+        );
+        check(
+            state(
+                "Pending",
+                json!({"waiting": {"reason": "ErrImagePull", "message": "not found"}}),
+            ),
+            Progress::Stuck("ErrImagePull: not found".to_owned()),
+        );
+        check(
+            state("Pending", json!({"waiting": {"reason": "ContainerCreating"}})),
+            Progress::Waits("Pending".to_owned()),
+        );
+        let condition = json!({"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"});
+        check(
+            json!({"phase": "Pending", "conditions": [condition]}),
+            Progress::Waits("0/3 nodes are available".to_owned()),
+        );
+    }
+}
