@@ -1,6 +1,7 @@
 //! `challenge`: the table of challenges, and one look at an answer now.
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::completion;
@@ -95,12 +96,22 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let answer = Answer::of(&challenge).map_err(|why| {
         Failure::new(FailureKind::Solver, format!("cannot look at challenge {name}: {why}"))
     })?;
-    let inside = args.probe_pod.inside(true, context)?;
+    let stop = CancellationToken::new();
+    let inside = args.probe_pod.inside(true, &stop, context)?;
     let probe = HttpProbe { fetcher: args.look.fetcher().await? };
     let now = context.now();
     let mut observations = probe.look(&challenge, &answer).await;
     if let Some(inside) = inside {
-        observations.extend(inside.look(&challenge, &answer).await);
+        let mut look = inside.look(&challenge, &answer);
+        tokio::select! {
+            seen = &mut look => observations.extend(seen),
+            kind = context.interrupted().wait() => {
+                stop.cancel();
+                // Its Pod is removed first.
+                look.await;
+                return Err(Failure::new(kind, "interrupted"));
+            }
+        }
     }
     for observation in &mut observations {
         observation.at = now;

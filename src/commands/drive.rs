@@ -166,11 +166,15 @@ impl Engine {
     /// Starts the controllers.
     pub fn start(equipment: Equipment) -> Self {
         let probe = Arc::new(HttpProbe { fetcher: equipment.fetcher.clone() });
-        Self::start_looking(equipment, probe)
+        Self::start_looking(equipment, probe, CancellationToken::new())
     }
 
-    /// Starts the controllers with eyes of their own for the self-check.
-    pub fn start_looking(equipment: Equipment, probe: Arc<dyn Probe>) -> Self {
+    /// Starts the controllers with eyes of their own for the self-check, both until they are told to stop.
+    pub fn start_looking(
+        equipment: Equipment,
+        probe: Arc<dyn Probe>,
+        stop: CancellationToken,
+    ) -> Self {
         let Equipment { store, http01, fetcher, selection, limits, .. } = equipment;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let clients = Arc::new(clients(&fetcher.resolver));
@@ -208,7 +212,6 @@ impl Engine {
         ];
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let driver = Driver::new(store, clock, controllers, selection, sender);
-        let stop = CancellationToken::new();
         let task = tokio::spawn(driver.run(stop.clone()));
         Self { stop, task, obstacles, clients }
     }

@@ -39,26 +39,26 @@ impl ProbePodArgs {
         Err(Failure::usage(message).hint("leave it out, or leave --local out"))
     }
 
-    /// What looks from inside the cluster; its Pods belong to the Challenges where those are in the cluster.
+    /// What looks from inside the cluster, until it is told to stop; its Pods belong to the Challenges where those are in the
+    /// cluster.
     ///
     /// # Errors
     /// Fails when there is no cluster.
-    pub fn inside(&self, is_owned: bool, context: &Context) -> Result<Option<PodProbe>, Failure> {
+    pub fn inside(
+        &self,
+        is_owned: bool,
+        stop: &CancellationToken,
+        context: &Context,
+    ) -> Result<Option<PodProbe>, Failure> {
         self.check(context)?;
         let (Some(image), Some(cluster)) = (self.probe_image.clone(), context.cluster().cloned())
         else {
             return Ok(None);
         };
-        let stop = CancellationToken::new();
-        let (interrupted, stopping) = (context.interrupted().clone(), stop.clone());
-        tokio::spawn(async move {
-            interrupted.wait().await;
-            stopping.cancel();
-        });
-        Ok(Some(PodProbe { cluster, image, is_owned, stop }))
+        Ok(Some(PodProbe { cluster, image, is_owned, stop: stop.clone() }))
     }
 
-    /// What the self-check looks with.
+    /// What the self-check looks with, until it is told to stop.
     ///
     /// # Errors
     /// Fails when there is no cluster to look from.
@@ -66,11 +66,12 @@ impl ProbePodArgs {
         &self,
         fetcher: Fetcher,
         is_owned: bool,
+        stop: &CancellationToken,
         context: &Context,
     ) -> Result<Arc<dyn Probe>, Failure> {
         let here = HttpProbe { fetcher };
         let is_seen = |answer: &_, seen: &[_]| visible::judge(answer, seen) == Readiness::Ready;
-        Ok(match self.inside(is_owned, context)? {
+        Ok(match self.inside(is_owned, stop, context)? {
             Some(inside) => Arc::new(HereAndInside::new(here, inside, is_seen)),
             None => Arc::new(here),
         })

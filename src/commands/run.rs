@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use super::announce;
 use super::claim::claim_everything;
@@ -43,10 +44,11 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
     if let Some(cluster) = context.cluster() {
-        sweep_before_work(cluster, [""].into(), context).await?;
+        sweep_before_work(cluster, [""].into(), context).await;
     }
     let fetcher = args.drive.fetcher().await?;
-    let probe = args.drive.probe_pod.probe(fetcher.clone(), true, context)?;
+    let stop = CancellationToken::new();
+    let probe = args.drive.probe_pod.probe(fetcher.clone(), true, &stop, context)?;
     let equipment = Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
@@ -57,7 +59,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         limits: args.drive.slots.limits(),
         check_period: args.drive.dns01_check_retry_period.0,
     };
-    let engine = Engine::start_looking(equipment, probe);
+    let engine = Engine::start_looking(equipment, probe, stop);
     let out = context.out(args.out.as_deref())?;
     let mut progress = Progress::new(context.talk(), false);
     let lost = claim.lost();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
 use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use super::followed::{End, Followed};
 use super::supervise::Supervision;
@@ -81,7 +82,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     if let (Some(cluster), Claim::Drives(_)) = (context.cluster(), &job.claim) {
         let namespaces = job.given.iter().map(|key| key.name.namespace.as_str());
         let namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
-        sweep_before_work(cluster, namespaces, context).await?;
+        sweep_before_work(cluster, namespaces, context).await;
     }
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
@@ -101,7 +102,8 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 Some(means) => means,
                 None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
             };
-            let probe = job.drive.probe_pod.probe(fetcher.clone(), is_kept, context)?;
+            let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
+            let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
             let equipment = Equipment {
                 store: Arc::clone(&job.store),
                 http01,
@@ -112,7 +114,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 limits: job.drive.slots.limits(),
                 check_period: job.drive.dns01_check_retry_period.0,
             };
-            Some(Engine::start_looking(equipment, probe))
+            Some(Engine::start_looking(equipment, probe, stop))
         }
     };
     let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());

@@ -32,7 +32,9 @@ const POLL: Duration = Duration::from_millis(250);
 /// After so many looks in vain from here a Pod looks, too.
 const MISSES: u32 = 3;
 /// When it looks again, if the answer is still not seen from here.
-const REPEAT: Duration = Duration::from_secs(60);
+const REPEAT: Duration = Duration::from_mins(1);
+/// Most Challenges that are remembered.
+const REMEMBERED: usize = 1000;
 
 /// Looks from a Pod, which lives for one look.
 #[derive(Debug)]
@@ -208,6 +210,9 @@ impl Probe for HereAndInside {
         }
         let is_due = {
             let mut misses = self.misses();
+            if misses.len() >= REMEMBERED {
+                misses.clear();
+            }
             let own = misses.entry(uid.clone()).or_default();
             own.count += 1;
             own.is_due()

@@ -105,38 +105,41 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status: Value, expected: Progress) {
-        assert_eq!(progress(&json!({"status": status})), expected);
+    fn check(status: &Value, expected: &Progress) {
+        assert_eq!(progress(&json!({"status": status})), *expected);
     }
 
     #[test]
     fn a_status_tells_how_a_pod_stands() {
         let state = |phase: &str, state: Value| json!({"phase": phase, "containerStatuses": [{"state": state}]});
-        check(json!({}), Progress::Waits("Pending".to_owned()));
-        check(state("Running", json!({"running": {}})), Progress::Waits("Running".to_owned()));
-        check(
-            state("Succeeded", json!({"terminated": {"message": "seen"}})),
-            Progress::Ended("seen".to_owned()),
-        );
-        check(
-            json!({"phase": "Failed", "message": "active longer than specified deadline"}),
-            Progress::Ended("active longer than specified deadline".to_owned()),
-        );
-        check(
-            state(
-                "Pending",
-                json!({"waiting": {"reason": "ErrImagePull", "message": "not found"}}),
-            ),
-            Progress::Stuck("ErrImagePull: not found".to_owned()),
-        );
-        check(
-            state("Pending", json!({"waiting": {"reason": "ContainerCreating"}})),
-            Progress::Waits("Pending".to_owned()),
-        );
+        let ended = |words: &str| Progress::Ended(words.to_owned());
+        let waits = |what: &str| Progress::Waits(what.to_owned());
         let condition = json!({"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"});
-        check(
-            json!({"phase": "Pending", "conditions": [condition]}),
-            Progress::Waits("0/3 nodes are available".to_owned()),
-        );
+        for (status, expected) in [
+            (json!({}), waits("Pending")),
+            (state("Running", json!({"running": {}})), waits("Running")),
+            (state("Succeeded", json!({"terminated": {"message": "seen"}})), ended("seen")),
+            (
+                json!({"phase": "Failed", "message": "active longer than specified deadline"}),
+                ended("active longer than specified deadline"),
+            ),
+            (
+                state(
+                    "Pending",
+                    json!({"waiting": {"reason": "ErrImagePull", "message": "not found"}}),
+                ),
+                Progress::Stuck("ErrImagePull: not found".to_owned()),
+            ),
+            (
+                state("Pending", json!({"waiting": {"reason": "ContainerCreating"}})),
+                waits("Pending"),
+            ),
+            (
+                json!({"phase": "Pending", "conditions": [condition]}),
+                waits("0/3 nodes are available"),
+            ),
+        ] {
+            check(&status, &expected);
+        }
     }
 }

@@ -192,7 +192,7 @@ pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
         _ => match deed.key {
             Some(key) => refused_object(key, status, said),
             // Other refusals, such as those of a quota, pass by themselves.
-            None if [400, 422].contains(&status.code) || is_denied(&said) => {
+            None if [400, 404, 422].contains(&status.code) || is_denied(&said) => {
                 ClusterFault::Refused { verb: deed.verb, what: deed.what(), said }.into()
             }
             None => {
@@ -379,6 +379,21 @@ mod tests {
             json!({ "code": 404, "reason": "NotFound", "details": about }),
             "cannot write Order web/a: there is no namespace web",
         );
+    }
+
+    #[test]
+    fn a_namespace_that_is_missing_does_not_come_by_itself() {
+        let status = json!({
+            "code": 404, "reason": "NotFound", "message": "namespaces \"web\" not found",
+            "details": { "name": "web", "kind": "namespaces" },
+        });
+        let status: Status = serde_json::from_value(status).unwrap();
+        let error = refused("https://server", &Deed::other("create", "pods", "web"), &status);
+        assert_eq!(
+            error.to_string(),
+            "the cluster refuses to create pods in namespace web: namespaces \"web\" not found"
+        );
+        assert!(!error.may_pass());
     }
 
     #[test]
