@@ -1,7 +1,8 @@
 //! Looks from inside a real cluster, beside those from this machine.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Output, Stdio};
 
 use jiff::Timestamp;
 use kubectl_acme::model::{Answer, Challenge};
@@ -45,14 +46,18 @@ impl Bed {
 
     /// Runs a command that looks at that port, and from a Pod of that image.
     fn run(&self, as_whom: &Kubectl, words: &[&str], port: u16, image: &str) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+        self.command(as_whom, words, port, image).output().unwrap()
+    }
+
+    fn command(&self, as_whom: &Kubectl, words: &[&str], port: u16, image: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        command
             .args(words)
             .args(["--namespace", self.namespace.name(), "--probe-image", image])
             .arg(format!("--http01-resolve=*=127.0.0.1:{port}"))
             .env_clear()
-            .env("KUBECONFIG", as_whom.kubeconfig())
-            .output()
-            .unwrap()
+            .env("KUBECONFIG", as_whom.kubeconfig());
+        command
     }
 
     /// Checks the challenge; returns what was said on both streams. No Pod of ours may stay.
@@ -183,13 +188,21 @@ fn an_order_whose_answer_is_not_seen_from_here_asks_a_pod() {
         bed.kubectl().run(&["create", "-f", file, &manager]);
     }
     let manifests = manifests.to_str().unwrap();
-    let words = ["order", "--rehearse", "--timeout=40s", "-f", manifests];
-    let output = bed.run(&bed.kubectl(), &words, bed::free_port(), &image());
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(124), "{talk}");
+    let words = ["order", "--rehearse", "--timeout=5m", "-f", manifests];
+    let mut order = bed.command(&bed.kubectl(), &words, bed::free_port(), &image());
+    let mut order = order.stderr(Stdio::piped()).spawn().unwrap();
+    let mut talk = String::new();
+    for line in BufReader::new(order.stderr.take().unwrap()).lines() {
+        talk = talk + &line.unwrap() + "\n";
+        if talk.contains("; from inside the cluster the answer is seen") {
+            break;
+        }
+    }
+    let id = order.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success(), "{talk}");
+    assert_eq!(order.wait().unwrap().code(), Some(130), "{talk}");
     let swept = format!("was killed: Pod {}/ours\n", bed.namespace.name());
     assert!(talk.contains(&swept), "{talk}");
-    assert!(talk.contains("; from inside the cluster the answer is seen"), "{talk}");
     let left: Vec<_> = bed.probe_pods().iter().map(|o| o["metadata"]["name"].clone()).collect();
     assert_eq!(left, ["theirs"]);
 }

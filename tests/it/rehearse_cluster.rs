@@ -236,12 +236,12 @@ fn cert_manager_issues_for_the_same_host_beside_a_rehearsal() {
     let cluster = Cluster::shared();
     let site = Site::new(cluster, "beside");
     let pebble = pebble(cluster);
+    let peer = site.namespace.peer(&[]);
+    peer.wait_until_at_work();
     for (number, http01) in ways().into_iter().enumerate() {
         let real = issuer(&pebble, &http01);
         site.kubectl().apply(&real.to_string());
         let (mut stuck, mark) = site.stuck(&http01, &["--timeout=10m"]);
-        let peer = site.namespace.peer(&[]);
-        peer.wait_until_at_work();
         site.kubectl().apply(&site.certificate().to_string());
         site.rehearse(&[site.certificate()], &[]);
         site.kubectl().wait_for("certificate/web", "Ready");
@@ -251,7 +251,6 @@ fn cert_manager_issues_for_the_same_host_beside_a_rehearsal() {
         signal(&stuck, "INT");
         stuck.wait().unwrap();
         assert_eq!(site.marked(&mark), [] as [Value; 0]);
-        peer.stop();
         site.kubectl().run(&["delete", "certificate/web", "secret/web-tls"]);
         assert_eq!(pebble.orders(), number + 1, "a rehearsal spends none");
     }
@@ -268,8 +267,10 @@ fn an_interrupted_rehearsal_and_a_failed_one_leave_nothing() {
         assert!(talk.contains("error: interrupted; nothing is kept of a rehearsal"), "{talk}");
         site.is_untouched();
     }
-    let (stuck, _) = site.stuck(&through_ingress(), &["--timeout=15s"]);
-    let talk = check(&stuck.wait_with_output().unwrap(), 124);
+    let manifests = [unasked(&through_ingress()), site.certificate()];
+    let flags = ["--rehearse", "--timeout=15s"];
+    let mut failing = site.order(&site.kubectl(), &manifests, bed::free_port(), &flags);
+    let talk = check(&failing.output().unwrap(), 124);
     assert!(talk.contains("is not done after 15s"), "{talk}");
     site.is_untouched();
 }
