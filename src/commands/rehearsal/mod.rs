@@ -171,6 +171,6 @@ fn left_behind(error: &SolveError) -> Failure {
     Failure::new(FailureKind::Solver, format!("the rehearsal leaves objects behind: {error}"))
         .hint("once its time is up, the next command that works in that namespace removes them")
         .hint(format!(
-            "or do it now: kubectl delete pods,services,ingresses --all-namespaces --selector {REHEARSAL}"
+            "kubectl get pods,services,ingresses --all-namespaces --selector {REHEARSAL} shows them"
         ))
 }
