@@ -41,6 +41,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let claim = claim_everything(context).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
+    let store = context.at_hand(store);
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
