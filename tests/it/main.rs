@@ -9,6 +9,7 @@ mod bed;
 mod cli;
 mod cluster;
 mod crash;
+mod deploy;
 mod faults;
 mod generated;
 mod kill;
