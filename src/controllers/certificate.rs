@@ -236,8 +236,9 @@ impl Controller for CertificateController {
             return Ok(wake);
         }
         let outcome = self.perform(&certificate, secret.as_ref(), action).await?;
+        let certificates = self.certificates.clone().written_by(outcome.writer());
         let recorded = certificate::record(&certificate, outcome, now);
-        self.recorder.keep(&self.certificates, &certificate, None, recorded, now).await?;
+        self.recorder.keep(&certificates, &certificate, None, recorded, now).await?;
         Ok(Wake::Now)
     }
 }

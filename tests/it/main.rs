@@ -20,6 +20,7 @@ mod pebble_again;
 mod peers;
 mod recordings;
 mod scale;
+mod side_by_side_cluster;
 mod solve;
 mod solver_cluster;
 mod store;
