@@ -11,6 +11,7 @@ mod cluster;
 mod crash;
 mod faults;
 mod generated;
+mod handover_cluster;
 mod kill;
 mod order_cluster;
 mod pairs;

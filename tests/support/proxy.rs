@@ -47,6 +47,7 @@ struct Shared {
 struct State {
     faults: Vec<Fault>,
     exchanges: Vec<Exchange>,
+    held: usize,
 }
 
 impl State {
@@ -127,6 +128,16 @@ impl Proxy {
         Counts::of(&self.shared.state().exchanges)
     }
 
+    /// How many requests it keeps from the CA, or has kept.
+    pub fn held(&self) -> usize {
+        self.shared.state().held
+    }
+
+    /// Lets every request pass from now on.
+    pub fn calm_down(&self) {
+        self.shared.state().faults.clear();
+    }
+
     /// Forgets faults and exchanges.
     pub fn forget(&self) {
         *self.shared.state() = State::default();
@@ -161,6 +172,10 @@ impl Shared {
             Some(Deed::DropAnswer) => {
                 self.forward(request).await;
                 Err(Dropped)
+            }
+            Some(Deed::Hold) => {
+                self.state().held += 1;
+                std::future::pending().await
             }
             Some(Deed::Delay(by)) => {
                 tokio::time::sleep(by).await;

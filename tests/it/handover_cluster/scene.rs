@@ -1,0 +1,74 @@
+//! What is in a cluster at one moment, by namespace.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::cluster::Cluster;
+
+/// Kinds that an issuance makes.
+const KINDS: &str = "certificates,certificaterequests,orders,challenges,secrets,pods,services,\
+                     ingresses,events";
+
+/// All objects of an issuance in all namespaces.
+pub(crate) struct Scene(BTreeMap<String, Vec<Value>>);
+
+impl Scene {
+    /// Looks.
+    pub(crate) fn look(cluster: &Cluster) -> Self {
+        let text = cluster.kubectl().run(&["get", KINDS, "--all-namespaces", "--output=json"]);
+        let mut all: Value = serde_json::from_str(&text).unwrap();
+        let mut scene = BTreeMap::<String, Vec<Value>>::new();
+        for object in all["items"].as_array_mut().unwrap().drain(..) {
+            let namespace = text_of(&object, "/metadata/namespace").to_owned();
+            scene.entry(namespace).or_default().push(object);
+        }
+        Self(scene)
+    }
+
+    /// Objects of a kind in a namespace.
+    pub(crate) fn all<'a>(
+        &'a self,
+        namespace: &str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = &'a Value> {
+        let all = self.0.get(namespace).map_or(&[][..], Vec::as_slice);
+        all.iter().filter(move |object| object["kind"] == kind)
+    }
+
+    /// Whether the URL of an order is written down in a namespace.
+    pub(crate) fn knows_order(&self, namespace: &str) -> bool {
+        self.all(namespace, "Order").any(|order| !text_of(order, "/status/url").is_empty())
+    }
+
+    /// What is missing until the Certificate of a namespace is issued and all that led there is tidied up.
+    pub(crate) fn lacks(&self, namespace: &str) -> Option<String> {
+        let Some(certificate) = self.all(namespace, "Certificate").next() else {
+            return Some("no Certificate".to_owned());
+        };
+        let is_true = |kind: &str| {
+            let all = certificate.pointer("/status/conditions").and_then(Value::as_array);
+            all.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
+        };
+        if !is_true("Ready") || is_true("Issuing") {
+            return Some(format!("the Certificate is not ready: {}", certificate["status"]));
+        }
+        if !text_of(certificate, "/status/nextPrivateKeySecretName").is_empty() {
+            return Some("the next private key is still named".to_owned());
+        }
+        for kind in ["Challenge", "Pod", "Service", "Ingress"] {
+            if let Some(left) = self.all(namespace, kind).next() {
+                let (metadata, status) = (&left["metadata"], &left["status"]);
+                return Some(format!("a {kind} is left: {metadata} {status}"));
+            }
+        }
+        let names: Vec<&str> =
+            self.all(namespace, "Secret").map(|s| text_of(s, "/metadata/name")).collect();
+        (names != ["account", "web-tls"]).then(|| format!("Secrets are {names:?}"))
+    }
+}
+
+/// A text in an object, or none.
+pub(crate) fn text_of<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
