@@ -20,6 +20,7 @@ pub mod selection;
 pub mod shared_orders;
 #[cfg(test)]
 mod testing;
+pub mod unwritten_orders;
 
 pub use self::clock::Clock;
 
