@@ -14,6 +14,7 @@ mod generated;
 mod handover_cluster;
 mod kill;
 mod order_cluster;
+mod outage_cluster;
 mod pairs;
 mod pebble;
 mod pebble_again;

@@ -27,7 +27,7 @@ pub(super) enum Deed {
     DropAnswer,
     /// The real answer, later.
     Delay(Duration),
-    /// Nothing, as long as the client waits; the CA does not hear of the request.
+    /// Nothing, until the proxy releases it; the CA does not hear of it before.
     Hold,
 }
 
@@ -64,7 +64,7 @@ impl Fault {
         Self::new(Deed::Delay(by))
     }
 
-    /// Keeps the request, and its client waiting, for ever.
+    /// Keeps the request, and its client waiting, until the proxy releases it.
     pub fn hold() -> Self {
         Self::new(Deed::Hold)
     }

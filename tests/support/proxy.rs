@@ -18,6 +18,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::certificates::LocalCertificates;
@@ -41,6 +42,7 @@ struct Shared {
     upstream: String,
     client: reqwest::Client,
     state: Mutex<State>,
+    is_open: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -96,6 +98,7 @@ impl Proxy {
             upstream: format!("https://localhost:{upstream}"),
             client,
             state: Mutex::default(),
+            is_open: watch::channel(false).0,
         });
 
         listener.set_nonblocking(true).unwrap();
@@ -133,9 +136,15 @@ impl Proxy {
         self.shared.state().held
     }
 
-    /// Lets every request pass from now on.
+    /// Lets every new request pass from now on.
     pub fn calm_down(&self) {
         self.shared.state().faults.clear();
+    }
+
+    /// The same, also for the requests that it holds.
+    pub fn release(&self) {
+        self.calm_down();
+        self.shared.is_open.send_replace(true);
     }
 
     /// Forgets faults and exchanges.
@@ -175,7 +184,8 @@ impl Shared {
             }
             Some(Deed::Hold) => {
                 self.state().held += 1;
-                std::future::pending().await
+                self.is_open.subscribe().wait_for(|is_open| *is_open).await.ok();
+                Ok(self.forward(request).await)
             }
             Some(Deed::Delay(by)) => {
                 tokio::time::sleep(by).await;

@@ -6,17 +6,27 @@ use serde_json::Value;
 
 use crate::support::cluster::Cluster;
 
-/// Kinds that an issuance makes.
-const KINDS: &str = "certificates,certificaterequests,orders,challenges,secrets,pods,services,\
-                     ingresses,events";
+/// Kinds of which [`Scene::lacks`] tells.
+const ENDS: &str = "certificates,challenges,secrets,pods,services,ingresses";
+/// Other kinds that an issuance makes.
+const WAYS: &str = "orders,events";
 
 /// All objects of an issuance in all namespaces.
 pub(crate) struct Scene(BTreeMap<String, Vec<Value>>);
 
 impl Scene {
-    /// Looks.
+    /// Looks at everything.
     pub(crate) fn look(cluster: &Cluster) -> Self {
-        let text = cluster.kubectl().run(&["get", KINDS, "--all-namespaces", "--output=json"]);
+        Self::of(cluster, &format!("{ENDS},{WAYS}"))
+    }
+
+    /// Looks at what tells whether an issuance has ended.
+    pub(crate) fn glance(cluster: &Cluster) -> Self {
+        Self::of(cluster, ENDS)
+    }
+
+    fn of(cluster: &Cluster, kinds: &str) -> Self {
+        let text = cluster.kubectl().run(&["get", kinds, "--all-namespaces", "--output=json"]);
         let mut all: Value = serde_json::from_str(&text).unwrap();
         let mut scene = BTreeMap::<String, Vec<Value>>::new();
         for object in all["items"].as_array_mut().unwrap().drain(..) {
@@ -39,6 +49,23 @@ impl Scene {
     /// Whether the URL of an order is written down in a namespace.
     pub(crate) fn knows_order(&self, namespace: &str) -> bool {
         self.all(namespace, "Order").any(|order| !text_of(order, "/status/url").is_empty())
+    }
+
+    /// Events in a namespace, in words, and how often each was told.
+    pub(crate) fn told(&self, namespace: &str) -> BTreeMap<String, u64> {
+        let mut told = BTreeMap::new();
+        for event in self.all(namespace, "Event") {
+            let text = |pointer| text_of(event, pointer);
+            let about = format!(
+                "{} {}: {} {}",
+                text("/involvedObject/kind"),
+                text("/involvedObject/name"),
+                text("/reason"),
+                text("/message")
+            );
+            *told.entry(about).or_default() += event["count"].as_u64().unwrap_or(1);
+        }
+        told
     }
 
     /// What is missing until the Certificate of a namespace is issued and all that led there is tidied up.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::bed::Server;
-use crate::support::cluster::{Cluster, Peer};
+use crate::support::cluster::{Cluster, Peer, eventually};
 
 /// cert-manager with a Lease that runs out as soon as ours, and with workers enough: each one that is stopped holds one.
 const CERT_MANAGER: [&str; 8] = [
@@ -100,14 +100,16 @@ impl Ours {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Says whether it still runs.
-    pub(crate) fn is_running(&mut self) -> bool {
-        self.server.is_running()
+    /// Its exit code, once it has ended.
+    pub(crate) fn code(&mut self) -> Option<i32> {
+        self.server.code()
     }
 
-    /// Sends a signal.
-    pub(crate) fn signal(&mut self, name: &str) {
-        self.server.signal(name);
+    /// Ends it as a Deployment would: it gives the Lease back.
+    pub(crate) fn end_in_good_order(mut self) {
+        self.server.signal("TERM");
+        let code = eventually("the end of a process", || self.code());
+        assert_eq!(code, 143, "{}", self.log());
     }
 }
 
