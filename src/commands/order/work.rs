@@ -24,6 +24,7 @@ use crate::model::{Challenge, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
+use crate::store::cluster::lease::GRACE;
 
 /// So long the end of what is under way is awaited without a word.
 const SILENCE: StdDuration = StdDuration::from_secs(1);
@@ -121,6 +122,10 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         () = lost.cancelled() => Err(lease_lost()),
     };
     if let Some(engine) = engine {
+        if lost.is_cancelled() {
+            engine.break_off(GRACE).await;
+            return Err(lease_lost());
+        }
         if let Ok((ends, _)) = &watched {
             answers_taken_down(&store, ends, context).await?;
         }
@@ -133,9 +138,10 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     }
 }
 
-/// Whoever holds the Lease now works on the same objects: two at once would make two orders.
+/// Whoever takes the Lease works on the same objects: two at once would make two orders.
 fn lease_lost() -> Failure {
-    Failure::new(FailureKind::OwnedByAnother, "stopped: the Lease was lost to another controller")
+    let message = "stopped: the Lease was lost, so that another controller may take over";
+    Failure::new(FailureKind::OwnedByAnother, message)
         .hint(format!("watch its work, or go on when it is free: {}", cli::again()))
 }
 
