@@ -17,6 +17,7 @@ mod pairs;
 mod pebble;
 mod pebble_again;
 mod peers;
+mod plugin_cluster;
 mod recordings;
 mod scale;
 mod solve;
