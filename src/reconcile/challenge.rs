@@ -1,6 +1,6 @@
 //! Challenge: present, self-check, accept, clean up.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::pauses::{poll_at, poll_pause};
 use super::{Note, Recorded, Refusal, Wake};
@@ -37,7 +37,7 @@ pub enum Readiness {
 /// The next deed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Give up: the Order has failed, the answer is not needed any more.
+    /// Give up: the Order has failed or is gone, the answer is not needed any more.
     Abandon,
     /// Tell the CA that the answer is up.
     Accept,
@@ -66,7 +66,7 @@ pub enum Action {
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The Order has failed.
+    /// The Order has failed, or is gone.
     Abandoned,
     /// The CA knows; this is its first word.
     Accepted(Seen),
@@ -180,9 +180,7 @@ fn after_acceptance(
     observed: &Observed<'_>,
     now: Timestamp,
 ) -> Action {
-    // Without an Order nobody else asks.
-    let is_polled = observed.order.is_some() && !has_failed(observed.order);
-    if is_polled && !observed.contended {
+    if !has_failed(observed.order) && !observed.contended {
         return Action::Wait(Wake::OnChange);
     }
     match poll_at(accepted_at, memory.next_try, now) {
@@ -224,7 +222,7 @@ pub fn record(
         Outcome::FinalizerAdded => {}
         Outcome::Abandoned => {
             new.status.state = Some(State::Errored);
-            "The Order has failed: the challenge is not needed any more"
+            "The Order has failed or is gone: the challenge is not needed any more"
                 .clone_into(&mut new.status.reason);
         }
         Outcome::CleanedUp | Outcome::Settled => {
@@ -499,12 +497,6 @@ mod tests {
             check(&accepted, state, &NOBODY_LOOKED, 13, &Action::TakeState(State::Valid));
         }
         check(&accepted, State::Invalid, &NOBODY_LOOKED, 13, &Action::FetchState);
-    }
-
-    #[test]
-    fn without_an_order_it_reads_its_own_authorization() {
-        let orphan = running(|c| accepted_at(c, 12));
-        assert_eq!(next_action(&orphan, &NOBODY_LOOKED, at(13)), Action::FetchState);
     }
 
     #[test]
