@@ -48,6 +48,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         http01: args.drive.http01(context.cluster()).await?,
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
+        approval: args.drive.approval(),
         account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: args.drive.slots.limits(),

@@ -313,7 +313,11 @@ mod tests {
         }))
         .await;
         let certificates = CertificateController::new(desk.recorder());
-        let requests = RequestController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        let requests = RequestController::new(
+            desk.recorder(),
+            Arc::clone(&desk.accounts),
+            crate::reconcile::request::Approval::Ours,
+        );
         Bench { desk, certificates, requests }
     }
 

@@ -103,6 +103,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
+                approval: job.drive.approval(),
                 account_keys: context.account_keys(),
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
