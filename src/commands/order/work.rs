@@ -24,8 +24,10 @@ use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
 use crate::model::{Challenge, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
+use crate::reconcile::request::Approval;
 use crate::solvers::Solver;
 use crate::store::Store;
+use crate::store::cluster::lease::GRACE;
 
 /// So long the end of what is under way is awaited without a word.
 const SILENCE: StdDuration = StdDuration::from_secs(1);
@@ -78,7 +80,7 @@ pub struct Job<'a> {
 ///
 /// # Errors
 /// Fails when port 80 cannot be had, when the store fails, and when interrupted.
-pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
+pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
     if let (Some(cluster), Claim::Drives(_)) = (context.cluster(), &job.claim) {
         let namespaces = job.given.iter().map(|key| key.name.namespace.as_str());
         let namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
@@ -88,6 +90,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
+    if is_kept {
+        // Only now: what was read before the turn was ours may be old.
+        job.store = context.at_hand(job.store);
+    }
     // Whoever drives a cluster looks after its Issuers by itself.
     if context.cluster().is_none() || !matches!(job.claim, Claim::Watches(_)) {
         look_anew(&job.store, &job.given, job.started).await?;
@@ -96,8 +102,11 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     let engine = match &job.claim {
         Claim::Watches(_) => None,
         Claim::Drives(_) | Claim::Alone => {
-            // A rehearsal's store is nobody else's.
-            let account_keys = if is_kept { context.account_keys() } else { LOCAL_ACCOUNT_KEYS };
+            // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
+            let (account_keys, approval) = match is_kept {
+                true => (context.account_keys(), job.drive.approval()),
+                false => (LOCAL_ACCOUNT_KEYS, Approval::Ours),
+            };
             let (http01, fetcher) = match job.rehearsal {
                 Some(means) => means,
                 None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
@@ -109,6 +118,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
+                approval,
                 account_keys,
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
@@ -129,6 +139,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         () = lost.cancelled() => Err(lease_lost()),
     };
     if let Some(engine) = engine {
+        if lost.is_cancelled() {
+            engine.break_off(GRACE).await;
+            return Err(lease_lost());
+        }
         if let Ok((ends, _)) = &watched {
             answers_taken_down(&store, ends, context).await?;
         }
@@ -142,9 +156,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     }
 }
 
-/// Whoever holds the Lease now works on the same objects: two at once would make two orders.
+/// Whoever takes the Lease works on the same objects: two at once would make two orders.
 fn lease_lost() -> Failure {
-    Failure::new(FailureKind::OwnedByAnother, "stopped: the Lease was lost to another controller")
+    let message = "stopped: the Lease was lost, so that another controller may take over";
+    Failure::new(FailureKind::OwnedByAnother, message)
         .hint(format!("watch its work, or go on when it is free: {}", cli::again()))
 }
 
