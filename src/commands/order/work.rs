@@ -103,9 +103,10 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         Claim::Watches(_) => None,
         Claim::Drives(_) | Claim::Alone => {
             // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
-            let (account_keys, approval) = match is_kept {
-                true => (context.account_keys(), job.drive.approval()),
-                false => (LOCAL_ACCOUNT_KEYS, Approval::Ours),
+            let (account_keys, approval) = if is_kept {
+                (context.account_keys(), job.drive.approval())
+            } else {
+                (LOCAL_ACCOUNT_KEYS, Approval::Ours)
             };
             let (http01, fetcher) = match job.rehearsal {
                 Some(means) => means,
