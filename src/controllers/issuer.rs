@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::task::spawn_blocking;
 
 use super::accounts::{self, Accounts};
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, account_secrets};
+use super::{Controller, ReconcileError, account_secrets, aside};
 use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry};
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
@@ -112,7 +111,7 @@ impl IssuerController {
         acme: &AcmeIssuer,
     ) -> Result<Outcome, ReconcileError> {
         let algorithm = self.new_keys;
-        let made = spawn_blocking(move || account_secrets::make_key(algorithm)).await;
+        let made = aside::compute(move || account_secrets::make_key(algorithm)).await;
         let pem = made
             .map_err(|error| error.to_string())
             .flatten()

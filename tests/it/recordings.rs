@@ -16,6 +16,7 @@ use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
+use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::listener::Listener;
 use kubectl_acme::store::memory::MemoryStore;
@@ -75,6 +76,7 @@ impl Stage {
             http01: Arc::new(listener),
             fetcher: fetcher(self_check.port),
             selection: Selection::all(),
+            approval: Approval::Ours,
             account_keys: KeyAlgorithm::Rsa(2048), // as cert-manager makes them
             cluster_resource_namespace: "cert-manager".to_owned(),
             limits: Limits::default(),
