@@ -12,6 +12,10 @@ use tokio::sync::watch;
 const LONGEST: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What a patient gate says at last.
+const UNAVAILABLE: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
 /// What comes back through a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
@@ -83,22 +87,21 @@ async fn pass(mut client: TcpStream, target: SocketAddr, mut chosen: watch::Rece
     }
 }
 
-/// Asks until the answer is good, as long as a client may wait; the last one goes back.
+/// Asks until the answer is good; after as long as a client may wait, the answer is that of a Service without Pods.
 async fn wait_for_good(client: &mut TcpStream, target: SocketAddr) -> io::Result<()> {
     let mut request = vec![0; 8192];
     let length = client.read(&mut request).await?;
     request.truncate(length);
-    let mut answer = Vec::new();
     for _ in 0..LONGEST.as_millis() / PAUSE.as_millis() {
         let mut server = TcpStream::connect(target).await?;
         server.write_all(&request).await?;
-        answer = one_answer(&mut server).await?;
+        let answer = one_answer(&mut server).await?;
         if answer.starts_with(b"HTTP/1.1 200 ") {
-            break;
+            return client.write_all(&answer).await;
         }
         tokio::time::sleep(PAUSE).await;
     }
-    client.write_all(&answer).await
+    client.write_all(UNAVAILABLE).await
 }
 
 /// Reads an answer of a connection that may stay open: its head, and as much body as that says.

@@ -60,6 +60,11 @@ impl Ours {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Ends it as a power cut would; the Lease stays its own until it expires.
+    fn kill(self) {
+        drop(self);
+    }
+
     /// Interrupts it, as a person would; the Lease is given back.
     fn stop(mut self) {
         self.server.signal("INT");

@@ -2,11 +2,12 @@
 
 use std::thread;
 
-use super::plays::PLAYS;
+use super::plays::{KILLED, PLAYS, Play};
 use super::scene::Scene;
 use super::{Ours, cluster, report};
 use crate::support::cluster::Witness;
 use crate::support::difference::{self, Verdict};
+use crate::support::gate::Passage;
 use crate::support::purpose::EVERYWHERE;
 use crate::support::story;
 
@@ -17,19 +18,26 @@ fn every_recording_is_done_again_with_the_same_objects_and_events() {
     let witness = Witness::of(cluster);
     // Gates live in it.
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let scenes: Vec<Scene<'_>> = PLAYS
+    let plays: Vec<&Play> = PLAYS.iter().chain([&KILLED]).collect();
+    let scenes: Vec<Scene<'_>> = plays
         .iter()
         .map(|play| runtime.block_on(Scene::set(cluster, &witness, play.trace)))
         .collect();
     let hosts: Vec<_> = scenes.iter().flat_map(Scene::hosts).collect();
     let ours = Ours::start(cluster, &hosts);
     thread::scope(|scope| {
-        for (play, scene) in PLAYS.iter().zip(&scenes) {
+        for (play, scene) in plays.iter().zip(&scenes) {
             scope.spawn(|| (play.act)(scene));
         }
     });
+    // The others have ended: the last one goes on under new controllers, as soon as the Lease of those killed expires.
+    ours.kill();
+    let ours = Ours::start(cluster, &hosts);
+    let killed = scenes.last().unwrap();
+    killed.self_check.set(Passage::Patient);
+    killed.until_issued("web", 1);
     ours.stop();
-    let verdicts: Vec<(&str, Verdict)> = PLAYS
+    let verdicts: Vec<(&str, Verdict)> = plays
         .iter()
         .zip(&scenes)
         .map(|(play, scene)| {
