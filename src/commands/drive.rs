@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration as StdDuration;
 
 use jiff::SignedDuration;
 use tokio::sync::watch;
@@ -225,6 +226,14 @@ impl Engine {
     /// Tells whether the controllers have ended by themselves.
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()
+    }
+
+    /// Stops the controllers because somebody else may work soon: steps that take longer than this are broken off.
+    pub async fn break_off(mut self, within: StdDuration) {
+        self.stop.cancel();
+        if tokio::time::timeout(within, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
     }
 
     /// Stops the controllers after the steps that are under way.

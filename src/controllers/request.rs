@@ -117,8 +117,9 @@ impl Controller for RequestController {
                 Outcome::OrderDeleted
             }
         };
+        let requests = self.requests.clone().written_by(outcome.writer());
         let recorded = request::record(&request, outcome, now);
-        self.recorder.keep(&self.requests, &request, None, recorded, now).await?;
+        self.recorder.keep(&requests, &request, None, recorded, now).await?;
         Ok(Wake::Now)
     }
 }

@@ -75,6 +75,13 @@ pub enum Outcome {
     Pending(&'static str, String),
 }
 
+impl Outcome {
+    /// Under which controller's name it is written: one of [`source`].
+    pub fn writer(&self) -> &'static str {
+        if matches!(self, Self::Approved) { source::APPROVER } else { source::REQUESTS_ACME }
+    }
+}
+
 /// Decides what to do next.
 pub fn next_action(request: &CertificateRequest, observed: &Observed, now: Timestamp) -> Action {
     let ours = request.spec.issuer_ref.effective_group() == "cert-manager.io";
