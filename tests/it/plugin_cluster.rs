@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use kubectl_acme::store::local::{Access, LocalStore};
@@ -259,6 +261,62 @@ async fn both_stores_print_the_same_tables() {
             assert!(in_cluster.lines().count() > 1 || format.contains(&"name"), "{words:?}");
         }
     }
+}
+
+/// What a kubelet would do for a Pod: it puts the account's files where every Pod has them, which here needs a file system of
+/// the process's own.
+const POD: &str = r#"
+mount -t tmpfs none /run && mkdir -p "$PLACE" && cp account/* "$PLACE" && exec kubectl-acme "$@"
+"#;
+
+impl Desk {
+    /// Writes the files that a Pod of a service account gets; that account may list Orders.
+    fn write_account(&self) {
+        let rules = r#"[{"apiGroups": ["acme.cert-manager.io"], "resources": ["orders"], "verbs": ["list"]}]"#;
+        let account = self.namespace.service_account("pod", rules);
+        let text = fs::read_to_string(account.kubeconfig()).unwrap();
+        let config: Value = serde_yaml::from_str(&text).unwrap();
+        let token = config["users"][0]["user"]["token"].as_str().unwrap();
+        let ca = config["clusters"][0]["cluster"]["certificate-authority-data"].as_str().unwrap();
+        fs::create_dir(self.path("account")).unwrap();
+        for (name, content) in [
+            ("token", token.as_bytes()),
+            ("ca.crt", &STANDARD.decode(ca).unwrap()),
+            ("namespace", self.namespace.name().as_bytes()),
+        ] {
+            fs::write(self.path("account").join(name), content).unwrap();
+        }
+    }
+
+    /// Runs our program with the environment of a Pod.
+    fn in_pod(&self, words: &[&str]) -> Output {
+        let places = fs::read_to_string(self.path("places")).unwrap();
+        let places: Value = serde_json::from_str(&places).unwrap();
+        let server = places["clusters"][0]["cluster"]["server"].as_str().unwrap();
+        let (host, port) = server.strip_prefix("https://").unwrap().split_once(':').unwrap();
+        let mut command = self.command(Path::new("/usr/bin/unshare"));
+        command
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", POD, "pod"])
+            .args(words)
+            .env("PLACE", "/run/secrets/kubernetes.io/serviceaccount")
+            .env("KUBERNETES_SERVICE_HOST", host)
+            .env("KUBERNETES_SERVICE_PORT", port)
+            .env_remove("KUBECONFIG");
+        command.output().unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
+async fn a_pod_finds_its_cluster_by_its_service_account() {
+    let desk = Desk::new().await;
+    desk.write_account();
+    let table = said(&desk.in_pod(&["get", "orders"]), 0);
+    assert_eq!(table, desk.acme(&["get", "orders"]), "the namespace is the Pod's own");
+    let refused = desk.in_pod(&["get", "certificates"]);
+    said(&refused, 8);
+    let talk = String::from_utf8_lossy(&refused.stderr);
+    assert!(talk.contains("no permission to list certificates.cert-manager.io"), "{talk}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

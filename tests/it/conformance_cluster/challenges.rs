@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{Manner, Stage, certificate, held, let_go, name, ready};
+use super::stage::{Manner, Stage, certificate, held, name, ready};
 use crate::support::cluster::eventually;
 use crate::support::fault::Fault;
 use crate::support::traffic::Endpoint;
@@ -59,7 +59,7 @@ async fn no_more_challenges_start_than_there_are_slots_and_one_of_a_name() {
     let seen = challenge_for(&stage, &hosts[2], &json!({"processing": true, "presented": true}));
     assert_eq!(seen["metadata"]["finalizers"], json!([FINALIZER]), "in place of the old one");
 
-    stage.patch(&path(&started[0]), &let_go());
+    stage.let_go(&started[0]);
     stage.kubectl.wait_for("certificate/first-0", "Ready");
     let runs = json!({"processing": true, "presented": true});
     let next = challenge_for(&stage, &hosts[0], &runs);
@@ -95,7 +95,7 @@ async fn a_challenge_reads_its_own_authorization_where_nobody_else_does() {
     let rival = stage.sees_one("orders", &json!({"metadata": {"name": "rival-1-…"}}));
     let queued = format!("Waiting for challenge {}/{}: …", stage.place(), name(&challenge));
     challenge_for(&stage, &host, &json!({"reason": queued}));
-    stage.patch(&path(&challenge), &let_go());
+    stage.let_go(&challenge);
     let done = json!({
         "state": "valid", "reason": "Successfully authorized domain", "presented": null,
         "processing": null, "presentedAt": "…",
@@ -280,12 +280,12 @@ async fn a_wait_can_stand_in_for_the_self_check() {
         let ingress = json!({"ingress": {"ingressClassName": "bed"}});
         json!({"solvers": [{"http01": ingress, "waitInsteadOfSelfCheck": wait}]})
     };
-    // Only our own look would find the door shut; without time for the answer to come up the CA might as well.
-    stage.apply(&[stage.issuer("acme", solver("8s"))]);
-    stage.apply(&[certificate("blind", &[&blind], json!({}))]);
+    // Only our own look would find the door shut.
+    stage.apply(&[stage.issuer("acme", held()), certificate("blind", &[&blind], json!({}))]);
+    let challenge = challenge_for(&stage, &blind, &json!({"presented": true}));
+    stage.let_go(&challenge);
     stage.kubectl.wait_for("certificate/blind", "Ready");
     stage.proxy.forget();
-    stage.apply(&[stage.issuer("acme", solver("1h"))]);
     stage.apply(&[certificate("patient", &[&patient], json!({}))]);
     let why = "Waiting until … before accepting HTTP-01 challenge without self-check";
     let waits = json!({"presented": true, "state": "pending", "reason": why});

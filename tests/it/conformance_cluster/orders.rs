@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::stage::{Manner, Stage, certificate, held, let_go, name, ready};
+use super::stage::{Manner, Stage, certificate, held, name, ready};
 use crate::support::cluster::eventually;
 use crate::support::fault::Fault;
 use crate::support::pebble::PebbleOptions;
@@ -18,13 +18,12 @@ fn state(state: &str, reason: &str) -> Value {
 /// The Order of a Certificate's first request, once it looks like that.
 fn order_of(stage: &Stage, certificate: &str, expected: &Value) -> Value {
     let request = format!("{certificate}-1");
-    let found = eventually(&format!("the Order of {request} as {expected}"), || {
+    eventually(&format!("the Order of {request} as {expected}"), || {
         stage.kubectl.items("orders").into_iter().find(|order| {
             let owner = &order["metadata"]["ownerReferences"][0]["name"];
             *owner == request && super::stage::fits(expected, Some(order))
         })
-    });
-    found
+    })
 }
 
 /// Certificates of the chain that was issued, leaf first: subject and issuer of each.
@@ -89,7 +88,7 @@ async fn an_order_goes_from_names_to_a_certificate() {
     stray["spec"]["issuerRef"] = json!({"name": "nobody"});
     stage.apply(&[stray]);
     for challenge in &challenges {
-        stage.patch(&format!("challenge/{}", name(challenge)), &let_go());
+        stage.let_go(challenge);
     }
     stage.kubectl.wait_for("certificate/web", "Ready");
     stage.sees(&order_name, &json!({"status": {"state": "valid", "certificate": "…"}}));
@@ -150,7 +149,7 @@ async fn a_refusal_ends_an_order_and_a_fault_does_not() {
     refused("finalize", &[&stage.host("finalize")], "acme", bad);
 
     // cert-manager ends an order that comes too early; we wait as long as the CA says.
-    let slow = Fault::problem(429, "rateLimited", "slow").header("Retry-After", "5");
+    let slow = Fault::problem(429, "rateLimited", "slow").header("Retry-After", "15");
     stage.proxy.inject(slow.at(Endpoint::NewOrder).times(1));
     stage.apply(&[certificate("early", &[&stage.host("early")], json!({}))]);
     let waits = "Failed to create Order: 429 …rateLimited: slow; next try at …";
@@ -185,7 +184,7 @@ async fn an_order_outlasts_answers_that_are_late_or_lost() {
     let late = Fault::status(200).header("Content-Type", "application/json");
     stage.proxy.inject(late.body(&behind.to_string()).at(Endpoint::Order).times(2));
     stage.proxy.inject(Fault::drop_answer().at(Endpoint::Finalize).times(1));
-    stage.patch(&format!("challenge/{}", name(&challenge)), &let_go());
+    stage.let_go(&challenge);
     stage.kubectl.wait_for("certificate/web", "Ready");
     let faulty = stage.proxy.exchanges().iter().filter(|exchange| exchange.faulty).count();
     assert_eq!((faulty, stage.pebble.orders()), (3, 1));

@@ -7,7 +7,7 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
 use super::stage::{
-    Manner, Stage, certificate, held, let_go, name, ready, request, secret, signing_request,
+    Manner, Stage, certificate, held, name, ready, request, secret, signing_request,
 };
 use crate::support::cluster::eventually;
 
@@ -161,6 +161,6 @@ async fn an_order_with_the_certificate_of_another_key_is_made_anew() {
     });
     let of_new = json!({"status": {"presented": true}, "metadata": {"deletionTimestamp": null}});
     let challenge = stage.sees_one("challenges", &of_new);
-    stage.patch(&format!("challenge/{}", name(&challenge)), &let_go());
+    stage.let_go(&challenge);
     stage.kubectl.wait_for("certificate/web", "Ready");
 }

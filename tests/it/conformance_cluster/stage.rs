@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::support::bed;
 use crate::support::cluster::{Cluster, Kubectl, Namespace, eventually};
+use crate::support::http;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::proxy::Proxy;
 
@@ -148,6 +149,17 @@ impl Stage {
         let mut words = vec!["patch", object, "--type=merge", "-p", &patch];
         words.extend((part != "--subresource=").then_some(part.as_str()));
         self.kubectl.run(&words);
+    }
+
+    /// Lets a held challenge go, once its answer is to be had: as if it was presented long ago.
+    pub(super) fn let_go(&self, challenge: &Value) {
+        let text = |field: &str| challenge["spec"][field].as_str().unwrap();
+        let path = format!("/.well-known/acme-challenge/{}", text("token"));
+        eventually(&format!("the answer for {}", text("dnsName")), || {
+            http::get(Cluster::shared().http_port(), text("dnsName"), &path).ok()
+        });
+        let long_ago = json!({"status": {"presentedAt": "2020-01-01T00:00:00Z"}});
+        self.patch(&format!("challenge/{}", name(challenge)), &long_ago);
     }
 
     /// Waits until an object looks like that; returns it.
@@ -282,11 +294,6 @@ pub(super) fn held() -> Value {
     json!({"solvers": [{"http01": ingress, "waitInsteadOfSelfCheck": "1h"}]})
 }
 
-/// A moment to which a held challenge is put back to let it go.
-pub(super) fn let_go() -> Value {
-    json!({"status": {"presentedAt": "2020-01-01T00:00:00Z"}})
-}
-
 /// Name of an object.
 pub(super) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap()
@@ -305,8 +312,8 @@ fn merged(mut base: Value, more: Value) -> Value {
 pub(super) fn fits(expected: &Value, seen: Option<&Value>) -> bool {
     match (expected, seen) {
         (Value::Null, None | Some(Value::Null | Value::Bool(false))) => true,
-        (Value::Null, Some(Value::String(text))) => text.is_empty(),
-        (Value::String(text), None | Some(Value::Null)) => text.is_empty(),
+        (Value::Null, Some(Value::String(text)))
+        | (Value::String(text), None | Some(Value::Null)) => text.is_empty(),
         (Value::Null, Some(Value::Array(items))) => items.is_empty(),
         (Value::Object(fields), _) => {
             fields.iter().all(|(key, expected)| fits(expected, seen.and_then(|seen| seen.get(key))))

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{Manner, Stage, certificate, held, let_go, name};
+use super::stage::{Manner, Stage, certificate, held, name};
 use crate::support::cluster::eventually;
 
 /// A field of the status that may be set, and not changed.
@@ -107,7 +107,7 @@ async fn nothing_is_changed_that_cert_managers_webhook_keeps() {
     let waits = json!({"metadata": {"name": "two-1-…"}, "status": {"reason": "…one-1-…"}});
     stage.sees_one("orders", &waits);
     let challenge = stage.sees_one("challenges", &json!({"status": {"presented": true}}));
-    stage.patch(&format!("challenge/{}", name(&challenge)), &let_go());
+    stage.let_go(&challenge);
     stage.kubectl.wait_for("certificate/one", "Ready");
     // The other one may not forget the CA's order: it makes way for a new Order.
     let uid = &two["metadata"]["uid"];
@@ -120,7 +120,7 @@ async fn nothing_is_changed_that_cert_managers_webhook_keeps() {
         };
         challenges.iter().find(is_new).cloned()
     });
-    stage.patch(&format!("challenge/{}", name(&challenge)), &let_go());
+    stage.let_go(&challenge);
     stage.kubectl.wait_for("certificate/two", "Ready");
     for object in &guards {
         stage.kubectl.run(&["delete", object["kind"].as_str().unwrap(), name(object)]);
