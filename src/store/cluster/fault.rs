@@ -97,6 +97,16 @@ pub enum ClusterFault {
         /// The server's words.
         said: String,
     },
+    /// The namespace of an object is not there, or not for long.
+    #[error("cannot write {key}: {why}")]
+    Namespace {
+        /// The object.
+        key: Key,
+        /// What is wrong with its namespace.
+        why: String,
+        /// What to do about it.
+        hint: String,
+    },
     /// The server, or a webhook of it, failed.
     #[error("the cluster at {server} could not {verb} {what}: {said}")]
     Failing {
@@ -148,6 +158,7 @@ impl ClusterFault {
             Self::Undefined { .. } => &[
                 "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
             ],
+            Self::Namespace { hint, .. } => return vec![hint.clone()],
             Self::Refused { .. } => &["change what it names, or ask who runs the webhook"],
             Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
         };
@@ -169,6 +180,9 @@ impl From<ClusterFault> for StoreError {
 /// What the server's refusal of a deed means.
 pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreError {
     let said = said(status);
+    if let (Some(key), Some(why)) = (deed.key, undeclared(&said)) {
+        return invalid(key, why);
+    }
     let server = server.to_owned();
     match (status.code, status.reason.as_str()) {
         (401, _) => ClusterFault::Credentials { server, why: said }.into(),
@@ -207,7 +221,7 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
     let details = status.details.as_ref();
     match (status.code, status.reason.as_str()) {
         (404, _) if details.is_some_and(|about| about.kind == "namespaces") => {
-            invalid(&key, format!("there is no namespace {}", key.name.namespace))
+            without_namespace(key, "there is no namespace", "kubectl create namespace")
         }
         (404, _) => StoreError::NotFound { key },
         (409, "AlreadyExists") => StoreError::AlreadyExists { key },
@@ -215,10 +229,31 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
             Some(why) => StoreError::Held { key, why },
             None => StoreError::Conflict { key },
         },
+        (403, _) if has_cause(status, "NamespaceTerminating") => {
+            let why = "somebody has deleted namespace";
+            without_namespace(key, why, "wait until it is gone, then: kubectl create namespace")
+        }
         (403, _) => StoreError::Denied { key, why: said },
         _ if is_denied(&said) => StoreError::Denied { key, why: said },
         _ => invalid(&key, causes(status).unwrap_or(said)),
     }
+}
+
+fn without_namespace(key: Key, why: &str, advice: &str) -> StoreError {
+    let namespace = &key.name.namespace;
+    let (why, hint) = (format!("{why} {namespace}"), format!("{advice} {namespace}"));
+    ClusterFault::Namespace { key, why, hint }.into()
+}
+
+fn has_cause(status: &Status, reason: &str) -> bool {
+    let details = status.details.as_ref();
+    details.is_some_and(|about| about.causes.iter().any(|cause| cause.reason == reason))
+}
+
+/// A field that the definitions do not have: applying it is refused as if the server itself had failed.
+fn undeclared(said: &str) -> Option<&str> {
+    let fields = said.strip_prefix("failed to create typed patch object ")?.split_once("): ")?.1;
+    fields.ends_with(": field not declared in schema").then_some(fields)
 }
 
 /// RBAC's words, against those of admission plugins, which answer with the same code.
@@ -378,6 +413,21 @@ mod tests {
         check(
             json!({ "code": 404, "reason": "NotFound", "details": about }),
             "cannot write Order web/a: there is no namespace web",
+        );
+        let cause = json!({ "reason": "NamespaceTerminating", "message": "namespace web is being terminated" });
+        check(
+            json!({ "code": 403, "reason": "Forbidden", "details": { "causes": [cause] } }),
+            "cannot write Order web/a: somebody has deleted namespace web",
+        );
+    }
+
+    #[test]
+    fn a_field_that_the_definitions_do_not_have_is_the_manifest_s_fault() {
+        let said = "failed to create typed patch object (web/a; acme.cert-manager.io/v1, Kind=Order): .spec.colour: \
+                    field not declared in schema";
+        check(
+            json!({ "code": 500, "message": said }),
+            "cannot write Order web/a: .spec.colour: field not declared in schema",
         );
     }
 

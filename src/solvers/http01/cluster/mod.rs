@@ -270,13 +270,14 @@ enum Trouble {
 impl Trouble {
     fn with(self, deed: &str, challenge: &Challenge) -> SolveError {
         let what = format!("{deed} of challenge {}", challenge.name());
-        let (why, needs_person) = match self {
-            Self::Store(StoreError::Cluster(fault)) => (fault.to_string(), !fault.may_pass()),
-            Self::Store(error) => (error.to_string(), false),
-            Self::Setup(why) => (why, true),
-            Self::Busy(why) => (why, false),
+        let (why, needs_person, hint) = match self {
+            Self::Store(error) => {
+                (error.to_string(), error.needs_person(), error.hints().into_iter().next())
+            }
+            Self::Setup(why) => (why, true, None),
+            Self::Busy(why) => (why, false, None),
         };
-        SolveError { what, why, needs_person }
+        SolveError { what, why, needs_person, hint }
     }
 }
 
