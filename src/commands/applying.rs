@@ -36,9 +36,13 @@ pub async fn apply(
     target: Target<'_>,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    // A single object is taken or refused as a whole.
-    if let Some(cluster) = target.cluster.filter(|_| records.len() > 1) {
-        try_out(intake, records, cluster, printer).await?;
+    if let Some(cluster) = target.cluster {
+        // Half of the definitions take manifests that nobody can issue then.
+        cluster.check_definitions().await?;
+        // A single object is taken or refused as a whole.
+        if records.len() > 1 {
+            try_out(intake, records, cluster, printer).await?;
+        }
     }
     let store = under(target.store, intake.manager());
     for (index, record) in records.iter().enumerate() {

@@ -62,6 +62,9 @@ pub async fn server(
     let printer = context.printer(output);
     let records = intake.records();
     let store = context.store(Access::ReadOnly).await?;
+    if let Some(cluster) = context.cluster() {
+        cluster.check_definitions().await?;
+    }
     let bench = match context.cluster() {
         None => Bench::Local,
         Some(_) if claim::is_driven(context).await? => Bench::Elsewhere,

@@ -10,6 +10,7 @@ mod cli;
 mod cluster;
 mod crash;
 mod faults;
+mod faults_cluster;
 mod generated;
 mod kill;
 mod order_cluster;

@@ -2,9 +2,11 @@
 
 use std::error::Error;
 
+use kube::client::AuthError;
 use kube::core::Status;
 
-use super::wire::Deed;
+use super::login;
+use super::wire::{Deed, What};
 use crate::model::Key;
 use crate::store::StoreError;
 use crate::store::object::invalid;
@@ -75,6 +77,14 @@ pub enum ClusterFault {
         /// Nothing of that group, or other versions.
         why: String,
     },
+    /// Somebody else answers at the server's URL.
+    #[error("what answers at {server} is no Kubernetes API server: {why}")]
+    Stranger {
+        /// URL.
+        server: String,
+        /// By what we know.
+        why: String,
+    },
     /// The server has too much to do.
     #[error("the cluster at {server} is too busy to {verb} {what}: {said}")]
     Busy {
@@ -138,6 +148,9 @@ impl ClusterFault {
             Self::Credentials { .. } => {
                 &["log in again as for kubectl, then see that kubectl auth whoami answers"]
             }
+            Self::Unreachable { why, .. } if why.contains("invalid peer certificate") => &[
+                "compare certificate-authority-data of the kubeconfig with the CA of the cluster; kubectl would refuse it as well",
+            ],
             Self::Unreachable { .. } => &[
                 "see that kubectl version answers with the same context; a VPN or a proxy may be missing",
             ],
@@ -155,6 +168,14 @@ impl ClusterFault {
                     "ask for it in a Role; kubectl auth can-i {verb} {resource}{status}{namespace} tells when it is there"
                 )];
             }
+            Self::Stranger { .. } => &[
+                "kubectl config view --minify shows the URL; is there a proxy that answers in the server's place?",
+            ],
+            Self::Undefined { resource, .. } if resource.ends_with("gateway.networking.k8s.io") => {
+                &[
+                    "install the Gateway API's definitions, or answer by an Ingress: solvers[].http01.ingress",
+                ]
+            }
             Self::Undefined { .. } => &[
                 "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
             ],
@@ -163,6 +184,11 @@ impl ClusterFault {
             Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
         };
         hints.iter().map(|hint| (*hint).to_owned()).collect()
+    }
+
+    /// Tells whether the server does not have the resource at all.
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined { .. })
     }
 
     /// Tells whether it may pass by itself.
@@ -194,6 +220,9 @@ pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
             said,
         }
         .into(),
+        (404, _) if !is_about_an_object(status) && is_everywhere(deed.kind) => {
+            ClusterFault::Stranger { server, why: format!("it has no {}", deed.resource()) }.into()
+        }
         (404, _) if !is_about_an_object(status) => ClusterFault::Undefined {
             server,
             resource: deed.resource(),
@@ -266,6 +295,16 @@ fn is_denied(said: &str) -> bool {
     said.starts_with("admission webhook") || said.contains(" denied request: ")
 }
 
+/// Every API server has these.
+fn is_everywhere(kind: What<'_>) -> bool {
+    match kind {
+        What::Kind(kind) => kind.group().is_empty(),
+        What::Other(resource) => resource
+            .split_once('.')
+            .is_none_or(|(_, group)| ["coordination.k8s.io", "networking.k8s.io"].contains(&group)),
+    }
+}
+
 /// A path that nobody serves is answered without details.
 fn is_about_an_object(status: &Status) -> bool {
     status.details.as_ref().is_some_and(|about| !about.kind.is_empty() && !about.name.is_empty())
@@ -303,22 +342,25 @@ fn said(status: &Status) -> String {
 
 /// What it means that no answer came.
 pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
-    let (server, why) = (server.to_owned(), chain(error));
-    if is_about_credentials(error) {
-        return ClusterFault::Credentials { server, why };
+    let server = server.to_owned();
+    match log_in(error) {
+        Some(error) => {
+            let why = login::plugin_fault(error, None).unwrap_or_else(|| chain(error));
+            ClusterFault::Credentials { server, why }
+        }
+        None => ClusterFault::Unreachable { server, why: chain(error) },
     }
-    ClusterFault::Unreachable { server, why }
 }
 
-fn is_about_credentials(error: &kube::Error) -> bool {
+fn log_in(error: &kube::Error) -> Option<&AuthError> {
     let mut next: Option<&dyn Error> = Some(error);
     while let Some(error) = next {
-        if error.is::<kube::client::AuthError>() {
-            return true;
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
         }
         next = error.source();
     }
-    false
+    None
 }
 
 /// The words of an error and all its causes, without those that only repeat or name a library's layers.

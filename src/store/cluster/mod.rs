@@ -28,6 +28,7 @@ pub mod foreign;
 mod identity;
 pub mod lease;
 mod lease_object;
+mod login;
 mod request;
 pub mod survey;
 mod watching;

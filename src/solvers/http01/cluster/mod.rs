@@ -201,7 +201,11 @@ impl ClusterSolver {
     }
 
     async fn remove(&self, resource: Resource, challenge: &Challenge) -> Result<(), Trouble> {
-        Ok(objects::remove(&self.objects(resource, challenge), challenge).await?)
+        match objects::remove(&self.objects(resource, challenge), challenge).await {
+            // What the cluster does not serve is not there: a Challenge would be held for ever.
+            Err(StoreError::Cluster(fault)) if fault.is_undefined() => Ok(()),
+            removed => Ok(removed?),
+        }
     }
 
     /// Takes our path out of an Ingress that is not ours; one that is gone is fine.
