@@ -20,7 +20,7 @@ use crate::commands::renewal::mark_for_renewal;
 use crate::commands::verdict::{
     Failed, Holdup, Verdict, judge_issuer, may_end, of_obstacle, verdict,
 };
-use crate::commands::waits::Wait;
+use crate::commands::waits::{self, Wait};
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
@@ -262,10 +262,13 @@ impl<'a> Supervision<'a> {
         obstacles: &Obstacles,
         now: Timestamp,
     ) -> Result<(), Failure> {
+        let mut step = None;
         let verdict = match key.kind {
             Kind::Certificate => match Chain::read(&self.store, &key.name).await? {
                 Some(chain) => {
                     let since = self.open.get(key).and_then(|f| f.since);
+                    // Our own steps take no time, or an obstacle says why.
+                    step = waits::step(&chain).filter(|_| self.engine.is_none());
                     Some(verdict(&chain, obstacles, since))
                 }
                 None => None,
@@ -282,10 +285,24 @@ impl<'a> Supervision<'a> {
             Verdict::Failed(failed) => self.failed(key, failed, now).await?,
             Verdict::Waiting(None) => {
                 self.holdups.remove(key);
+                self.stands(key, step, now);
             }
             Verdict::Waiting(Some(holdup)) => self.held_up(key, holdup, now),
         }
         Ok(())
+    }
+
+    /// Shows what a Certificate waits for, unless its challenges do.
+    fn stands(&mut self, key: &Key, waits_for: Option<String>, now: Timestamp) {
+        let (since, until) = (self.started, Some(self.deadline));
+        let state = "on its way".to_owned();
+        match waits_for {
+            Some(waits_for) => {
+                let wait = progress::Wait { state, waits_for, since, until };
+                self.progress.waiting(&key.to_string(), wait, now);
+            }
+            None => self.progress.forget(&key.to_string(), now),
+        }
     }
 
     async fn issuer_verdict(
