@@ -79,7 +79,7 @@ fn a_server_that_cannot_be_reached_is_named() {
         &format!("error: what answers at {stranger} is no Kubernetes API server: "),
         "hint: kubectl config view --minify shows the URL",
     ];
-    let other = cluster(server(stranger, Some(&pebble.tls_ca_pem())));
+    let other = cluster(server(stranger, Some(pebble.tls_ca_pem())));
     check(&site, "another server", other, &says);
     assert_eq!(site.applied(), 0);
 }

@@ -80,8 +80,10 @@ fn definitions_that_are_missing_or_old_are_named() {
     assert_eq!(site.applied(), 0, "nothing is applied that could not be issued");
 
     remove(&kubectl, &certificates);
-    let says =
-        ["does not serve issuers.cert-manager.io/v1: it has nothing of cert-manager.io", INSTALL];
+    let says = [
+        "does not serve certificates.cert-manager.io/v1: it has nothing of cert-manager.io",
+        INSTALL,
+    ];
     check("no definitions", order, 8, &says);
     check("no definitions", "order -f web.yaml --dry-run=server", 8, &says);
     let says = [

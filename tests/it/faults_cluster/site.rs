@@ -133,5 +133,6 @@ fn certificate(namespace: &str) -> Value {
 
 /// Documents of one file.
 pub(super) fn documents(objects: &[Value]) -> String {
-    objects.iter().map(|object| format!("---\n{object}\n")).collect()
+    let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
+    format!("---\n{}\n", documents.join("\n---\n"))
 }
