@@ -86,10 +86,6 @@ fn definitions_that_are_missing_or_old_are_named() {
     ];
     check("no definitions", order, 8, &says);
     check("no definitions", "order -f web.yaml --dry-run=server", 8, &says);
-    let says = [
-        "does not serve certificates.cert-manager.io/v1: it has nothing of cert-manager.io",
-        INSTALL,
-    ];
     check("no definitions", &format!("get certificates -n {}", site.name()), 8, &says);
 
     let mut old = certificates.clone();
