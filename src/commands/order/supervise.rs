@@ -262,20 +262,16 @@ impl<'a> Supervision<'a> {
         obstacles: &Obstacles,
         now: Timestamp,
     ) -> Result<(), Failure> {
-        let mut step = None;
-        let verdict = match key.kind {
-            Kind::Certificate => match Chain::read(&self.store, &key.name).await? {
-                Some(chain) => {
-                    let since = self.open.get(key).and_then(|f| f.since);
-                    // Our own steps take no time, or an obstacle says why.
-                    step = waits::step(&chain).filter(|_| self.engine.is_none());
-                    Some(verdict(&chain, obstacles, since))
-                }
-                None => None,
-            },
-            _ => self.issuer_verdict(key, obstacles).await?,
+        let verdict = match self.verdict(key, obstacles).await {
+            // The controllers wait until the server is back, and so do we.
+            Err(error) if error.may_pass() => {
+                self.dirty.insert(key.clone());
+                self.held_up(key, Holdup::of_store(key, &error), now);
+                return Ok(());
+            }
+            verdict => verdict?,
         };
-        let Some(verdict) = verdict else {
+        let Some((verdict, step)) = verdict else {
             let message = format!("{key} was deleted while it was worked on");
             self.end(key, End::Failed(Failure::new(FailureKind::Unexpected, message)), now);
             return Ok(());
@@ -305,20 +301,27 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    async fn issuer_verdict(
+    /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
+    async fn verdict(
         &self,
         key: &Key,
         obstacles: &Obstacles,
-    ) -> Result<Option<Verdict>, StoreError> {
+    ) -> Result<Option<(Verdict, Option<String>)>, StoreError> {
+        if key.kind == Kind::Certificate {
+            let since = self.open.get(key).and_then(|followed| followed.since);
+            let chain = Chain::read(&self.store, &key.name).await?;
+            // Our own steps take no time, or an obstacle says why.
+            let step = |chain: &Chain| waits::step(chain).filter(|_| self.engine.is_none());
+            return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
+        }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
         let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
-        if is_true(&issuer.status.conditions, "Ready") {
-            return Ok(Some(Verdict::Issued));
-        }
-        if let Some(obstacle) = obstacles.get(key) {
-            return Ok(Some(of_obstacle(key, obstacle, key)));
-        }
-        Ok(Some(judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None))))
+        let verdict = match obstacles.get(key) {
+            _ if is_true(&issuer.status.conditions, "Ready") => Verdict::Issued,
+            Some(obstacle) => of_obstacle(key, obstacle, key),
+            None => judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None)),
+        };
+        Ok(Some((verdict, None)))
     }
 
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.

@@ -24,6 +24,7 @@ use crate::model::{Challenge, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
+use crate::store::cluster::lease::GRACE;
 
 /// So long the end of what is under way is awaited without a word.
 const SILENCE: StdDuration = StdDuration::from_secs(1);
@@ -76,11 +77,15 @@ pub struct Job<'a> {
 ///
 /// # Errors
 /// Fails when port 80 cannot be had, when the store fails, and when interrupted.
-pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
+pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
+    if is_kept {
+        // Only now: what was read before the turn was ours may be old.
+        job.store = context.at_hand(job.store);
+    }
     // Whoever drives a cluster looks after its Issuers by itself.
     if context.cluster().is_none() || !matches!(job.claim, Claim::Watches(_)) {
         look_anew(&job.store, &job.given, job.started).await?;
@@ -98,6 +103,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
+                approval: job.drive.approval(),
                 account_keys: context.account_keys(),
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),
@@ -117,6 +123,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
         () = lost.cancelled() => Err(lease_lost()),
     };
     if let Some(engine) = engine {
+        if lost.is_cancelled() {
+            engine.break_off(GRACE).await;
+            return Err(lease_lost());
+        }
         if let Ok((ends, _)) = &watched {
             answers_taken_down(&store, ends, context).await?;
         }
@@ -129,9 +139,10 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
     }
 }
 
-/// Whoever holds the Lease now works on the same objects: two at once would make two orders.
+/// Whoever takes the Lease works on the same objects: two at once would make two orders.
 fn lease_lost() -> Failure {
-    Failure::new(FailureKind::OwnedByAnother, "stopped: the Lease was lost to another controller")
+    let message = "stopped: the Lease was lost, so that another controller may take over";
+    Failure::new(FailureKind::OwnedByAnother, message)
         .hint(format!("watch its work, or go on when it is free: {}", cli::again()))
 }
 
