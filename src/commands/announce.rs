@@ -19,7 +19,8 @@ const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own lis
 /// Said of a rehearsal in a cluster.
 const IN_CLUSTER: &str = "that CA looks from this machine; solver objects go from the cluster at the end, and nothing else is written there";
 
-/// Announces work on a store; the CAs are those of the Issuers among the objects to be worked on.
+/// Announces work on a store; the CAs are those of the Issuers among the objects to be worked on,
+/// as manifests have them that are about to be applied.
 ///
 /// # Errors
 /// Fails when no state is chosen, or it cannot be read.
@@ -27,11 +28,15 @@ pub async fn work(
     context: &Context,
     store: &Arc<dyn Store>,
     given: &BTreeSet<Key>,
+    records: &[Record],
     claim: &Claim,
 ) -> Result<(), Failure> {
     let mut issuers = Vec::new();
     for key in given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
-        issuers.extend(store.get(key).await?);
+        match records.iter().find(|record| record.key == *key) {
+            Some(record) => issuers.push(record.clone()),
+            None => issuers.extend(store.get(key).await?),
+        }
     }
     let place = format!("{}; namespace {}", place(context)?, context.namespace());
     say(context, &place, &authorities(&issuers), claim.driver());

@@ -98,7 +98,8 @@ pub fn issuer_key(certificate: &Certificate) -> Key {
     Key::new(Kind::Issuer, ObjectName::new(namespace, &reference.name))
 }
 
-fn revision(request: &CertificateRequest) -> i64 {
+/// Which revision of its Certificate a request is to bring.
+pub fn revision(request: &CertificateRequest) -> i64 {
     let annotation = request.metadata.annotations.get("cert-manager.io/certificate-revision");
     annotation.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

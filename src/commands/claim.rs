@@ -51,6 +51,11 @@ impl Claim {
         }
     }
 
+    /// Tells whether cert-manager's own controllers do the work, which act on more than ours.
+    pub fn is_cert_manager(&self) -> bool {
+        matches!(self, Self::Watches(driver) if driver.starts_with("cert-manager"))
+    }
+
     /// Is cancelled when the turn is lost; never where it cannot be.
     pub fn lost(&self) -> CancellationToken {
         match self {

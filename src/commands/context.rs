@@ -28,7 +28,7 @@ use crate::store::local::{Access, LocalStore};
 use crate::store::mirror::Mirror;
 
 /// What is logged without `--log`: only what somebody should look at.
-const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off";
+const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off";
 
 /// What account keys we make for a store of our own: quickly made and quick to sign with.
 pub const LOCAL_ACCOUNT_KEYS: KeyAlgorithm = KeyAlgorithm::Ecdsa(256);

@@ -89,7 +89,12 @@ impl Kind {
         match error {
             StoreError::NotFound { .. } | StoreError::Invalid { .. } => Self::Usage,
             StoreError::Held { .. } => Self::OwnedByAnother,
-            StoreError::Cluster(fault) if matches!(**fault, ClusterFault::Unconfigured { .. }) => {
+            StoreError::Cluster(fault)
+                if matches!(
+                    **fault,
+                    ClusterFault::Unconfigured { .. } | ClusterFault::Namespace { .. }
+                ) =>
+            {
                 Self::Usage
             }
             StoreError::Cluster(_) | StoreError::Denied { .. } => Self::Cluster,
@@ -133,6 +138,16 @@ impl Failure {
             .hint(format!("go on with: {}", cli::again()))
     }
 
+    /// What a store refused, and what helps.
+    pub fn of(error: &StoreError) -> Self {
+        let failure = Self::new(Kind::of_store(error), error.to_string());
+        let failure = error.hints().into_iter().fold(failure, Self::hint);
+        match error {
+            StoreError::Unusable { .. } => failure.hint(advice::STORE),
+            _ => failure,
+        }
+    }
+
     /// Adds a line that says what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -151,12 +166,7 @@ impl std::error::Error for Failure {}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let failure = Self::new(Kind::of_store(&error), error.to_string());
-        let failure = error.hints().into_iter().fold(failure, Self::hint);
-        match error {
-            StoreError::Unusable { .. } => failure.hint(advice::STORE),
-            _ => failure,
-        }
+        Self::of(&error)
     }
 }
 

@@ -1,15 +1,15 @@
 //! What a command is given: manifests, or a few names from which they are made.
 
-use clap::ValueEnum;
-
 use super::context::{Context, OutputArgs};
+use super::dry_run::DryRun;
 use super::failure::{Failure, Kind as FailureKind};
 use super::files::{self, Depth};
 use crate::cli;
-use crate::model::manifest::{self, Complaint, Namespaces, Set};
+use crate::model::manifest::{self, Complaint, Location, Namespaces, Set};
 use crate::model::quick::{self, Server, Wish};
 use crate::model::{Identifier, Record};
-use crate::print::{Printer, Shape, columns, document};
+use crate::print::{Printer, document};
+use crate::store::manager::Manager;
 
 /// Flags that say what to work on.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,31 +33,19 @@ pub struct IntakeArgs {
     /// Only print what would be applied
     #[arg(long, value_name = "HOW", default_value = "none", value_enum)]
     pub dry_run: DryRun,
-}
-
-/// Whether anything is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DryRun {
-    /// Everything is done
-    None,
-    /// Manifests are read and printed
-    Client,
-    /// The same on this machine: there is no server to ask
-    Server,
+    /// Take over fields of the manifests that others manage in the cluster
+    #[arg(long)]
+    pub force_conflicts: bool,
 }
 
 /// What was read.
 #[derive(Clone, Debug)]
 pub struct Intake {
     set: Set,
+    manager: Manager,
 }
 
 impl IntakeArgs {
-    /// Tells whether nothing is to be done.
-    pub fn is_dry_run(&self) -> bool {
-        self.dry_run != DryRun::None
-    }
-
     /// Reads everything; warnings and what was left alone are said on stderr.
     ///
     /// # Errors
@@ -95,13 +83,23 @@ impl IntakeArgs {
                 .collect();
             printer.note(&format!("left alone: {}", skipped.join(", ")));
         }
+        for skipped in &set.skipped {
+            if let Some(annotation) = skipped.asks_for_certificate {
+                let (kind, name) = (&skipped.kind, &skipped.name);
+                printer.note(&format!(
+                    "{}: {kind} {name}: not acted on: metadata.annotations.{annotation}; a Certificate of its own does it",
+                    skipped.location
+                ));
+            }
+        }
         if set.documents.is_empty() {
             return Err(Failure::usage(
                 "nothing to issue: there is no Certificate, Issuer, ClusterIssuer or Secret in what was given",
             )
             .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
-        Ok(Intake { set })
+        let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
+        Ok(Intake { set, manager })
     }
 
     fn sources(
@@ -164,27 +162,23 @@ impl Intake {
         self.set.documents.iter().map(|document| document.record.clone()).collect()
     }
 
-    /// Prints the objects: as documents where one is asked for, else by name as kubectl does.
-    ///
-    /// # Errors
-    /// Fails when stdout cannot be written.
-    pub fn print(&self, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
-        let mut printer = context.printer(output);
-        let records = self.records();
-        if printer.format().is_for_people() {
-            let name = |r: &Record| columns::qualified_name(&r.object) + " created (dry run)\n";
-            return Ok(printer.data(&records.iter().map(name).collect::<String>())?);
+    /// Where a manifest begins.
+    pub fn location(&self, index: usize) -> Option<&Location> {
+        self.set.documents.get(index).map(|document| &document.location)
+    }
+
+    /// Under whose name the objects are written.
+    pub fn manager(&self) -> Manager {
+        self.manager
+    }
+
+    /// Says what this program does not act on, one line for each manifest; the fields stay, and cert-manager acts on them.
+    pub fn tell_not_acted_on(&self, printer: &Printer) {
+        for document in self.set.documents.iter().filter(|d| !d.not_acted_on.is_empty()) {
+            let fields: Vec<_> = document.not_acted_on.iter().map(ToString::to_string).collect();
+            let (place, key) = (&document.location, &document.record.key);
+            let fields = fields.join(", ");
+            printer.note(&format!("{place}: {key}: kept, but not acted on: {fields}"));
         }
-        if let crate::print::format::Format::Yaml = printer.format() {
-            let documents: Vec<String> =
-                records.iter().map(|record| document::yaml(&record.object)).collect();
-            return Ok(printer.data(&documents.join("---\n"))?);
-        }
-        let groups: Vec<crate::print::Group<'_>> = records
-            .iter()
-            .map(|r| crate::print::Group { kind: r.key.kind, objects: vec![&r.object] })
-            .collect();
-        let shape = if records.len() == 1 { Shape::One } else { Shape::Many };
-        Ok(printer.resources(&groups, shape, columns::Namespaces::Hidden, context.now())?)
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod announce;
+pub mod applying;
 pub mod ca;
 pub mod certificate;
 pub mod chain;
@@ -14,6 +15,7 @@ pub mod crds;
 pub mod delete;
 pub mod describe;
 pub mod drive;
+pub mod dry_run;
 pub mod due;
 pub mod failure;
 pub mod files;

@@ -19,6 +19,9 @@ use crate::reconcile::order::solver_message;
 use crate::store::resources::typed;
 use crate::store::{Change, StoreError};
 
+/// So often a cluster must refuse a step, 7 s in all: one that has just started knows no Roles yet.
+const TRIES: u32 = 4;
+
 /// How far a Certificate is from its end.
 #[derive(Debug)]
 pub enum Verdict {
@@ -132,8 +135,10 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     let hint = advice::for_error(error, issuer);
     // A store that cannot be used may come back, which only `run` waits for.
     let is_store = matches!(error, ReconcileError::Store(StoreError::Unusable { .. }));
+    let is_refused = obstacle.tries >= TRIES
+        && matches!(error, ReconcileError::Store(error) if error.needs_person());
     let retry = error.retry();
-    if retry == Retry::Never || is_store {
+    if retry == Retry::Never || is_store || is_refused {
         let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
         return Verdict::Failed(Failed { failure, order: None });
     }

@@ -1,9 +1,12 @@
-//! What a challenge waits for, in words: the same ones in the schedule and in the progress of whoever waits.
+//! What a challenge waits for, in words: the same ones in the schedule and in the progress of whoever waits. And what a
+//! Certificate waits for on its way to them and from them.
 
 use std::fmt;
 
+use super::chain::{Chain, issuer_key, revision};
+use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, State};
+use crate::model::{Challenge, Issuer, State};
 use crate::reconcile::schedule::Waits;
 
 /// What a challenge waits for.
@@ -52,5 +55,97 @@ impl<'a> Wait<'a> {
             "" => Self::Answer,
             reason => Self::Reason(reason),
         }
+    }
+}
+
+/// What a Certificate waits for next; nothing while its challenges tell it.
+pub fn step(chain: &Chain) -> Option<String> {
+    let is_open = |challenge: &Challenge| !challenge.status.state.is_some_and(State::is_final);
+    if chain.challenges.iter().any(is_open) {
+        return None;
+    }
+    let certificate = &chain.certificate;
+    let conditions = &certificate.status.conditions;
+    if is_true(conditions, "Ready") && !is_true(conditions, "Issuing") {
+        // It is there, or nobody has begun to renew it.
+        return None;
+    }
+    let before = certificate.status.revision.unwrap_or(0);
+    let Some(request) = chain.request().filter(|request| revision(request) > before) else {
+        return Some("its CertificateRequest".to_owned());
+    };
+    let name = &request.metadata.name;
+    if !is_true(&request.status.conditions, "Approved") {
+        return Some(format!("the approval of CertificateRequest {name}"));
+    }
+    let is_ready = |issuer: &Issuer| is_true(&issuer.status.conditions, "Ready");
+    if !chain.issuer.as_ref().is_some_and(is_ready) {
+        return Some(format!("{} to be ready", issuer_key(certificate)));
+    }
+    let Some(order) = chain.order() else {
+        return Some(format!("the Order of CertificateRequest {name}"));
+    };
+    let name = &order.metadata.name;
+    match order.status.state {
+        None | Some(State::Pending) => Some(format!("the challenges of Order {name}")),
+        Some(State::Ready | State::Processing) => Some(format!("the CA to finish Order {name}")),
+        Some(State::Valid) => Some(format!("Secret {}", certificate.spec.secret_name)),
+        Some(State::Errored | State::Expired | State::Invalid) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What a Certificate waits for whose Issuer, request and Order have these states.
+    fn check(issuer: &Value, request: &Value, order: &Value, expected: &str) {
+        let owner = |uid: &str| json!([{"apiVersion": "v1", "kind": "x", "name": "x", "uid": uid, "controller": true}]);
+        let spec = json!({"secretName": "web-tls", "issuerRef": {"name": "ca"}});
+        let certificate = json!({"metadata": {"name": "web", "namespace": "a"}, "spec": spec});
+        let issuer =
+            json!({"metadata": {"name": "ca"}, "spec": {}, "status": {"conditions": issuer}});
+        let annotations = json!({"cert-manager.io/certificate-revision": "1"});
+        let request = json!({
+            "metadata": {"name": "web-1", "uid": "r", "annotations": annotations},
+            "spec": {"request": "", "issuerRef": {"name": "ca"}},
+            "status": {"conditions": request},
+        });
+        let order = order.as_str().map(|state| {
+            json!({
+                "metadata": {"name": "web-1-5", "uid": "o", "ownerReferences": owner("r")},
+                "spec": {"request": "", "issuerRef": {"name": "ca"}},
+                "status": {"state": state},
+            })
+        });
+        let is_there = !request["status"]["conditions"].is_null();
+        let chain = Chain {
+            certificate: serde_json::from_value(certificate).unwrap(),
+            requests: is_there
+                .then(|| serde_json::from_value(request).unwrap())
+                .into_iter()
+                .collect(),
+            orders: order.map(|order| serde_json::from_value(order).unwrap()).into_iter().collect(),
+            challenges: Vec::new(),
+            issuer: serde_json::from_value(issuer).ok(),
+        };
+        assert_eq!(step(&chain).unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn every_step_of_the_way_has_words() {
+        let is = |kind: &str| json!([{"type": kind, "status": "True"}]);
+        let (none, nothing) = (json!([]), Value::Null);
+        check(&none, &nothing, &nothing, "its CertificateRequest");
+        check(&none, &none, &nothing, "the approval of CertificateRequest web-1");
+        check(&none, &is("Approved"), &nothing, "Issuer a/ca to be ready");
+        let (ready, approved) = (is("Ready"), is("Approved"));
+        check(&ready, &approved, &nothing, "the Order of CertificateRequest web-1");
+        check(&ready, &approved, &json!("pending"), "the challenges of Order web-1-5");
+        check(&ready, &approved, &json!("ready"), "the CA to finish Order web-1-5");
+        check(&ready, &approved, &json!("valid"), "Secret web-tls");
+        check(&ready, &approved, &json!("invalid"), "");
     }
 }

@@ -350,6 +350,7 @@ fn no_dns01() -> SolveError {
         what: "cannot answer a DNS-01 challenge".to_owned(),
         why: "this version answers HTTP-01 only".to_owned(),
         needs_person: true,
+        hint: None,
     }
 }
 

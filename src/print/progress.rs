@@ -71,6 +71,13 @@ impl Progress {
         self.draw(now);
     }
 
+    /// Waits for something no more, without a word.
+    pub fn forget(&mut self, name: &str, now: Timestamp) {
+        if self.waits.remove(name).is_some() {
+            self.draw(now);
+        }
+    }
+
     /// Tells whether something is waited for.
     pub fn is_waiting(&self, name: &str) -> bool {
         self.waits.contains_key(name)

@@ -33,6 +33,8 @@ pub struct SolveError {
     pub why: String,
     /// Whether only a person can remove the cause.
     pub needs_person: bool,
+    /// What to do next, where that can be said.
+    pub hint: Option<String>,
 }
 
 /// Several solvers that all answer, such as a listener and a webroot.
@@ -124,11 +126,21 @@ mod tests {
     #[async_trait]
     impl Solver for Broken {
         async fn present(&self, _: &Challenge, _: &Answer) -> Result<(), SolveError> {
-            Err(SolveError { what: "present".into(), why: "broken".into(), needs_person: true })
+            Err(SolveError {
+                what: "present".into(),
+                why: "broken".into(),
+                needs_person: true,
+                hint: None,
+            })
         }
 
         async fn clean_up(&self, _: &Challenge, _: &Answer) -> Result<(), SolveError> {
-            Err(SolveError { what: "clean up".into(), why: "broken".into(), needs_person: true })
+            Err(SolveError {
+                what: "clean up".into(),
+                why: "broken".into(),
+                needs_person: true,
+                hint: None,
+            })
         }
 
         fn stands(&self, _: &Challenge, _: &Answer) -> bool {

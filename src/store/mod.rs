@@ -175,6 +175,20 @@ impl StoreError {
         matches!(self, Self::Cluster(fault) if fault.may_pass())
     }
 
+    /// Tells whether a cluster refuses it until somebody changes something. A quota is none of that: it fills and empties.
+    pub fn needs_person(&self) -> bool {
+        match self {
+            Self::Cluster(fault) => !fault.may_pass(),
+            Self::Denied { why, .. } => !why.contains("exceeded quota: "),
+            Self::Held { .. } => true,
+            Self::Conflict { .. }
+            | Self::AlreadyExists { .. }
+            | Self::NotFound { .. }
+            | Self::Invalid { .. }
+            | Self::Unusable { .. } => false,
+        }
+    }
+
     /// What to do next, one line each.
     pub fn hints(&self) -> Vec<String> {
         match self {

@@ -12,6 +12,7 @@ mod conformance_cluster;
 mod crash;
 mod deploy;
 mod faults;
+mod faults_cluster;
 mod generated;
 mod handover_cluster;
 mod kill;

@@ -62,7 +62,7 @@ pub async fn run(
         records.push(target::read(&store, &Key::new(Kind::Certificate, name)).await?);
     }
     precheck::check(&records, &store, Bench::of(context, &claim)).await?;
-    announce::work(context, &store, &precheck::issuers(&records), &claim).await?;
+    announce::work(context, &store, &precheck::issuers(&records), &[], &claim).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
     for record in &records {
         let certificate = typed::<Certificate>(record.clone())?;

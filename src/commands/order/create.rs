@@ -10,9 +10,11 @@ use super::followed::Followed;
 use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
 use crate::commands::announce;
+use crate::commands::applying::{self, Target};
 use crate::commands::chain::Chain;
 use crate::commands::claim::{Claim, claim};
 use crate::commands::context::Context;
+use crate::commands::dry_run::{self, DryRun};
 use crate::commands::due::due;
 use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
@@ -48,7 +50,7 @@ pub struct CreateArgs {
 impl CreateArgs {
     /// Tells whether there must be a store: what is rehearsed on loopback or only printed needs none.
     pub fn needs_store(&self) -> bool {
-        self.rehearse != Some(Rehearse::Loopback) && !self.intake.is_dry_run()
+        self.rehearse != Some(Rehearse::Loopback) && self.intake.dry_run != DryRun::Client
     }
 }
 
@@ -69,8 +71,14 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let started = Timestamp::now();
     args.work.drive.probe_pod.check(context)?;
     let intake = args.intake.read(context, &args.work.output)?;
-    if args.intake.is_dry_run() {
-        return intake.print(context, &args.work.output);
+    match args.intake.dry_run {
+        DryRun::None => {}
+        DryRun::Server if args.rehearse.is_none() => {
+            return dry_run::server(&intake, context, &args.work.output).await;
+        }
+        DryRun::Client | DryRun::Server => {
+            return dry_run::client(&intake, context, &args.work.output);
+        }
     }
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let workshop = open(&args, &intake, context, deadline).await?;
@@ -81,15 +89,21 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         None => Bench::of(context, &workshop.claim),
     };
     precheck::check(records, &workshop.store, bench).await?;
-    for record in records {
-        workshop.store.apply(record.clone()).await?;
-    }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(records));
     match &workshop.rehearsal {
         Some(rehearsal) => announce::rehearsal(context, rehearsal.is_in_cluster())?,
-        None => announce::work(context, &workshop.store, &given, &workshop.claim).await?,
+        None => {
+            announce::work(context, &workshop.store, &given, records, &workshop.claim).await?;
+        }
     }
+    let printer = context.printer(&args.work.output);
+    if !workshop.claim.is_cert_manager() {
+        intake.tell_not_acted_on(&printer);
+    }
+    let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
+    let target = Target { store: &workshop.store, cluster };
+    applying::apply(&intake, records, target, &printer).await?;
     let open = followed(records, &workshop.store, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     let job = Job {

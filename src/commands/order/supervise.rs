@@ -20,7 +20,7 @@ use crate::commands::renewal::mark_for_renewal;
 use crate::commands::verdict::{
     Failed, Holdup, Verdict, judge_issuer, may_end, of_obstacle, verdict,
 };
-use crate::commands::waits::Wait;
+use crate::commands::waits::{self, Wait};
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
@@ -271,7 +271,7 @@ impl<'a> Supervision<'a> {
             }
             verdict => verdict?,
         };
-        let Some(verdict) = verdict else {
+        let Some((verdict, step)) = verdict else {
             let message = format!("{key} was deleted while it was worked on");
             self.end(key, End::Failed(Failure::new(FailureKind::Unexpected, message)), now);
             return Ok(());
@@ -281,32 +281,47 @@ impl<'a> Supervision<'a> {
             Verdict::Failed(failed) => self.failed(key, failed, now).await?,
             Verdict::Waiting(None) => {
                 self.holdups.remove(key);
+                self.stands(key, step, now);
             }
             Verdict::Waiting(Some(holdup)) => self.held_up(key, holdup, now),
         }
         Ok(())
     }
 
-    /// Judges an object; nothing when it is gone.
+    /// Shows what a Certificate waits for, unless its challenges do.
+    fn stands(&mut self, key: &Key, waits_for: Option<String>, now: Timestamp) {
+        let (since, until) = (self.started, Some(self.deadline));
+        let state = "on its way".to_owned();
+        match waits_for {
+            Some(waits_for) => {
+                let wait = progress::Wait { state, waits_for, since, until };
+                self.progress.waiting(&key.to_string(), wait, now);
+            }
+            None => self.progress.forget(&key.to_string(), now),
+        }
+    }
+
+    /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
     async fn verdict(
         &self,
         key: &Key,
         obstacles: &Obstacles,
-    ) -> Result<Option<Verdict>, StoreError> {
+    ) -> Result<Option<(Verdict, Option<String>)>, StoreError> {
         if key.kind == Kind::Certificate {
             let since = self.open.get(key).and_then(|followed| followed.since);
             let chain = Chain::read(&self.store, &key.name).await?;
-            return Ok(chain.map(|chain| verdict(&chain, obstacles, since)));
+            // Our own steps take no time, or an obstacle says why.
+            let step = |chain: &Chain| waits::step(chain).filter(|_| self.engine.is_none());
+            return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
         }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
         let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
-        if is_true(&issuer.status.conditions, "Ready") {
-            return Ok(Some(Verdict::Issued));
-        }
-        if let Some(obstacle) = obstacles.get(key) {
-            return Ok(Some(of_obstacle(key, obstacle, key)));
-        }
-        Ok(Some(judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None))))
+        let verdict = match obstacles.get(key) {
+            _ if is_true(&issuer.status.conditions, "Ready") => Verdict::Issued,
+            Some(obstacle) => of_obstacle(key, obstacle, key),
+            None => judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None)),
+        };
+        Ok(Some((verdict, None)))
     }
 
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.

@@ -39,6 +39,9 @@ const GIVEN_BY_STORE: [&str; 10] = [
     "selfLink",
     "uid",
 ];
+/// Annotations of Ingresses and Gateways that name an issuer, or leave that to cert-manager's flags.
+const SHIM: [&str; 3] =
+    ["cert-manager.io/cluster-issuer", "cert-manager.io/issuer", "kubernetes.io/tls-acme"];
 /// The copy of itself that kubectl leaves in an object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -106,6 +109,12 @@ pub(crate) fn identify(node: &Node) -> Result<Identity, Remark> {
         return Err(error("apiVersion", what).hint(format!("write {}", named.api_version())));
     }
     Ok(Identity::Foreign(kind.to_owned()))
+}
+
+/// The annotation of an Ingress or Gateway by which cert-manager makes a Certificate for it.
+pub(crate) fn asks_for_certificate(node: &Node) -> Option<&'static str> {
+    let annotations = node.get("metadata.annotations")?.entries();
+    SHIM.into_iter().find(|name| annotations.iter().any(|entry| entry.key == *name))
 }
 
 fn known(kind: Kind, version: Option<Version>) -> Identity {

@@ -26,7 +26,7 @@ pub fn certificate(certificate: &Certificate) -> Verdict {
     }
     if certificate.metadata.annotations.get(TEMPORARY).is_some_and(|value| value == "true") {
         let at = FieldPath::of("metadata.annotations").key(TEMPORARY);
-        verdict.warn(at, "temporary certificates are not made: the Secret comes with the real one");
+        verdict.not_acted_on.push(at);
     }
     verdict
 }
@@ -223,12 +223,12 @@ fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) 
     if let Some(keystores) = &spec.keystores {
         for kind in ["jks", "pkcs12"] {
             if keystores[kind]["create"] == true {
-                verdict.warn(
-                    at.key("keystores").key(kind),
-                    "keystores are not written: the Secret holds tls.crt and tls.key only",
-                );
+                verdict.not_acted_on.push(at.key("keystores").key(kind));
             }
         }
+    }
+    if spec.name_constraints.is_some() {
+        verdict.not_acted_on.push(at.key("nameConstraints"));
     }
     if spec.is_ca {
         verdict.warn(at.key("isCA"), "an ACME server signs no CA certificates");
@@ -413,19 +413,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_is_said() {
-        let stores = json!({"keystores": {"pkcs12": {"create": true}, "jks": {"create": false}}});
-        assert_eq!(
-            check_named(stores),
-            [
-                "spec.keystores.pkcs12: keystores are not written: the Secret holds tls.crt and tls.key only"
-            ]
-        );
+    fn what_is_not_acted_on_is_named() {
         let annotated = json!({
             "metadata": {"annotations": {TEMPORARY: "true"}},
-            "spec": {"secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["a.example"]},
+            "spec": {
+                "secretName": "web-tls", "issuerRef": {"name": "ca"}, "dnsNames": ["a.example"],
+                "keystores": {"pkcs12": {"create": true}, "jks": {"create": false}},
+                "nameConstraints": {"critical": true},
+            },
         });
-        let said = certificate(&serde_json::from_value(annotated).unwrap()).warnings;
-        assert!(said[0].to_string().ends_with("the Secret comes with the real one"), "{said:?}");
+        let verdict = certificate(&serde_json::from_value(annotated).unwrap());
+        assert_eq!((verdict.errors, verdict.warnings), (Vec::new(), Vec::new()));
+        let named: Vec<_> = verdict.not_acted_on.iter().map(ToString::to_string).collect();
+        let annotation = format!("metadata.annotations.{TEMPORARY}");
+        assert_eq!(named, ["spec.keystores.pkcs12", "spec.nameConstraints", &annotation]);
     }
 }

@@ -99,6 +99,7 @@ impl Listener {
                 what: "cannot listen".to_owned(),
                 why: error.kind().to_string(),
                 needs_person: false,
+                hint: None,
             })?);
             let stopped = stop.clone().cancelled_owned();
             let server = axum::serve(socket, router.clone()).with_graceful_shutdown(stopped);
@@ -148,7 +149,7 @@ fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
         io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
         kind => kind.to_string(),
     };
-    SolveError { what: format!("cannot listen on {address}"), why, needs_person: true }
+    SolveError { what: format!("cannot listen on {address}"), why, needs_person: true, hint: None }
 }
 
 /// Serves one request; the Host header is read as cert-manager's solver does, but in any case.

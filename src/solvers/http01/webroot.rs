@@ -59,6 +59,7 @@ async fn aside(
             what: "cannot work on the document root".to_owned(),
             why: "interrupted".to_owned(),
             needs_person: false,
+            hint: None,
         })
     })
 }
@@ -80,6 +81,7 @@ impl Inner {
             what: format!("cannot write to {}", folder.display()),
             why: "the CA's token is not base64url".to_owned(),
             needs_person: true,
+            hint: None,
         })
     }
 
@@ -91,6 +93,7 @@ impl Inner {
                 what: format!("cannot write to {}", self.root.display()),
                 why: "no such folder".to_owned(),
                 needs_person: true,
+                hint: None,
             });
         }
         let [_, innermost] = self.folders();
@@ -174,7 +177,7 @@ fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {
         }
         kind => (kind.to_string(), false),
     };
-    SolveError { what: format!("cannot {deed} {}", path.display()), why, needs_person }
+    SolveError { what: format!("cannot {deed} {}", path.display()), why, needs_person, hint: None }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use http::HeaderValue;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::fault::{ClusterFault, chain};
-use super::identity;
 use super::wire::Wire;
+use super::{identity, login};
 use crate::store::StoreError;
 
 /// Longest that one request may take unless a flag says otherwise; kubectl would wait for ever.
@@ -72,12 +72,15 @@ impl Connection {
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         identity::check(&config.auth_info, &user, &server)?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let plugin = config.auth_info.exec.clone();
         // A log-in plugin is a process that may ask a person.
         let made = tokio::task::spawn_blocking(move || kube::Client::try_from(config)).await;
         let client = match made {
             Ok(Ok(client)) => client,
-            Ok(Err(error @ kube::Error::Auth(_))) => {
-                return Err(ClusterFault::Credentials { server, why: chain(&error) }.into());
+            Ok(Err(kube::Error::Auth(error))) => {
+                let why = login::plugin_fault(&error, plugin.as_ref());
+                let why = why.unwrap_or_else(|| chain(&error));
+                return Err(ClusterFault::Credentials { server, why }.into());
             }
             Ok(Err(error)) => return Err(ClusterFault::Configuration { why: chain(&error) }.into()),
             Err(_) => {
@@ -98,7 +101,7 @@ impl Connection {
                 why: "it has no current context, and none was named".into(),
             });
         };
-        let user = user_of(&kubeconfig, &context);
+        let user = user_of(&kubeconfig, &context)?;
         let options =
             KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
@@ -146,11 +149,18 @@ fn read(path: &Path) -> Result<Kubeconfig, ClusterFault> {
     })
 }
 
-/// The entry of the kubeconfig that a context logs in with.
-fn user_of(kubeconfig: &Kubeconfig, context: &str) -> String {
+/// The entry of the kubeconfig that a context logs in with. One that is not there would log nobody in, and say so nowhere.
+fn user_of(kubeconfig: &Kubeconfig, context: &str) -> Result<String, ClusterFault> {
     let named = kubeconfig.contexts.iter().find(|named| named.name == context);
     let user = named.and_then(|named| named.context.as_ref()?.user.clone());
-    user.unwrap_or_else(|| "nobody".into())
+    match user {
+        Some(user) if !kubeconfig.auth_infos.iter().any(|known| known.name == user) => {
+            let why =
+                format!("its context {context} names the user {user}, which it does not have");
+            Err(ClusterFault::Configuration { why })
+        }
+        user => Ok(user.unwrap_or_else(|| "nobody".into())),
+    }
 }
 
 fn unusable(error: &KubeconfigError, context: &str) -> ClusterFault {
@@ -199,7 +209,10 @@ mod tests {
         fs::write(&paths[2], kubeconfig("bob", "home")).unwrap();
         let all = merged(&paths).unwrap().unwrap();
         assert_eq!(all.current_context.as_deref(), Some("work"));
-        assert_eq!((user_of(&all, "work"), user_of(&all, "home")), ("ann".into(), "bob".into()));
+        assert_eq!(
+            [user_of(&all, "work").unwrap(), user_of(&all, "home").unwrap()],
+            ["ann", "bob"]
+        );
         let server = all.clusters[0].cluster.as_ref().unwrap().server.as_deref();
         assert_eq!(server, Some("https://work"));
         assert!(merged(&paths[..1]).unwrap().is_none());

@@ -2,9 +2,11 @@
 
 use std::error::Error;
 
+use kube::client::AuthError;
 use kube::core::Status;
 
-use super::wire::Deed;
+use super::login;
+use super::wire::{Deed, What};
 use crate::model::Key;
 use crate::store::StoreError;
 use crate::store::object::invalid;
@@ -75,6 +77,14 @@ pub enum ClusterFault {
         /// Nothing of that group, or other versions.
         why: String,
     },
+    /// Somebody else answers at the server's URL.
+    #[error("what answers at {server} is no Kubernetes API server: {why}")]
+    Stranger {
+        /// URL.
+        server: String,
+        /// By what we know.
+        why: String,
+    },
     /// The server has too much to do.
     #[error("the cluster at {server} is too busy to {verb} {what}: {said}")]
     Busy {
@@ -96,6 +106,16 @@ pub enum ClusterFault {
         what: String,
         /// The server's words.
         said: String,
+    },
+    /// The namespace of an object is not there, or not for long.
+    #[error("cannot write {key}: {why}")]
+    Namespace {
+        /// The object.
+        key: Key,
+        /// What is wrong with its namespace.
+        why: String,
+        /// What to do about it.
+        hint: String,
     },
     /// The server, or a webhook of it, failed.
     #[error("the cluster at {server} could not {verb} {what}: {said}")]
@@ -128,6 +148,9 @@ impl ClusterFault {
             Self::Credentials { .. } => {
                 &["log in again as for kubectl, then see that kubectl auth whoami answers"]
             }
+            Self::Unreachable { why, .. } if why.contains("invalid peer certificate") => &[
+                "compare certificate-authority-data of the kubeconfig with the CA of the cluster; kubectl would refuse it as well",
+            ],
             Self::Unreachable { .. } => &[
                 "see that kubectl version answers with the same context; a VPN or a proxy may be missing",
             ],
@@ -145,13 +168,27 @@ impl ClusterFault {
                     "ask for it in a Role; kubectl auth can-i {verb} {resource}{status}{namespace} tells when it is there"
                 )];
             }
+            Self::Stranger { .. } => &[
+                "kubectl config view --minify shows the URL; is there a proxy that answers in the server's place?",
+            ],
+            Self::Undefined { resource, .. } if resource.ends_with("gateway.networking.k8s.io") => {
+                &[
+                    "install the Gateway API's definitions, or answer by an Ingress: solvers[].http01.ingress",
+                ]
+            }
             Self::Undefined { .. } => &[
                 "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
             ],
+            Self::Namespace { hint, .. } => return vec![hint.clone()],
             Self::Refused { .. } => &["change what it names, or ask who runs the webhook"],
             Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
         };
         hints.iter().map(|hint| (*hint).to_owned()).collect()
+    }
+
+    /// Tells whether the server does not have the resource at all.
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined { .. })
     }
 
     /// Tells whether it may pass by itself.
@@ -169,6 +206,9 @@ impl From<ClusterFault> for StoreError {
 /// What the server's refusal of a deed means.
 pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreError {
     let said = said(status);
+    if let (Some(key), Some(why)) = (deed.key, undeclared(&said)) {
+        return invalid(key, why);
+    }
     let server = server.to_owned();
     match (status.code, status.reason.as_str()) {
         (401, _) => ClusterFault::Credentials { server, why: said }.into(),
@@ -180,6 +220,9 @@ pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
             said,
         }
         .into(),
+        (404, _) if !is_about_an_object(status) && is_everywhere(deed.kind) => {
+            ClusterFault::Stranger { server, why: format!("it has no {}", deed.resource()) }.into()
+        }
         (404, _) if !is_about_an_object(status) => ClusterFault::Undefined {
             server,
             resource: deed.resource(),
@@ -207,7 +250,7 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
     let details = status.details.as_ref();
     match (status.code, status.reason.as_str()) {
         (404, _) if details.is_some_and(|about| about.kind == "namespaces") => {
-            invalid(&key, format!("there is no namespace {}", key.name.namespace))
+            without_namespace(key, "there is no namespace", "kubectl create namespace")
         }
         (404, _) => StoreError::NotFound { key },
         (409, "AlreadyExists") => StoreError::AlreadyExists { key },
@@ -215,10 +258,31 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
             Some(why) => StoreError::Held { key, why },
             None => StoreError::Conflict { key },
         },
+        (403, _) if has_cause(status, "NamespaceTerminating") => {
+            let why = "somebody has deleted namespace";
+            without_namespace(key, why, "wait until it is gone, then: kubectl create namespace")
+        }
         (403, _) => StoreError::Denied { key, why: said },
         _ if is_denied(&said) => StoreError::Denied { key, why: said },
         _ => invalid(&key, causes(status).unwrap_or(said)),
     }
+}
+
+fn without_namespace(key: Key, why: &str, advice: &str) -> StoreError {
+    let namespace = &key.name.namespace;
+    let (why, hint) = (format!("{why} {namespace}"), format!("{advice} {namespace}"));
+    ClusterFault::Namespace { key, why, hint }.into()
+}
+
+fn has_cause(status: &Status, reason: &str) -> bool {
+    let details = status.details.as_ref();
+    details.is_some_and(|about| about.causes.iter().any(|cause| cause.reason == reason))
+}
+
+/// A field that the definitions do not have: applying it is refused as if the server itself had failed.
+fn undeclared(said: &str) -> Option<&str> {
+    let fields = said.strip_prefix("failed to create typed patch object ")?.split_once("): ")?.1;
+    fields.ends_with(": field not declared in schema").then_some(fields)
 }
 
 /// RBAC's words, against those of admission plugins, which answer with the same code.
@@ -229,6 +293,16 @@ fn lacks_permission(said: &str) -> bool {
 /// The words of webhooks and of admission policies, which answer with a code of their choice.
 fn is_denied(said: &str) -> bool {
     said.starts_with("admission webhook") || said.contains(" denied request: ")
+}
+
+/// Every API server has these.
+fn is_everywhere(kind: What<'_>) -> bool {
+    match kind {
+        What::Kind(kind) => kind.group().is_empty(),
+        What::Other(resource) => resource
+            .split_once('.')
+            .is_none_or(|(_, group)| ["coordination.k8s.io", "networking.k8s.io"].contains(&group)),
+    }
 }
 
 /// A path that nobody serves is answered without details.
@@ -268,22 +342,25 @@ fn said(status: &Status) -> String {
 
 /// What it means that no answer came.
 pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
-    let (server, why) = (server.to_owned(), chain(error));
-    if is_about_credentials(error) {
-        return ClusterFault::Credentials { server, why };
+    let server = server.to_owned();
+    match log_in(error) {
+        Some(error) => {
+            let why = login::plugin_fault(error, None).unwrap_or_else(|| chain(error));
+            ClusterFault::Credentials { server, why }
+        }
+        None => ClusterFault::Unreachable { server, why: chain(error) },
     }
-    ClusterFault::Unreachable { server, why }
 }
 
-fn is_about_credentials(error: &kube::Error) -> bool {
+fn log_in(error: &kube::Error) -> Option<&AuthError> {
     let mut next: Option<&dyn Error> = Some(error);
     while let Some(error) = next {
-        if error.is::<kube::client::AuthError>() {
-            return true;
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
         }
         next = error.source();
     }
-    false
+    None
 }
 
 /// The words of an error and all its causes, without those that only repeat or name a library's layers.
@@ -378,6 +455,21 @@ mod tests {
         check(
             json!({ "code": 404, "reason": "NotFound", "details": about }),
             "cannot write Order web/a: there is no namespace web",
+        );
+        let cause = json!({ "reason": "NamespaceTerminating", "message": "namespace web is being terminated" });
+        check(
+            json!({ "code": 403, "reason": "Forbidden", "details": { "causes": [cause] } }),
+            "cannot write Order web/a: somebody has deleted namespace web",
+        );
+    }
+
+    #[test]
+    fn a_field_that_the_definitions_do_not_have_is_the_manifest_s_fault() {
+        let said = "failed to create typed patch object (web/a; acme.cert-manager.io/v1, Kind=Order): .spec.colour: \
+                    field not declared in schema";
+        check(
+            json!({ "code": 500, "message": said }),
+            "cannot write Order web/a: .spec.colour: field not declared in schema",
         );
     }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub use self::connection::Connection;
 pub use self::fault::ClusterFault;
 
+use self::applying::Purpose;
 use self::wire::{Call, Deed, Wire, path, path_of};
 use super::manager::Manager;
 use super::object::{Object, has_status, invalid, leave_out_bulk};
@@ -19,6 +20,7 @@ use super::told::Told;
 use super::{Change, Part, Scope, Store, StoreError};
 use crate::model::{Key, Kind, Record};
 
+mod applying;
 mod connection;
 mod definitions;
 mod fault;
@@ -26,6 +28,7 @@ pub mod foreign;
 mod identity;
 pub mod lease;
 mod lease_object;
+mod login;
 mod request;
 pub mod survey;
 pub mod temporary;
@@ -311,11 +314,7 @@ impl Store for ClusterStore {
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-        let (key, body) = request::manifest(record)?;
-        let force = self.manager.takes_over().to_string();
-        let call = Call::new(Method::PATCH, path_of(&key)).with("force", force);
-        let call = call.body("application/apply-patch+yaml", &body);
-        self.write(&Deed::on("patch", &key), call, &key).await
+        self.apply_for(record, Purpose::Keep).await
     }
 
     async fn delete(&self, key: &Key) -> Result<(), StoreError> {
@@ -335,7 +334,7 @@ impl Store for ClusterStore {
     }
 
     fn under(&self, manager: Manager) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(Self { manager, ..self.clone() }))
+        Some(Arc::new(self.managed_by(manager)))
     }
 
     fn told(&self) -> Option<&Told> {

@@ -120,9 +120,12 @@ async fn running(wire: &Wire) -> Result<Option<String>, StoreError> {
 fn permitted<T>(answer: Result<T, StoreError>) -> Result<Result<T, String>, StoreError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
-        Err(StoreError::Cluster(fault)) if matches!(*fault, ClusterFault::Forbidden { .. }) => {
-            Ok(Err(fault.to_string()))
-        }
+        Err(StoreError::Cluster(fault)) => match *fault {
+            ClusterFault::Forbidden { verb, resource, place, .. } => {
+                Ok(Err(format!("no permission to {verb} {resource}{place}")))
+            }
+            fault => Err(fault.into()),
+        },
         Err(error) => Err(error),
     }
 }

@@ -210,6 +210,10 @@ impl Wire {
             if status.is_client_error() || status.is_server_error() {
                 return Ok(Err(Box::new(refusal(status, &answer.body))));
             }
+            if !answer.body.is_object() {
+                let why = "it answers with what is no JSON object".to_owned();
+                return Err(ClusterFault::Stranger { server: self.server.clone(), why }.into());
+            }
             return Ok(Ok(answer));
         }
     }

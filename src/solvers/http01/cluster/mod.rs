@@ -263,7 +263,11 @@ impl ClusterSolver {
 
     async fn remove(&self, resource: Resource, challenge: &Challenge) -> Result<(), Trouble> {
         let own = Own { challenge, options: &self.options };
-        Ok(objects::remove(&self.objects(resource, challenge), own).await?)
+        match objects::remove(&self.objects(resource, challenge), own).await {
+            // What the cluster does not serve is not there: a Challenge would be held for ever.
+            Err(StoreError::Cluster(fault)) if fault.is_undefined() => Ok(()),
+            removed => Ok(removed?),
+        }
     }
 
     /// Takes our path out of an Ingress that is not ours; one that is gone is fine.
@@ -339,13 +343,14 @@ enum Trouble {
 impl Trouble {
     fn with(self, deed: &str, challenge: &Challenge) -> SolveError {
         let what = format!("{deed} of challenge {}", challenge.name());
-        let (why, needs_person) = match self {
-            Self::Store(StoreError::Cluster(fault)) => (fault.to_string(), !fault.may_pass()),
-            Self::Store(error) => (error.to_string(), false),
-            Self::Setup(why) => (why, true),
-            Self::Busy(why) => (why, false),
+        let (why, needs_person, hint) = match self {
+            Self::Store(error) => {
+                (error.to_string(), error.needs_person(), error.hints().into_iter().next())
+            }
+            Self::Setup(why) => (why, true, None),
+            Self::Busy(why) => (why, false, None),
         };
-        SolveError { what, why, needs_person }
+        SolveError { what, why, needs_person, hint }
     }
 }
 

@@ -1,0 +1,159 @@
+//! `--dry-run`: what would be applied, and what the store has to say about it.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use serde_json::Value;
+
+use super::applying;
+use super::claim;
+use super::context::{Context, OutputArgs};
+use super::failure::Failure;
+use super::intake::Intake;
+use super::precheck::{self, Bench};
+use crate::model::Record;
+use crate::print::format::Format;
+use crate::print::{Group, Shape, columns, document};
+use crate::store::Store;
+use crate::store::local::Access;
+
+/// Annotations of ours begin so; no manifest sets them.
+const MEMORY: &str = "kubectl-acme/";
+
+/// Whether anything is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// Everything is done
+    None,
+    /// Manifests are read and printed
+    Client,
+    /// The store is asked, too: a cluster with all that guards it, this machine for issuers and solvers
+    Server,
+}
+
+/// What would become of an object.
+#[derive(Debug)]
+struct Outcome {
+    object: Value,
+    kind: crate::model::Kind,
+    /// What kubectl calls it.
+    word: &'static str,
+}
+
+/// Prints the manifests as they are.
+///
+/// # Errors
+/// Fails when stdout cannot be written.
+pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
+    let outcomes: Vec<_> =
+        intake.records().into_iter().map(|record| outcome(record, "created")).collect();
+    print(&outcomes, "dry run", context, output)
+}
+
+/// Asks the store about all manifests, and prints what would become of them; nothing is written.
+///
+/// # Errors
+/// Fails as applying them would, or when stdout cannot be written.
+pub async fn server(
+    intake: &Intake,
+    context: &Context,
+    output: &OutputArgs,
+) -> Result<(), Failure> {
+    let printer = context.printer(output);
+    let records = intake.records();
+    let store = context.store(Access::ReadOnly).await?;
+    if let Some(cluster) = context.cluster() {
+        cluster.check_definitions().await?;
+    }
+    let bench = match context.cluster() {
+        None => Bench::Local,
+        Some(_) if claim::is_driven(context).await? => Bench::Elsewhere,
+        Some(_) => Bench::Cluster,
+    };
+    precheck::check(&records, &store, bench).await?;
+    let after = match context.cluster() {
+        None => records,
+        Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
+    };
+    if bench != Bench::Elsewhere {
+        intake.tell_not_acted_on(&printer);
+    }
+    let mut outcomes = Vec::new();
+    for record in after {
+        let word = word(&store, &record).await?;
+        outcomes.push(outcome(record, word));
+    }
+    print(&outcomes, "server dry run", context, output)
+}
+
+fn outcome(record: Record, word: &'static str) -> Outcome {
+    Outcome { kind: record.key.kind, object: record.object, word }
+}
+
+async fn word(store: &Arc<dyn Store>, after: &Record) -> Result<&'static str, Failure> {
+    Ok(match store.get(&after.key).await? {
+        None => "created",
+        Some(before) if wish(&before) == wish(after) => "unchanged",
+        Some(_) => "configured",
+    })
+}
+
+/// What people decide of an object: all but its status and what only the store may say.
+fn wish(record: &Record) -> Value {
+    let mut wish = record.object.clone();
+    let metadata = record.metadata();
+    let mut annotations = metadata.annotations;
+    annotations.retain(|name, _| !name.starts_with(MEMORY));
+    if let Some(fields) = wish.as_object_mut() {
+        fields.remove("status");
+        fields.insert("metadata".into(), serde_json::json!([metadata.labels, annotations]));
+    }
+    wish
+}
+
+/// Prints as documents where one is asked for, else by name as kubectl does.
+fn print(
+    outcomes: &[Outcome],
+    how: &str,
+    context: &Context,
+    output: &OutputArgs,
+) -> Result<(), Failure> {
+    let mut printer = context.printer(output);
+    if printer.format().is_for_people() {
+        let line = |outcome: &Outcome| {
+            format!("{} {} ({how})\n", columns::qualified_name(&outcome.object), outcome.word)
+        };
+        return Ok(printer.data(&outcomes.iter().map(line).collect::<String>())?);
+    }
+    if *printer.format() == Format::Yaml {
+        let documents: Vec<String> = outcomes.iter().map(|o| document::yaml(&o.object)).collect();
+        return Ok(printer.data(&documents.join("---\n"))?);
+    }
+    let groups: Vec<Group<'_>> =
+        outcomes.iter().map(|o| Group { kind: o.kind, objects: vec![&o.object] }).collect();
+    let shape = if outcomes.len() == 1 { Shape::One } else { Shape::Many };
+    Ok(printer.resources(&groups, shape, columns::Namespaces::Hidden, context.now())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(object: &Value) -> Record {
+        let mut whole = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "b"}});
+        for (name, value) in object.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        Record::new(whole).unwrap()
+    }
+
+    #[test]
+    fn what_only_the_store_says_is_no_change() {
+        let metadata = json!({"name": "a", "namespace": "b", "uid": "1", "annotations": {"kubectl-acme/x": "y"}});
+        let stored = record(&json!({"metadata": metadata, "status": {"x": 1}, "data": {"k": ""}}));
+        assert_eq!(wish(&stored), wish(&record(&json!({"data": {"k": ""}}))));
+        assert_ne!(wish(&stored), wish(&record(&json!({"data": {"l": ""}}))));
+    }
+}

@@ -1,0 +1,51 @@
+//! Server-side apply, for good or to see what would become of it.
+
+use http::Method;
+
+use super::ClusterStore;
+use super::request;
+use super::wire::{Call, Deed, path_of};
+use crate::model::Record;
+use crate::store::StoreError;
+use crate::store::manager::Manager;
+
+/// Whether what is applied stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It stays.
+    Keep,
+    /// The server goes all the way but for the last step.
+    TryOut,
+}
+
+impl ClusterStore {
+    /// The same, writing under another manager's name.
+    #[must_use]
+    pub fn managed_by(&self, manager: Manager) -> Self {
+        Self { manager, ..self.clone() }
+    }
+
+    /// What would become of an object if it were applied; schema, webhooks and quotas have their say, and nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// Fails as applying it would.
+    pub async fn try_out(&self, record: Record) -> Result<Record, StoreError> {
+        self.apply_for(record, Purpose::TryOut).await
+    }
+
+    pub(super) async fn apply_for(
+        &self,
+        record: Record,
+        purpose: Purpose,
+    ) -> Result<Record, StoreError> {
+        let (key, body) = request::manifest(record)?;
+        let force = self.manager.takes_over().to_string();
+        let mut call = Call::new(Method::PATCH, path_of(&key)).with("force", force);
+        if purpose == Purpose::TryOut {
+            call = call.with("dryRun", "All");
+        }
+        let call = call.body("application/apply-patch+yaml", &body);
+        self.write(&Deed::on("patch", &key), call, &key).await
+    }
+}
