@@ -56,7 +56,7 @@ impl Row {
     pub(crate) fn new(namespace: String, stop: Stop, pebble: &Pebble, gate: &ApiGate) -> Self {
         let proxy = pebble.proxy();
         match &stop {
-            Stop::AtWrite(step, moment) => gate.stop(&namespace, step.clone(), *moment),
+            Stop::AtWrite(write, moment) => gate.stop(&namespace, write.clone(), *moment),
             Stop::AtCa(endpoint) => proxy.inject(Fault::hold().at(*endpoint)),
             Stop::Nowhere => {}
         }
