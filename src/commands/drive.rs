@@ -32,6 +32,7 @@ use crate::dns::reqwest::ReqwestResolver;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
 use crate::probes::http::HttpProbe;
+use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
 use crate::solvers::http01::listener::{self, Listener};
@@ -49,6 +50,9 @@ pub struct DriveArgs {
     /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
+    /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub approve: bool,
     /// How many challenges are in flight
     #[command(flatten)]
     pub slots: SlotArgs,
@@ -85,6 +89,11 @@ impl DriveArgs {
     /// Fails when a flag cannot be read, or the resolver's host has no address.
     pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
         self.look.fetcher().await
+    }
+
+    /// Who approves requests.
+    pub fn approval(&self) -> Approval {
+        if self.approve { Approval::Ours } else { Approval::Theirs }
     }
 
     /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
@@ -143,6 +152,8 @@ pub struct Equipment {
     pub fetcher: Fetcher,
     /// Which objects are worked on.
     pub selection: Selection,
+    /// Who approves CertificateRequests.
+    pub approval: Approval,
     /// What account keys are made.
     pub account_keys: KeyAlgorithm,
     /// Namespace of the Secrets of ClusterIssuers.
@@ -177,7 +188,11 @@ impl Engine {
                 equipment.account_keys,
             )),
             Arc::new(CertificateController::new(recorder.clone())),
-            Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(RequestController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                equipment.approval,
+            )),
             Arc::new(OrderController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),

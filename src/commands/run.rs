@@ -42,11 +42,13 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let claim = claim_everything(context).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
+    let store = context.at_hand(store);
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
+        approval: args.drive.approval(),
         account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: args.drive.slots.limits(),

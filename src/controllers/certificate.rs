@@ -235,8 +235,9 @@ impl Controller for CertificateController {
             return Ok(wake);
         }
         let outcome = self.perform(&certificate, secret.as_ref(), action).await?;
+        let certificates = self.certificates.clone().written_by(outcome.writer());
         let recorded = certificate::record(&certificate, outcome, now);
-        self.recorder.keep(&self.certificates, &certificate, None, recorded, now).await?;
+        self.recorder.keep(&certificates, &certificate, None, recorded, now).await?;
         Ok(Wake::Now)
     }
 }
@@ -312,7 +313,11 @@ mod tests {
         }))
         .await;
         let certificates = CertificateController::new(desk.recorder());
-        let requests = RequestController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        let requests = RequestController::new(
+            desk.recorder(),
+            Arc::clone(&desk.accounts),
+            crate::reconcile::request::Approval::Ours,
+        );
         Bench { desk, certificates, requests }
     }
 

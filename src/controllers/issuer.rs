@@ -52,7 +52,7 @@ impl IssuerController {
             issuers: Resources::new(Arc::clone(store), Kind::Issuer).written_by(source::ISSUERS),
             cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer)
                 .written_by(source::CLUSTER_ISSUERS),
-            secrets: Resources::new(Arc::clone(store), Kind::Secret).written_by(source::ISSUERS),
+            secrets: Resources::new(Arc::clone(store), Kind::Secret),
             accounts,
             new_keys,
             recorder,
@@ -117,7 +117,8 @@ impl IssuerController {
             .flatten()
             .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))?;
         let namespace = self.accounts.secret_namespace(issuer);
-        self.secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
+        let secrets = self.secrets.clone().written_by(issuer::writer(issuer));
+        secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
         Ok(Outcome::KeyStored)
     }
 

@@ -91,8 +91,15 @@ impl OrderController {
             Action::GiveUp(why) => Outcome::GivenUp(why),
         };
         let recorded = order::record(order, outcome, now);
-        self.keep(order, recorded, now).await?;
-        Ok(Wake::Now)
+        let forgets = !order.status.url.is_empty() && recorded.status.url.is_empty();
+        match self.keep(order, recorded, now).await {
+            // cert-manager's webhook lets no Order lose its URL; the request makes another Order in its place.
+            Err(StoreError::Denied { .. }) if forgets => {
+                self.orders.delete(&order.name()).await?;
+                Ok(Wake::OnChange)
+            }
+            kept => kept.map(|()| Wake::Now).map_err(Into::into),
+        }
     }
 
     /// Keeps the order's URL before anything else: a process that is killed without it makes a second order.

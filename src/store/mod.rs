@@ -19,6 +19,7 @@ pub mod lease;
 pub mod local;
 pub mod manager;
 pub mod memory;
+pub mod mirror;
 mod object;
 pub mod resources;
 mod rules;

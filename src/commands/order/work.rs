@@ -77,11 +77,15 @@ pub struct Job<'a> {
 ///
 /// # Errors
 /// Fails when port 80 cannot be had, when the store fails, and when interrupted.
-pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
+pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
+    if is_kept {
+        // Only now: what was read before the turn was ours may be old.
+        job.store = context.at_hand(job.store);
+    }
     // Whoever drives a cluster looks after its Issuers by itself.
     if context.cluster().is_none() || !matches!(job.claim, Claim::Watches(_)) {
         look_anew(&job.store, &job.given, job.started).await?;
@@ -99,6 +103,7 @@ pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>,
                 http01,
                 fetcher,
                 selection: Selection::only(job.given),
+                approval: job.drive.approval(),
                 account_keys: context.account_keys(),
                 cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
                 limits: job.drive.slots.limits(),

@@ -11,6 +11,7 @@ mod kubectl;
 mod namespace;
 mod peer;
 mod site;
+mod witness;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub use self::kubectl::Kubectl;
 pub use self::namespace::Namespace;
 pub use self::peer::Peer;
 use self::site::Site;
+pub use self::witness::{Objects, Witness};
 use super::bed::{Server, program};
 use super::http;
 
@@ -141,6 +143,11 @@ impl Cluster {
     /// Starts cert-manager's controllers for the whole cluster, with flags of cert-manager.
     pub fn peer(&self, flags: &[&str]) -> Peer {
         Peer::start(&self.site, flags)
+    }
+
+    /// The same, with self-checks that go through a gate.
+    pub fn peer_through(&self, gate: u16, flags: &[&str]) -> Peer {
+        Peer::start_through(&self.site, gate, flags)
     }
 
     /// Kills the API server, as a power cut would.
