@@ -70,21 +70,24 @@ fn check(name: &str, words: &[&str], outage: Outage) {
         assert_eq!(code, LEASE_LOST, "{}", ours.log());
         assert!(ours.log().contains("the Lease was lost"), "{}", ours.log());
         // What the CA was told in the meantime died with it.
-        rows.iter_mut().for_each(|row| row.note_death(&scene));
+        for row in &mut rows {
+            row.note_death(&scene);
+        }
     }
     cluster.start_api_server();
     gate.open();
     rows.iter().for_each(Row::release);
     if outage == Outage::Restart {
-        let is_over = || Scene::glance(cluster);
         eventually("the end, or a lost Lease", || {
-            let scene = is_over();
+            let scene = Scene::glance(cluster);
             let has_ended = rows.iter().all(|row| scene.lacks(&row.namespace).is_none());
             (has_ended || ours.code().is_some()).then_some(())
         });
     }
     if ours.code() == Some(LEASE_LOST) {
-        rows.iter_mut().for_each(|row| row.note_death(&scene));
+        for row in &mut rows {
+            row.note_death(&scene);
+        }
         ours = start(cluster, &gate, words, &manifests);
     }
     let lacking = unfinished(cluster, &rows);

@@ -42,7 +42,7 @@ pub(crate) fn pebble(cluster: &Cluster) -> Pebble {
 
 /// The scheduler writes for one Challenge after the other: one it cannot finish holds up all that come later.
 fn is_schedulers(stop: &Stop) -> bool {
-    matches!(stop, Stop::AtWrite(step, _) if step.is_schedulers())
+    matches!(stop, Stop::AtWrite(write, _) if write.is_schedulers())
 }
 
 /// Requests that a CA acts upon, and the one that fetches what came of them.
@@ -67,19 +67,19 @@ fn check(first: Side, second: Side, moment: Moment, which: Which) {
     let begun = Instant::now();
     let pebble = pebble(&cluster);
     let name = format!("{first:?}-{second:?}").to_lowercase();
-    let steps = undisturbed(first, &cluster, &pebble, &format!("{name}-calm"));
-    assert!(steps.len() > 30, "an issuance takes more than 30 writes: {steps:?}");
-    let stop = |step: &Step| {
-        let moment = if step.is_schedulers() { Moment::Before } else { moment };
-        Stop::AtWrite(step.clone(), moment)
+    let writes = undisturbed(first, &cluster, &pebble, &format!("{name}-calm"));
+    assert!(writes.len() > 30, "an issuance takes more than 30 writes: {writes:?}");
+    let stop = |write: &Step| {
+        let moment = if write.is_schedulers() { Moment::Before } else { moment };
+        Stop::AtWrite(write.clone(), moment)
     };
-    let mut stops: Vec<Stop> = steps.iter().skip(which.0).step_by(which.1).map(stop).collect();
+    let mut stops: Vec<Stop> = writes.iter().skip(which.0).step_by(which.1).map(stop).collect();
     stops.extend(DEEDS.map(Stop::AtCa));
     let handover = Handover { first, second, cluster: &cluster, pebble: &pebble };
     let is_serial = |stop: &Stop| match stop {
         // It applies one manifest after the other, and takes no more later.
-        Stop::AtWrite(step, _) if first == Side::Order => {
-            is_schedulers(stop) || ["certificates", "issuers"].contains(&step.resource.as_str())
+        Stop::AtWrite(write, _) if first == Side::Order => {
+            is_schedulers(stop) || ["certificates", "issuers"].contains(&write.resource.as_str())
         }
         _ => false,
     };
@@ -132,7 +132,9 @@ impl Handover<'_> {
 
         drop(worker);
         let scene = Scene::look(self.cluster);
-        rows.iter_mut().for_each(|row| row.note_death(&scene));
+        for row in &mut rows {
+            row.note_death(&scene);
+        }
         drop(gate);
         let mut worker = self.second.start(self.cluster, &self.cluster.kubeconfig(), &manifests);
         let lacking = unfinished(self.cluster, &rows);

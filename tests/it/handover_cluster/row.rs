@@ -56,7 +56,7 @@ impl Row {
     pub(crate) fn new(namespace: String, stop: Stop, pebble: &Pebble, gate: &ApiGate) -> Self {
         let proxy = pebble.proxy();
         match &stop {
-            Stop::AtWrite(step, moment) => gate.stop(&namespace, step.clone(), *moment),
+            Stop::AtWrite(write, moment) => gate.stop(&namespace, write.clone(), *moment),
             Stop::AtCa(endpoint) => proxy.inject(Fault::hold().at(*endpoint)),
             Stop::Nowhere => {}
         }
@@ -112,10 +112,21 @@ impl Row {
     pub(crate) fn note_death(&mut self, scene: &Scene) {
         self.lost_order = self.orders() > 0 && !scene.knows_order(&self.namespace);
         self.told = scene.told(&self.namespace);
-        // These two are told before they are written: by both sides, and by cert-manager.
-        for (reason, field) in [("Started", "processing"), ("Presented", "presented")] {
-            let mut challenges = scene.all(&self.namespace, "Challenge");
-            if challenges.any(|challenge| challenge["status"][field] != true) {
+        // Told before they are written: the first two by both sides, the others by cert-manager.
+        let deeds = [
+            ("Started", "Challenge", "processing"),
+            ("Presented", "Challenge", "presented"),
+            ("DomainVerified", "Challenge", "state"),
+            ("Complete", "Order", "certificate"),
+            ("CertificateIssued", "CertificateRequest", "certificate"),
+        ];
+        for (reason, kind, field) in deeds {
+            let is_written = |object: &Value| match &object["status"][field] {
+                Value::Bool(done) => *done,
+                Value::String(text) => field != "state" || text == "valid",
+                _ => false,
+            };
+            if scene.all(&self.namespace, kind).any(|object| !is_written(object)) {
                 self.unwritten.push(reason);
             }
         }

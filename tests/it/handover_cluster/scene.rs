@@ -9,7 +9,7 @@ use crate::support::cluster::Cluster;
 /// Kinds of which [`Scene::lacks`] tells.
 const ENDS: &str = "certificates,challenges,secrets,pods,services,ingresses";
 /// Other kinds that an issuance makes.
-const WAYS: &str = "orders,events";
+const WAYS: &str = "certificaterequests,orders,events";
 
 /// All objects of an issuance in all namespaces.
 pub(crate) struct Scene(BTreeMap<String, Vec<Value>>);

@@ -185,14 +185,14 @@ impl State {
         let verb = method.as_str().to_owned();
         let alike = |step: &&Step| step.verb == verb && step.resource == resource;
         let nth = writes.iter().filter(alike).count() + 1;
-        let step = Step { verb, resource, nth };
-        writes.push(step.clone());
+        let write = Step { verb, resource, nth };
+        writes.push(write.clone());
         if self.stopped.contains(&namespace) {
             // One that the scheduler cannot finish would hold up all other namespaces.
-            return if step.is_schedulers() { Fate::Passes } else { Fate::IsLost };
+            return if write.is_schedulers() { Fate::Passes } else { Fate::IsLost };
         }
         match self.stops.get(&namespace) {
-            Some((stop, moment)) if *stop == step => {
+            Some((stop, moment)) if *stop == write => {
                 let is_lost = *moment == Moment::Before;
                 self.stopped.insert(namespace);
                 if is_lost { Fate::IsLost } else { Fate::PassesUnheard }
