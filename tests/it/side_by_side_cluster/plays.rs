@@ -234,7 +234,11 @@ fn deleted_orders(scene: &Scene<'_>) {
     const ORDER: &str = "order/web-1-347714117";
     scene.self_check.set(Passage::Missing);
     scene.begin(&["web"]);
-    let waits = |challenge: &Value| !challenge["status"]["reason"].is_null();
+    // The new Challenge may have to wait for the clean-up of the old one at first.
+    let waits = |challenge: &Value| {
+        let reason = challenge["status"]["reason"].as_str().unwrap_or_default();
+        reason.starts_with("Waiting for HTTP-01 challenge propagation: ")
+    };
     let first = scene.until("Challenge", "web", waits);
     scene.delete(ORDER);
     scene.until("Challenge", "web", |challenge| {
