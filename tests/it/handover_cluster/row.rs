@@ -119,10 +119,13 @@ impl Row {
             ("DomainVerified", "Challenge", "state"),
             ("Complete", "Order", "certificate"),
             ("CertificateIssued", "CertificateRequest", "certificate"),
+            ("IssuerNotReady", "CertificateRequest", "conditions"),
+            ("WaitingForApproval", "CertificateRequest", "conditions"),
         ];
         for (reason, kind, field) in deeds {
             let is_written = |object: &Value| match &object["status"][field] {
                 Value::Bool(done) => *done,
+                Value::Array(conditions) => conditions.iter().any(|c| c["type"] == "Ready"),
                 Value::String(text) => field != "state" || text == "valid",
                 _ => false,
             };
