@@ -86,6 +86,11 @@ impl DriveArgs {
         self.look.fetcher().await
     }
 
+    /// Tells whether objects of the cluster answer HTTP-01, where there is one.
+    pub fn answers_in_cluster(&self) -> bool {
+        self.http01_webroot.is_none() && self.http01_listen.is_empty()
+    }
+
     /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
     /// on this machine port 80.
     ///

@@ -11,7 +11,9 @@ use super::claim::claim_everything;
 use super::context::Context;
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
+use super::needs::{Places, Task};
 use super::out;
+use super::permissions::Permit;
 use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
@@ -38,7 +40,14 @@ pub struct RunArgs {
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
-    let claim = claim_everything(context).await?;
+    let permit = match context.cluster() {
+        None => Permit::default(),
+        Some(_) => {
+            let places = Places::of(context, args.drive.answers_in_cluster());
+            Permit::new(context, Task::on_everything(&store, places).await?).of_run()
+        }
+    };
+    let claim = claim_everything(context, &permit).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
     let engine = Engine::start(Equipment {

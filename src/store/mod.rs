@@ -174,6 +174,11 @@ impl StoreError {
         matches!(self, Self::Cluster(fault) if fault.may_pass())
     }
 
+    /// Tells whether a permission is missing.
+    pub fn lacks_permission(&self) -> bool {
+        matches!(self, Self::Cluster(fault) if matches!(**fault, ClusterFault::Forbidden { .. }))
+    }
+
     /// What to do next, one line each.
     pub fn hints(&self) -> Vec<String> {
         match self {

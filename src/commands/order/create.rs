@@ -16,11 +16,11 @@ use crate::commands::context::Context;
 use crate::commands::due::due;
 use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
+use crate::commands::permissions::{Permit, workplace};
 use crate::commands::precheck::{self, Bench};
 use crate::commands::rehearsal::{Rehearsal, Rehearse};
 use crate::model::{Key, Kind, Record};
 use crate::store::Store;
-use crate::store::local::Access;
 use crate::store::memory::MemoryStore;
 
 /// Flags of `order create`.
@@ -58,6 +58,7 @@ struct Workshop {
     rehearsal: Option<Rehearsal>,
     out: Option<PathBuf>,
     claim: Claim,
+    permit: Permit,
 }
 
 /// Issues what the manifests ask for.
@@ -71,7 +72,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         return intake.print(context, &args.work.output);
     }
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
-    let workshop = open(&args, context, deadline).await?;
+    let workshop = open(&args, &intake, context, deadline).await?;
     let records = prepare(&intake, &workshop);
     let bench =
         if args.rehearse.is_some() { Bench::Local } else { Bench::of(context, &workshop.claim) };
@@ -90,6 +91,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let job = Job {
         store: Arc::clone(&workshop.store),
         claim: workshop.claim,
+        permit: workshop.permit,
         drive: &args.work.drive,
         rehearsal: rehearsal.map(|r| (Arc::clone(&r.http01), r.fetcher.clone())),
         given,
@@ -110,6 +112,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
 
 async fn open(
     args: &CreateArgs,
+    intake: &Intake,
     context: &Context,
     deadline: Timestamp,
 ) -> Result<Workshop, Failure> {
@@ -117,12 +120,14 @@ async fn open(
         let rehearsal = Rehearsal::start(how, &args.work.drive).await?;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let out = args.work.out.clone();
-        return Ok(Workshop { store, rehearsal: Some(rehearsal), out, claim: Claim::Alone });
+        let (claim, permit) = (Claim::Alone, Permit::default());
+        return Ok(Workshop { store, rehearsal: Some(rehearsal), out, claim, permit });
     }
-    let store = context.store(Access::ReadWrite).await?;
-    let claim = claim(context, deadline).await?;
+    let answers = args.work.drive.answers_in_cluster();
+    let (store, permit) = workplace(context, &intake.records(), true, answers).await?;
+    let claim = claim(context, deadline, &permit).await?;
     let out = context.out(args.work.out.as_deref())?;
-    Ok(Workshop { store, rehearsal: None, out, claim })
+    Ok(Workshop { store, rehearsal: None, out, claim, permit })
 }
 
 fn prepare(intake: &Intake, workshop: &Workshop) -> Vec<Record> {

@@ -10,14 +10,17 @@ use std::time::Duration as StdDuration;
 use jiff::Timestamp;
 
 use super::followed::{End, Followed};
-use super::supervise::Supervision;
+use super::left;
+use super::supervise::{Beside, Supervision, Watched};
 use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::claim::Claim;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
 use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::permissions::Permit;
 use crate::commands::renewal::look_anew;
+use crate::commands::takeover::{Inherited, inherit};
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
 use crate::model::{Challenge, Duration, Key, Kind, State};
@@ -58,6 +61,8 @@ pub struct Job<'a> {
     pub store: Arc<dyn Store>,
     /// Whether we drive, or somebody else does already.
     pub claim: Claim,
+    /// What we may do, should it become our turn.
+    pub permit: Permit,
     /// Flags of the solvers.
     pub drive: &'a DriveArgs,
     /// Solver and eyes of a rehearsal, in place of those that the flags name.
@@ -76,57 +81,87 @@ pub struct Job<'a> {
 ///
 /// # Errors
 /// Fails when port 80 cannot be had, when the store fails, and when interrupted.
-pub async fn work(job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
+pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let is_kept = job.rehearsal.is_none();
-    // Whoever drives a cluster looks after its Issuers by itself.
-    if context.cluster().is_none() || !matches!(job.claim, Claim::Watches(_)) {
-        look_anew(&job.store, &job.given, job.started).await?;
-    }
-    let lost = job.claim.lost();
-    let engine = match &job.claim {
-        Claim::Watches(_) => None,
-        Claim::Drives(_) | Claim::Alone => {
-            let (http01, fetcher) = match job.rehearsal {
-                Some(means) => means,
-                None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
-            };
-            Some(Engine::start(Equipment {
-                store: Arc::clone(&job.store),
-                http01,
-                fetcher,
-                selection: Selection::only(job.given),
-                account_keys: context.account_keys(),
-                cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-                limits: job.drive.slots.limits(),
-                check_period: job.drive.dns01_check_retry_period.0,
-            }))
+    let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
+    let open = std::mem::take(&mut job.open);
+    let times = (job.started, job.deadline);
+    let interrupted = context.interrupted().clone();
+    let mut supervision =
+        Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
+    supervision.is_kept = job.rehearsal.is_none();
+    let mut engine = None;
+    let watched = loop {
+        if let Claim::Drives(_) | Claim::Alone = job.claim {
+            engine = begin(&mut job, &mut supervision, context).await?;
+        } else if context.cluster().is_none() {
+            look_anew(&job.store, &job.given, job.started).await?;
+        }
+        let lost = job.claim.lost();
+        let watched = tokio::select! {
+            watched = supervision.run(engine.as_ref(), other(&job, context)) => watched,
+            () = lost.cancelled() => Err(lease_lost()),
+        };
+        match watched {
+            Ok(Watched::Inherited(Inherited { claim, why })) => {
+                context.talk().line(&format!("driver: {} ({why})", claim.driver()));
+                job.claim = claim;
+            }
+            ended => break ended,
         }
     };
-    let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
-    let interrupted = context.interrupted().clone();
-    let times = (job.started, job.deadline);
-    let store = Arc::clone(&job.store);
-    let mut supervision =
-        Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
-    supervision.is_kept = is_kept;
-    let watched = tokio::select! {
-        watched = supervision.run() => watched,
-        () = lost.cancelled() => Err(lease_lost()),
-    };
     if let Some(engine) = engine {
-        if let Ok((ends, _)) = &watched {
-            answers_taken_down(&store, ends, context).await?;
+        if let Ok(Watched::Ended(ends)) = &watched {
+            answers_taken_down(&job.store, ends, context).await;
         }
         stop(engine, context).await?;
     }
-    let (ends, signal) = watched?;
-    match signal {
-        None => Ok(ends),
-        Some(kind) => Err(Failure::interrupted(kind)),
+    match watched? {
+        Watched::Ended(ends) => Ok(ends),
+        Watched::Interrupted(kind) => Err(Failure::interrupted(kind)),
+        Watched::Inherited(_) => Ok(BTreeMap::new()),
     }
+}
+
+/// Whoever drives beside us, if we only watch.
+fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<Beside<'a>> {
+    let Claim::Watches(other) = &job.claim else { return None };
+    Some(Beside { other, turn: Box::pin(inherit(context, &job.permit)) })
+}
+
+/// Starts the controllers on what is ours to issue; what is not ends here. Without anything left there are none.
+async fn begin(
+    job: &mut Job<'_>,
+    supervision: &mut Supervision,
+    context: &Context,
+) -> Result<Option<Engine>, Failure> {
+    let cluster = context.cluster().filter(|_| job.rehearsal.is_none());
+    if cluster.is_some() {
+        for (key, failure) in left::to_cert_manager(&job.store, supervision.open.keys()).await? {
+            job.given.remove(&key);
+            supervision.leave(&key, failure);
+        }
+    }
+    if supervision.open.is_empty() {
+        return Ok(None);
+    }
+    look_anew(&job.store, &job.given, job.started).await?;
+    let (http01, fetcher) = match job.rehearsal.take() {
+        Some(means) => means,
+        None => (job.drive.http01(cluster).await?, job.drive.fetcher().await?),
+    };
+    Ok(Some(Engine::start(Equipment {
+        store: Arc::clone(&job.store),
+        http01,
+        fetcher,
+        selection: Selection::only(job.given.clone()),
+        account_keys: context.account_keys(),
+        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
+        limits: job.drive.slots.limits(),
+        check_period: job.drive.dns01_check_retry_period.0,
+    })))
 }
 
 /// Whoever holds the Lease now works on the same objects: two at once would make two orders.
@@ -147,11 +182,7 @@ async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
 }
 
 /// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
-async fn answers_taken_down(
-    store: &Arc<dyn Store>,
-    ends: &BTreeMap<Key, End>,
-    context: &Context,
-) -> Result<(), Failure> {
+async fn answers_taken_down(store: &Arc<dyn Store>, ends: &BTreeMap<Key, End>, context: &Context) {
     let is_up = |challenge: &Challenge| {
         challenge.status.processing && challenge.status.state.is_some_and(State::is_final)
     };
@@ -160,18 +191,18 @@ async fn answers_taken_down(
         failed.map(|(key, _)| key).filter(|key| key.kind == Kind::Certificate).collect();
     let all_down = async {
         for key in certificates {
-            while Chain::read(store, &key.name)
-                .await?
-                .is_some_and(|c| c.challenges.iter().any(is_up))
-            {
+            // A store that is away for a moment has told nothing yet.
+            while Chain::read(store, &key.name).await.map_or_else(
+                |error| error.may_pass(),
+                |chain| chain.is_some_and(|c| c.challenges.iter().any(is_up)),
+            ) {
                 tokio::time::sleep(POLL).await;
             }
         }
-        Ok(())
     };
     tokio::select! {
-        down = all_down => down,
-        () = tokio::time::sleep(PATIENCE) => Ok(()),
-        _ = context.interrupted().wait() => Ok(()),
+        () = all_down => {}
+        () = tokio::time::sleep(PATIENCE) => {}
+        _ = context.interrupted().wait() => {}
     }
 }
