@@ -16,7 +16,8 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
     match error {
         ReconcileError::Acme(error) => for_ca(error, issuer),
         ReconcileError::Store(StoreError::Unusable { .. }) => Some(STORE.to_owned()),
-        ReconcileError::Store(_) | ReconcileError::Solve(_) | ReconcileError::Missing(_) => None,
+        ReconcileError::Store(error) => error.hints().into_iter().next(),
+        ReconcileError::Solve(_) | ReconcileError::Missing(_) => None,
     }
 }
 

@@ -38,6 +38,9 @@ use crate::solvers::http01::webroot::Webroot;
 use crate::store::cluster::ClusterStore;
 use crate::store::{Store, StoreError};
 
+/// How often it is looked whether the controllers still work.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// How challenges are answered and looked at.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Challenges")]
@@ -215,6 +218,13 @@ impl Engine {
     /// Tells whether the controllers have ended by themselves.
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()
+    }
+
+    /// Waits until the controllers have ended by themselves.
+    pub async fn ended(&self) {
+        while !self.has_ended() {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Stops the controllers after the steps that are under way.

@@ -272,11 +272,8 @@ impl Needs {
 
     /// Whoever waits for a Certificate looks at all that hangs below it; a person's wish for another try is a condition.
     fn reading(&mut self, namespace: &str) {
-        for kind in [Kind::Certificate, Kind::Issuer] {
+        for kind in [Kind::Certificate, Kind::Issuer].into_iter().chain(CHAIN) {
             self.of_kind(kind, namespace, &["get", "list", "watch"]);
-        }
-        for kind in CHAIN {
-            self.of_kind(kind, namespace, &["list", "watch"]);
         }
         self.of_kind(Kind::Event, namespace, &["list"]);
         self.status(Kind::Certificate, namespace);
@@ -285,7 +282,7 @@ impl Needs {
     /// What the controllers do beside.
     fn driving(&mut self, namespace: &str) {
         for kind in CHAIN {
-            self.of_kind(kind, namespace, &["get", "create", "delete"]);
+            self.of_kind(kind, namespace, &["create", "delete"]);
             self.status(kind, namespace);
         }
         for kind in [Kind::Order, Kind::Challenge] {
@@ -370,5 +367,132 @@ fn unless_forbidden<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreEr
     match read {
         Err(error) if error.lacks_permission() => Ok(None),
         read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::store::memory::MemoryStore;
+
+    const CERTIFICATE: &str = "certificates.cert-manager.io";
+
+    fn record(kind: &str, name: &str, spec: &Value) -> Record {
+        let namespace = if kind == "ClusterIssuer" { "" } else { "web" };
+        let metadata = json!({ "namespace": namespace, "name": name });
+        let object = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": metadata, "spec": spec,
+        });
+        Record::new(object).unwrap()
+    }
+
+    /// An issuer of that kind whose only solver is this, and a Certificate.
+    fn pair(kind: &str, http01: &Value) -> [Record; 2] {
+        let solvers = json!([{ "http01": http01 }]);
+        let acme = json!({
+            "server": "https://ca.example", "privateKeySecretRef": {"name": "account"}, "solvers": solvers,
+        });
+        let issuer = record(kind, "le", &json!({ "acme": acme }));
+        let spec = json!({
+            "secretName": "web-tls", "dnsNames": ["www.example.com"], "issuerRef": {"kind": kind, "name": "le"},
+        });
+        [issuer, record("Certificate", "web", &spec)]
+    }
+
+    /// Looks whether something is needed, as `verb resource "name" in namespace`.
+    async fn check(records: &[Record], part: Part, needed: &[&str], not_needed: &[&str]) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let places = Places {
+            lease: "kube-system".to_owned(),
+            cluster_resources: "cert-manager".to_owned(),
+            answers: true,
+        };
+        let task = Task::on(records, true, &store, places).await.unwrap();
+        let needs = task.needs(part).into_iter();
+        let needs: BTreeSet<String> = needs
+            .map(|need| {
+                format!("{need} {}/{}", need.namespace, need.name).replace(".cert-manager.io", "")
+            })
+            .collect();
+        for one in needed {
+            assert!(needs.contains(*one), "{one} is missing in {needs:#?}");
+        }
+        for one in not_needed {
+            assert!(!needs.contains(*one), "{one} is too much in {needs:#?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_watches_needs_no_more_than_to_apply_and_to_look() {
+        assert_eq!(Permission::of_kind("get", Kind::Certificate, "web").resource, CERTIFICATE);
+        check(
+            &pair("Issuer", &json!({"ingress": {}})),
+            Part::Watch,
+            &[
+                "create certificates web/",
+                "patch issuers web/",
+                "get secrets web/web-tls",
+                "watch orders.acme web/",
+            ],
+            &[
+                "list secrets web/",
+                "patch issuers/status web/",
+                "list pods web/",
+                "create events web/",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn whoever_drives_needs_what_the_solvers_make() {
+        let drives = [
+            "create leases.coordination.k8s.io kube-system/",
+            "patch challenges.acme/status web/",
+            "delete secrets web/",
+            "create pods web/",
+        ];
+        let (ingress, route) =
+            ("ingresses.networking.k8s.io", "httproutes.gateway.networking.k8s.io");
+        for (http01, needed, not_needed) in [
+            (
+                json!({"ingress": {}}),
+                format!("create {ingress} web/"),
+                format!("update {ingress} web/"),
+            ),
+            (
+                json!({"ingress": {"name": "shop"}}),
+                format!("update {ingress} web/"),
+                format!("create {ingress} web/"),
+            ),
+            (
+                json!({"gatewayHTTPRoute": {"parentRefs": [{"name": "edge"}]}}),
+                format!("update {route} web/"),
+                format!("list {ingress} web/"),
+            ),
+        ] {
+            let needed = [&drives[..], &[&needed]].concat();
+            let not_needed = [&*not_needed, "get secrets web/web-tls", "get clusterissuers /le"];
+            check(&pair("Issuer", &http01), Part::Drive, &needed, &not_needed).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_issuer_is_named_with_its_secret() {
+        check(
+            &pair("ClusterIssuer", &json!({"ingress": {}})),
+            Part::Drive,
+            &[
+                "watch clusterissuers /le",
+                "patch clusterissuers/status /le",
+                "get secrets cert-manager/account",
+                "create secrets cert-manager/",
+                "create events default/",
+            ],
+            &["list clusterissuers /", "list secrets cert-manager/", "patch issuers web/"],
+        )
+        .await;
     }
 }

@@ -70,6 +70,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         }
         kind = context.interrupted().wait() => (kind, "ended"),
         () = lost.cancelled() => (FailureKind::OwnedByAnother, "the Lease was lost"),
+        () = engine.ended() => (FailureKind::Unexpected, "the controllers ended"),
     };
     engine.stop().await?;
     Err(Failure::new(kind, format!("{why}; everything so far is kept"))
@@ -84,7 +85,11 @@ async fn follow(
 ) -> Result<(), Failure> {
     let mut changes = store.watch(Kind::Certificate, Scope::all());
     while let Some(change) = changes.next().await {
-        let records = match change? {
+        let change = match change {
+            Err(error) if error.may_pass() => continue,
+            change => change?,
+        };
+        let records = match change {
             Change::Applied(record) => vec![record],
             Change::Resynced(records) => records,
             Change::Deleted(_) => Vec::new(),

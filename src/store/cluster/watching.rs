@@ -199,6 +199,10 @@ impl Watcher {
             tracing::debug!(%error, kind = %self.kind, "the watch was cut; it begins again");
             return None;
         }
+        if self.begun && error.lacks_permission() {
+            tracing::warn!(%error, "this watch begins again when the permission is back");
+            return None;
+        }
         Some(definitions::explain(&self.wire, error, &deed).await)
     }
 }
