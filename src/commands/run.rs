@@ -40,13 +40,7 @@ pub struct RunArgs {
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
-    let permit = match context.cluster() {
-        None => Permit::default(),
-        Some(_) => {
-            let places = Places::of(context, args.drive.answers_in_cluster());
-            Permit::new(context, Task::on_everything(&store, places).await?).of_run()
-        }
-    };
+    let permit = permit(&args, &store, context).await?;
     let claim = claim_everything(context, &permit).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
@@ -75,6 +69,19 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     engine.stop().await?;
     Err(Failure::new(kind, format!("{why}; everything so far is kept"))
         .hint(format!("go on with: {}", cli::again())))
+}
+
+/// What has to be permitted for work on everything.
+async fn permit(
+    args: &RunArgs,
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Permit, Failure> {
+    if context.cluster().is_none() {
+        return Ok(Permit::default());
+    }
+    let places = Places::of(context, args.drive.answers_in_cluster());
+    Ok(Permit::new(context, Task::on_everything(store, places).await?).of_run())
 }
 
 /// Tells what becomes of Certificates, and writes what was issued.

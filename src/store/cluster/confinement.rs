@@ -41,8 +41,8 @@ impl Confinement {
     pub(super) fn reach(&self, kind: Kind, scope: &Scope) -> Vec<Reach> {
         if !kind.is_namespaced() {
             let names = self.cluster_issuers.iter().filter(|_| kind == Kind::ClusterIssuer);
-            let named = names.map(|name| Reach { scope: scope.clone(), name: Some(name.clone()) });
-            return named.collect();
+            let only = |name: &String| Reach { scope: scope.clone(), name: Some(name.clone()) };
+            return names.map(only).collect();
         }
         if scope.namespace.is_some() {
             return vec![Reach::all_of(scope.clone())];

@@ -16,7 +16,7 @@ pub(super) fn merged(parts: Vec<Changes>) -> Changes {
     let mut held = Held { parts: vec![None; parts.len()] };
     let numbered = parts.into_iter().enumerate();
     let numbered = numbered.map(|(part, changes)| changes.map(move |change| (part, change)));
-    let all = stream::select_all(numbered.map(|changes| changes.boxed()));
+    let all = stream::select_all(numbered.map(futures_util::StreamExt::boxed));
     let told = all.filter_map(move |(part, change)| {
         let told = match change {
             Ok(change) => held.take(part, change).map(Ok),

@@ -50,7 +50,7 @@ const TRIES: u32 = 8;
 ///
 /// Beside the contract of [`Store`]: objects deleted with their owner go a moment later; what the definitions do not
 /// know is dropped by the server; a watch of Secrets tells their metadata only; and it fails only with what does not
-/// pass by itself, once it has begun, and a permission that goes while it runs may come back.
+/// pass by itself, once it has begun; a permission that goes then may come back.
 #[derive(Clone)]
 pub struct ClusterStore {
     link: Arc<Link>,

@@ -195,8 +195,8 @@ mod tests {
     use super::*;
 
     /// Whether a rule permits something in the namespace `web`.
-    fn check(rule: Value, wanted: &Permission, expected: bool) {
-        let answer = json!({ "resourceRules": [rule.clone()], "incomplete": false });
+    fn check(rule: &Value, wanted: &Permission, expected: bool) {
+        let answer = json!({ "resourceRules": [rule], "incomplete": false });
         let rules = Rules([("web".to_owned(), serde_json::from_value(answer).unwrap())].into());
         assert_eq!(rules.judge(wanted), Some(expected), "{rule} {wanted}");
     }
@@ -209,21 +209,21 @@ mod tests {
     fn a_rule_names_verb_group_and_resource() {
         let wanted = Permission::of_kind("patch", Kind::Order, "web");
         let group = "acme.cert-manager.io";
-        check(rule(&["get", "patch"], group, &["orders"]), &wanted, true);
-        check(rule(&["*"], "*", &["*"]), &wanted, true);
-        check(rule(&["get"], group, &["orders"]), &wanted, false);
-        check(rule(&["patch"], "cert-manager.io", &["orders"]), &wanted, false);
-        check(rule(&["patch"], group, &["orders/status"]), &wanted, false);
+        check(&rule(&["get", "patch"], group, &["orders"]), &wanted, true);
+        check(&rule(&["*"], "*", &["*"]), &wanted, true);
+        check(&rule(&["get"], group, &["orders"]), &wanted, false);
+        check(&rule(&["patch"], "cert-manager.io", &["orders"]), &wanted, false);
+        check(&rule(&["patch"], group, &["orders/status"]), &wanted, false);
     }
 
     #[test]
     fn a_status_is_named_apart() {
         let wanted = Permission::of_kind("patch", Kind::Order, "web").on_status();
         let group = "acme.cert-manager.io";
-        check(rule(&["patch"], group, &["orders"]), &wanted, false);
-        check(rule(&["patch"], group, &["orders/status"]), &wanted, true);
-        check(rule(&["patch"], group, &["*/status"]), &wanted, true);
-        check(rule(&["patch"], group, &["*"]), &wanted, true);
+        check(&rule(&["patch"], group, &["orders"]), &wanted, false);
+        check(&rule(&["patch"], group, &["orders/status"]), &wanted, true);
+        check(&rule(&["patch"], group, &["*/status"]), &wanted, true);
+        check(&rule(&["patch"], group, &["*"]), &wanted, true);
     }
 
     #[test]
@@ -232,9 +232,9 @@ mod tests {
             "verbs": ["get"], "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["web-tls"],
         });
         let wanted = Permission::of_kind("get", Kind::Secret, "web");
-        check(named.clone(), &wanted.clone().named("web-tls"), true);
-        check(named.clone(), &wanted.clone().named("other"), false);
-        check(named, &wanted, false);
+        check(&named, &wanted.clone().named("web-tls"), true);
+        check(&named, &wanted.clone().named("other"), false);
+        check(&named, &wanted, false);
     }
 
     #[test]
