@@ -39,7 +39,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{cluster-up,pebble-up,prepare,sum,where} benches/compare.sh
+    shellcheck --external-sources tests/run .ci/run tests/bed/{cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare}.sh deploy/krew/render
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -84,3 +84,8 @@ cluster-up *arguments:
 bench:
     cargo build --release --locked
     benches/compare.sh target/release/kubectl-acme
+
+# Measure certificates in a cluster beside cert-manager's own controllers
+bench-cluster:
+    cargo build --release --locked
+    benches/cluster.sh target/release/kubectl-acme

@@ -159,7 +159,10 @@ pub fn again() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Another command line on the same objects: the same program, state and namespace.
+/// Flags with a value that say which objects are meant.
+const PLACING: [&str; 6] = ["-n", "--namespace", "--kubeconfig", "--context", "--as", "--as-group"];
+
+/// Another command line on the same objects: the same program, state or cluster, and namespace.
 pub fn like(command: &str) -> String {
     like_words(program(), command, env::args().skip(1))
 }
@@ -168,11 +171,13 @@ fn like_words(program: &str, command: &str, words: impl Iterator<Item = String>)
     let mut line = format!("{program} {command}");
     let mut words = words.take_while(|word| word != "--").peekable();
     while let Some(word) = words.next() {
-        let value = match word.as_str() {
-            "-n" | "--namespace" => words.next(),
-            _ if word == "--local" || word.starts_with("--local=") => None,
-            _ if word.starts_with("--namespace=") => None,
-            _ => continue,
+        let (flag, given) =
+            word.split_once('=').map_or((word.as_str(), false), |(flag, _)| (flag, true));
+        let value = match flag {
+            "--local" => None,
+            _ if !PLACING.contains(&flag) => continue,
+            _ if given => None,
+            _ => words.next(),
         };
         for word in [Some(word), value].into_iter().flatten() {
             line.push(' ');
@@ -350,6 +355,7 @@ mod tests {
             ("order --local -f x", "kubectl-acme get certs --local"),
             ("order --local=st -n web -f x", "kubectl-acme get certs --local=st -n web"),
             ("order --namespace=web -- -n x", "kubectl-acme get certs --namespace=web"),
+            ("order --context a --as=b -f x", "kubectl-acme get certs --context a --as=b"),
         ] {
             let words = typed.split(' ').map(str::to_owned);
             assert_eq!(like_words(PROGRAM, "get certs", words), expected, "{typed}");

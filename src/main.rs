@@ -7,12 +7,12 @@ use kubectl_acme::cli;
 use kubectl_acme::commands::{completion, context};
 
 fn main() -> ExitCode {
-    // First, because it must neither print nor log.
+    // A second provider would be ours as well.
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    // Before all that prints or logs.
     if completion::complete_words() {
         return ExitCode::SUCCESS;
     }
-    // A second provider would be ours as well.
-    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     let cli = cli::parse();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

@@ -1,11 +1,13 @@
 //! `completion`: what shells and kubectl ask for at TAB, names of objects included.
 //!
-//! Names come from the local state only: read, never written, within [`PATIENCE`], and silent about whatever goes wrong.
+//! Names come from wherever the command would find its objects: read, never written, within a short time, and silent about
+//! whatever goes wrong.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
@@ -16,6 +18,8 @@ use super::failure::{Failure, Kind as FailureKind};
 use super::target;
 use crate::cli;
 use crate::model::{Kind, Record};
+use crate::store::Store;
+use crate::store::cluster::{ClusterStore, Connection};
 use crate::store::local::{Access, LocalStore};
 
 /// The variable by which the shells' scripts ask.
@@ -26,12 +30,16 @@ const ASK: &str = "__complete";
 const KUBECTL_COMPLETE: &str = "kubectl_complete-acme";
 /// kubectl's directive "offer no file names" (cobra's `ShellCompDirectiveNoFileComp`).
 const NO_FILES: &str = ":4";
-/// How long names may take.
+/// How long names on this machine may take.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How long names in a cluster may take, with a log-in plugin where there is one.
+const CLUSTER_PATIENCE: Duration = Duration::from_secs(3);
 /// The environment form of `--local`.
 const LOCAL: &str = "KUBECTL_ACME_LOCAL";
 /// The environment form of `--namespace`.
 const NAMESPACE: &str = "KUBECTL_ACME_NAMESPACE";
+/// The environment forms of `--kubeconfig`, `--context` and `--as`.
+const CLUSTER: [&str; 3] = ["KUBECTL_ACME_KUBECONFIG", "KUBECTL_ACME_CONTEXT", "KUBECTL_ACME_AS"];
 
 /// Flags of `completion`.
 #[derive(Debug, clap::Args)]
@@ -182,8 +190,9 @@ struct Line {
     kind: Option<Kind>,
     /// Words without dash: commands, kinds, names.
     words: Vec<String>,
-    namespace: Option<String>,
     local: Option<String>,
+    /// Which cluster, as whom, and the namespace.
+    cluster: Connection,
 }
 
 impl Line {
@@ -197,21 +206,45 @@ impl Line {
         // The last word is the one to complete.
         words.pop();
         let mut line = Self::read(words);
-        line.local = line.local.or_else(|| env::var(LOCAL).ok());
-        line.namespace = line.namespace.or_else(|| env::var(NAMESPACE).ok());
+        // What is typed beats the environment.
+        if !line.names_cluster() {
+            line.local = line.local.or_else(|| env::var(LOCAL).ok());
+        }
+        let cluster = &mut line.cluster;
+        cluster.namespace = cluster.namespace.take().or_else(|| env::var(NAMESPACE).ok());
+        let [kubeconfig, context, user] = CLUSTER.map(|variable| env::var(variable).ok());
+        cluster.kubeconfig = cluster.kubeconfig.take().or_else(|| kubeconfig.map(PathBuf::from));
+        cluster.context = cluster.context.take().or(context);
+        cluster.user = cluster.user.take().or(user);
         line
+    }
+
+    /// Tells whether a flag names a cluster, or who we are in it.
+    fn names_cluster(&self) -> bool {
+        let Connection { kubeconfig, context, user, groups, .. } = &self.cluster;
+        kubeconfig.is_some() || context.is_some() || user.is_some() || !groups.is_empty()
     }
 
     fn read(words: Vec<String>) -> Self {
         let mut line = Self::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
-            match word.split_once('=') {
-                Some(("--local", folder)) => line.local = Some(folder.to_owned()),
-                Some(("--namespace" | "-n", name)) => line.namespace = Some(name.to_owned()),
-                _ if word == "--local" => line.local = Some("1".to_owned()),
-                _ if word == "-n" || word == "--namespace" => line.namespace = words.next(),
-                _ if word.starts_with('-') => {}
+            let flag = word.split_once('=').filter(|(flag, _)| flag.starts_with('-'));
+            let (flag, value) = match flag {
+                Some((flag, value)) => (flag, Some(value.to_owned())),
+                None => (word.as_str(), None),
+            };
+            let cluster = &mut line.cluster;
+            match flag {
+                "--local" => line.local = Some(value.unwrap_or_else(|| "1".to_owned())),
+                "-n" | "--namespace" => cluster.namespace = value.or_else(|| words.next()),
+                "--context" => cluster.context = value.or_else(|| words.next()),
+                "--kubeconfig" => {
+                    cluster.kubeconfig = value.or_else(|| words.next()).map(PathBuf::from);
+                }
+                "--as" => cluster.user = value.or_else(|| words.next()),
+                "--as-group" => cluster.groups.extend(value.or_else(|| words.next())),
+                _ if flag.starts_with('-') => {}
                 _ => {
                     let kind = Kind::parse(&word).filter(|kind| Kind::SIX.contains(kind));
                     line.kind = line.kind.or(kind);
@@ -237,23 +270,34 @@ fn names_of(kind: Kind, line: &Line) -> Vec<CompletionCandidate> {
 }
 
 fn read(kind: Kind, line: &Line) -> Option<Vec<Record>> {
-    let folder = context::state_folder(line.local.as_deref()).ok()?;
-    if !LocalStore::exists(&folder) {
-        return None;
-    }
-    let namespace = line.namespace.as_deref().unwrap_or("default");
-    let scope = target::scope(kind, Some(namespace));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
+    let patience = if line.local.is_some() { PATIENCE } else { CLUSTER_PATIENCE };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let found = runtime.block_on(async {
         let listed = async {
-            let store = context::open(folder, Access::ReadOnly).await.ok()?;
-            store.list(kind, &scope).await.ok()
+            let (store, namespace) = open(line).await?;
+            store.list(kind, &target::scope(kind, Some(&namespace)).brief()).await.ok()
         };
-        tokio::time::timeout(PATIENCE, listed).await.ok().flatten()
+        tokio::time::timeout(patience, listed).await.ok().flatten()
     });
     // A thread that still reads does not hold the shell.
     runtime.shutdown_background();
     found
+}
+
+/// The store that a command line means, and the namespace in it.
+async fn open(line: &Line) -> Option<(Arc<dyn Store>, String)> {
+    if line.local.is_none() {
+        let cluster = ClusterStore::connect(&line.cluster).await.ok()?;
+        let namespace = cluster.namespace().to_owned();
+        return Some((Arc::new(cluster), namespace));
+    }
+    let folder = context::state_folder(line.local.as_deref()).ok()?;
+    if !LocalStore::exists(&folder) {
+        return None;
+    }
+    let store = context::open(folder, Access::ReadOnly).await.ok()?;
+    let namespace = line.cluster.namespace.clone();
+    Some((store, namespace.unwrap_or_else(|| "default".to_owned())))
 }
 
 /// What helps to tell one name from another.
@@ -279,7 +323,7 @@ mod tests {
         let words = line.split_whitespace().map(str::to_owned).collect();
         let line_read = Line::read(words);
         assert_eq!(line_read.kind, kind, "{line}");
-        assert_eq!(line_read.namespace.as_deref(), namespace, "{line}");
+        assert_eq!(line_read.cluster.namespace.as_deref(), namespace, "{line}");
         assert_eq!(line_read.local.as_deref(), local, "{line}");
     }
 
@@ -301,6 +345,21 @@ mod tests {
             Some("/srv"),
         );
         check("x get --namespace=shop cert", Some(Kind::Certificate), Some("shop"), None);
+    }
+
+    #[test]
+    fn flags_that_choose_the_cluster_are_read() {
+        let words = "x get --context work --kubeconfig=k --as ann --as-group=a order";
+        let line = Line::read(words.split(' ').map(str::to_owned).collect());
+        let expected = Connection {
+            kubeconfig: Some("k".into()),
+            context: Some("work".to_owned()),
+            user: Some("ann".to_owned()),
+            groups: vec!["a".to_owned()],
+            ..Connection::default()
+        };
+        assert_eq!(line.cluster, expected);
+        assert!(line.names_cluster() && line.kind == Some(Kind::Order));
     }
 
     #[test]

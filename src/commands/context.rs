@@ -25,6 +25,7 @@ use crate::store::StoreError;
 use crate::store::cluster::lease::ClusterGuard;
 use crate::store::cluster::{ClusterFault, ClusterStore, Confinement};
 use crate::store::local::{Access, LocalStore};
+use crate::store::mirror::Mirror;
 
 /// What is logged without `--log`: only what somebody should look at.
 const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off";
@@ -252,6 +253,14 @@ impl Context {
         match (&self.cluster, confinement) {
             (Some(cluster), Some(part)) => Ok(Arc::new(cluster.confined_by(part))),
             _ => self.store(access).await,
+        }
+    }
+
+    /// The store as those use it who look at it all the time: in a cluster, what is watched is kept in memory.
+    pub fn at_hand(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        match self.cluster {
+            Some(_) => Arc::new(Mirror::new(store)),
+            None => store,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration as StdDuration;
 
 use jiff::SignedDuration;
 use tokio::sync::watch;
@@ -31,6 +32,7 @@ use crate::dns::reqwest::ReqwestResolver;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
 use crate::probes::http::HttpProbe;
+use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
 use crate::solvers::http01::listener::{self, Listener};
@@ -51,6 +53,9 @@ pub struct DriveArgs {
     /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
+    /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub approve: bool,
     /// How many challenges are in flight
     #[command(flatten)]
     pub slots: SlotArgs,
@@ -92,6 +97,11 @@ impl DriveArgs {
     /// Tells whether objects of the cluster answer HTTP-01, where there is one.
     pub fn answers_in_cluster(&self) -> bool {
         self.http01_webroot.is_none() && self.http01_listen.is_empty()
+    }
+
+    /// Who approves requests.
+    pub fn approval(&self) -> Approval {
+        if self.approve { Approval::Ours } else { Approval::Theirs }
     }
 
     /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
@@ -150,6 +160,8 @@ pub struct Equipment {
     pub fetcher: Fetcher,
     /// Which objects are worked on.
     pub selection: Selection,
+    /// Who approves CertificateRequests.
+    pub approval: Approval,
     /// What account keys are made.
     pub account_keys: KeyAlgorithm,
     /// Namespace of the Secrets of ClusterIssuers.
@@ -184,7 +196,11 @@ impl Engine {
                 equipment.account_keys,
             )),
             Arc::new(CertificateController::new(recorder.clone())),
-            Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
+            Arc::new(RequestController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                equipment.approval,
+            )),
             Arc::new(OrderController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),
@@ -224,6 +240,14 @@ impl Engine {
     pub async fn ended(&self) {
         while !self.has_ended() {
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Stops the controllers because somebody else may work soon: steps that take longer than this are broken off.
+    pub async fn break_off(mut self, within: StdDuration) {
+        self.stop.cancel();
+        if tokio::time::timeout(within, &mut self.task).await.is_err() {
+            self.task.abort();
         }
     }
 

@@ -84,7 +84,8 @@ impl Kind {
         }
     }
 
-    fn of_store(error: &StoreError) -> Self {
+    /// The sort of a fault of the store.
+    pub fn of_store(error: &StoreError) -> Self {
         match error {
             StoreError::NotFound { .. } | StoreError::Invalid { .. } => Self::Usage,
             StoreError::Held { .. } => Self::OwnedByAnother,

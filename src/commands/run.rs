@@ -19,6 +19,7 @@ use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::print::progress::Progress;
+use crate::store::cluster::lease::GRACE;
 use crate::store::local::Access;
 use crate::store::resources::typed;
 use crate::store::{Change, Scope, Store};
@@ -44,11 +45,13 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let claim = claim_everything(context, &permit).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
+    let store = context.at_hand(store);
     let engine = Engine::start(Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
         fetcher: args.drive.fetcher().await?,
         selection: Selection::all(),
+        approval: args.drive.approval(),
         account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: args.drive.slots.limits(),
@@ -66,7 +69,11 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         () = lost.cancelled() => (FailureKind::OwnedByAnother, "the Lease was lost"),
         () = engine.ended() => (FailureKind::Unexpected, "the controllers ended"),
     };
-    engine.stop().await?;
+    if lost.is_cancelled() {
+        engine.break_off(GRACE).await;
+    } else {
+        engine.stop().await?;
+    }
     Err(Failure::new(kind, format!("{why}; everything so far is kept"))
         .hint(format!("go on with: {}", cli::again())))
 }

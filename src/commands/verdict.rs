@@ -65,6 +65,20 @@ pub struct Holdup {
     pub hint: Option<String>,
 }
 
+impl Holdup {
+    /// The store does not answer, which may pass.
+    pub fn of_store(key: &Key, error: &StoreError) -> Self {
+        Self {
+            kind: FailureKind::of_store(error),
+            of: key.kind,
+            what: format!("{key}: {error}"),
+            until: None,
+            named_by_ca: false,
+            hint: error.hints().into_iter().next(),
+        }
+    }
+}
+
 /// Tells whether a change is that of a Certificate which nobody is issuing any more.
 pub fn may_end(change: &Change) -> bool {
     let Change::Applied(record) = change else { return false };

@@ -2,11 +2,10 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::task::spawn_blocking;
 
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, delivery, facts};
+use super::{Controller, ReconcileError, aside, delivery, facts};
 use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
@@ -236,8 +235,9 @@ impl Controller for CertificateController {
             return Ok(wake);
         }
         let outcome = self.perform(&certificate, secret.as_ref(), action).await?;
+        let certificates = self.certificates.clone().written_by(outcome.writer());
         let recorded = certificate::record(&certificate, outcome, now);
-        self.recorder.keep(&self.certificates, &certificate, None, recorded, now).await?;
+        self.recorder.keep(&certificates, &certificate, None, recorded, now).await?;
         Ok(Wake::Now)
     }
 }
@@ -253,7 +253,7 @@ async fn make_key(
         (Wanted::Ecdsa, bits) => KeyAlgorithm::Ecdsa(bits),
         (Wanted::Ed25519, _) => KeyAlgorithm::Ed25519,
     };
-    let made = spawn_blocking(move || PrivateKey::generate(wanted)).await;
+    let made = aside::compute(move || PrivateKey::generate(wanted)).await;
     made.map_err(|error| ReconcileError::Missing(format!("cannot make private key: {error}")))
 }
 
@@ -313,7 +313,11 @@ mod tests {
         }))
         .await;
         let certificates = CertificateController::new(desk.recorder());
-        let requests = RequestController::new(desk.recorder(), Arc::clone(&desk.accounts));
+        let requests = RequestController::new(
+            desk.recorder(),
+            Arc::clone(&desk.accounts),
+            crate::reconcile::request::Approval::Ours,
+        );
         Bench { desk, certificates, requests }
     }
 

@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
-use crate::reconcile::{Refusal, Wake, visible};
+use crate::reconcile::{Refusal, Wake, pauses, visible};
 use crate::solvers::{SolveError, Solver};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
@@ -99,13 +99,14 @@ impl ChallengeController {
                 }
                 Action::Report(reason) => {
                     let now = self.clock.now();
-                    let next = challenge::next_self_check(challenge, self.means.check_period, now);
+                    let next = pauses::next_self_check(challenge, self.means.check_period, now);
                     self.keep(challenge, Outcome::NotVisible(reason), now).await?;
                     return Ok(Wake::At(next));
                 }
                 Action::AddFinalizer => self.add_finalizer(challenge).await?,
                 Action::Present => self.present(challenge, answer.as_ref()).await?,
                 Action::CleanUp => self.clean_up(challenge, answer.as_ref(), now).await?,
+                Action::Defer(why) => Outcome::Deferred(why),
                 Action::Accept => self.accept(challenge).await?,
                 Action::FetchState => self.fetch_state(challenge).await?,
                 Action::TakeState(state) => Outcome::StateTaken(state),

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::task::spawn_blocking;
 
 use super::accounts::{self, Accounts};
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, account_secrets};
+use super::{Controller, ReconcileError, account_secrets, aside};
 use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry};
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
@@ -53,7 +52,7 @@ impl IssuerController {
             issuers: Resources::new(Arc::clone(store), Kind::Issuer).written_by(source::ISSUERS),
             cluster_issuers: Resources::new(Arc::clone(store), Kind::ClusterIssuer)
                 .written_by(source::CLUSTER_ISSUERS),
-            secrets: Resources::new(Arc::clone(store), Kind::Secret).written_by(source::ISSUERS),
+            secrets: Resources::new(Arc::clone(store), Kind::Secret),
             accounts,
             new_keys,
             recorder,
@@ -112,13 +111,14 @@ impl IssuerController {
         acme: &AcmeIssuer,
     ) -> Result<Outcome, ReconcileError> {
         let algorithm = self.new_keys;
-        let made = spawn_blocking(move || account_secrets::make_key(algorithm)).await;
+        let made = aside::compute(move || account_secrets::make_key(algorithm)).await;
         let pem = made
             .map_err(|error| error.to_string())
             .flatten()
             .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))?;
         let namespace = self.accounts.secret_namespace(issuer);
-        self.secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
+        let secrets = self.secrets.clone().written_by(issuer::writer(issuer));
+        secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
         Ok(Outcome::KeyStored)
     }
 

@@ -2,6 +2,7 @@
 
 pub mod account_secrets;
 pub mod accounts;
+pub mod aside;
 pub mod certificate;
 pub mod challenge;
 pub mod clock;
@@ -19,6 +20,7 @@ pub mod selection;
 pub mod shared_orders;
 #[cfg(test)]
 mod testing;
+pub mod unwritten_orders;
 
 pub use self::clock::Clock;
 

@@ -11,6 +11,7 @@ use super::order_requests::{OrderAtCa, is_unknown_account, refused};
 use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::SharedOrders;
+use super::unwritten_orders::UnwrittenOrders;
 use super::{Controller, ReconcileError};
 use crate::model::event::source;
 use crate::model::memory::Holder;
@@ -35,6 +36,7 @@ pub struct OrderController {
     accounts: Arc<Accounts>,
     selection: Selection,
     shared: SharedOrders,
+    unwritten: UnwrittenOrders,
     recorder: Recorder,
 }
 
@@ -49,6 +51,7 @@ impl OrderController {
             accounts,
             selection,
             shared: SharedOrders::default(),
+            unwritten: UnwrittenOrders::default(),
             recorder,
         }
     }
@@ -88,8 +91,15 @@ impl OrderController {
             Action::GiveUp(why) => Outcome::GivenUp(why),
         };
         let recorded = order::record(order, outcome, now);
-        self.keep(order, recorded, now).await?;
-        Ok(Wake::Now)
+        let forgets = !order.status.url.is_empty() && recorded.status.url.is_empty();
+        match self.keep(order, recorded, now).await {
+            // cert-manager's webhook lets no Order lose its URL; the request makes another Order in its place.
+            Err(StoreError::Denied { .. }) if forgets => {
+                self.orders.delete(&order.name()).await?;
+                Ok(Wake::OnChange)
+            }
+            kept => kept.map(|()| Wake::Now).map_err(Into::into),
+        }
     }
 
     /// Keeps the order's URL before anything else: a process that is killed without it makes a second order.
@@ -101,20 +111,30 @@ impl OrderController {
     ) -> Result<(), StoreError> {
         if order.status.url.is_empty() && !recorded.status.url.is_empty() {
             let order = self.orders.replace_status(order, &recorded.status).await?;
+            self.unwritten.forget(&order.name());
             self.shared.note(&order.name(), Some(&order.status.url));
             return self.recorder.keep(&self.orders, &order, HOLDER, recorded, now).await;
         }
-        self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
+        self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await?;
+        self.unwritten.forget(&order.name());
+        Ok(())
     }
 
-    /// Asks for the order; an account that the CA has forgotten is registered again before the next try.
+    /// Asks for the order, unless the CA has taken it already; an account that the CA has forgotten is registered again before the next try.
     async fn create(
         &self,
         at_ca: OrderAtCa<'_>,
         issuer: &Issuer,
         wanted: Wanted,
     ) -> Result<Outcome, ReconcileError> {
+        if let Some(seen) = self.unwritten.of(at_ca.order) {
+            return Ok(Outcome::Created(seen));
+        }
         match at_ca.create(wanted).await {
+            Ok(Outcome::Created(seen)) => {
+                self.unwritten.remember(at_ca.order, &seen);
+                Ok(Outcome::Created(seen))
+            }
             Err(ReconcileError::Acme(error)) if is_unknown_account(&error) => {
                 if !self.accounts.account_is_gone(issuer, at_ca.now).await? {
                     return refused("create Order", error);
@@ -224,7 +244,10 @@ impl Controller for OrderController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(order) = self.orders.get(&key.name).await? else { return Ok(Wake::OnChange) };
+        let Some(order) = self.orders.get(&key.name).await? else {
+            self.unwritten.forget(&key.name);
+            return Ok(Wake::OnChange);
+        };
         let is_over = order.status.state.is_some_and(State::is_failure);
         if is_over || order.metadata.is_deleted() {
             return Ok(Wake::OnChange);

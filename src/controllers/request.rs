@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use tracing::debug;
 
 use super::accounts::Accounts;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, reference};
 use super::{Controller, ReconcileError, facts};
 use crate::model::common::condition;
 use crate::model::event::source;
 use crate::model::{CertificateRequest, Issuer, Key, Kind, Order, Record};
 use crate::reconcile::Wake;
 use crate::reconcile::facts::CsrFacts;
-use crate::reconcile::request::{self, Action, Observed, Outcome};
+use crate::reconcile::request::{self, Action, Approval, Observed, Outcome};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
 
@@ -24,12 +24,13 @@ pub struct RequestController {
     requests: Resources<CertificateRequest>,
     orders: Resources<Order>,
     accounts: Arc<Accounts>,
+    approval: Approval,
     recorder: Recorder,
 }
 
 impl RequestController {
     /// Puts the controller together.
-    pub fn new(recorder: Recorder, accounts: Arc<Accounts>) -> Self {
+    pub fn new(recorder: Recorder, accounts: Arc<Accounts>, approval: Approval) -> Self {
         let store = recorder.store();
         Self {
             requests: Resources::new(Arc::clone(store), Kind::CertificateRequest)
@@ -37,6 +38,7 @@ impl RequestController {
             orders: Resources::new(Arc::clone(store), Kind::Order)
                 .written_by(source::REQUESTS_ACME),
             accounts,
+            approval,
             recorder,
         }
     }
@@ -47,7 +49,7 @@ impl RequestController {
         let csr = facts::of_request(&request.spec.request.0);
         let order = self.order_of(request, issuer.as_ref(), csr.as_ref().ok()).await?;
         let leaf = order.as_ref().and_then(|order| facts::of_issued(&order.status.certificate));
-        Ok(Observed { csr, issuer, order, leaf })
+        Ok(Observed { approval: self.approval, csr, issuer, order, leaf })
     }
 
     /// Its own Order, whatever its name, so that a changed issuer does not start a second one; else one of its name.
@@ -102,6 +104,11 @@ impl Controller for RequestController {
         }
         let outcome = match request::next_action(&request, &observed, now) {
             Action::Wait(wake) => return Ok(wake),
+            Action::AwaitApproval => {
+                let note = request::waiting_for_approval();
+                self.recorder.note(&reference(&request), &note, now).await?;
+                return Ok(Wake::OnChange);
+            }
             Action::Conclude(outcome) => outcome,
             Action::CreateOrder(order) => {
                 let made = self.orders.create(&order).await?;
@@ -114,8 +121,9 @@ impl Controller for RequestController {
                 Outcome::OrderDeleted
             }
         };
+        let requests = self.requests.clone().written_by(outcome.writer());
         let recorded = request::record(&request, outcome, now);
-        self.recorder.keep(&self.requests, &request, None, recorded, now).await?;
+        self.recorder.keep(&requests, &request, None, recorded, now).await?;
         Ok(Wake::Now)
     }
 }

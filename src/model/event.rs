@@ -93,6 +93,8 @@ pub struct Event {
 pub mod source {
     /// Certificates: when to issue.
     pub const TRIGGER: &str = "cert-manager-certificates-trigger";
+    /// Certificates: whether the Secret is good. Writes fields, tells nothing.
+    pub const READINESS: &str = "cert-manager-certificates-readiness";
     /// Certificates: private keys.
     pub const KEY_MANAGER: &str = "cert-manager-certificates-key-manager";
     /// Certificates: CertificateRequests.

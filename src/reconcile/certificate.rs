@@ -147,6 +147,26 @@ pub enum Outcome {
     SecretRepaired,
 }
 
+impl Outcome {
+    /// Under which controller's name it is written: one of [`source`].
+    pub fn writer(&self) -> &'static str {
+        match self {
+            Self::Assessed(_) => source::READINESS,
+            Self::Due(..) => source::TRIGGER,
+            Self::Impossible { .. }
+            | Self::KeyImpossible(_)
+            | Self::KeyOutdated(_)
+            | Self::NextKeyFound(_)
+            | Self::NextKeyGone
+            | Self::NextKeyStored(..) => source::KEY_MANAGER,
+            Self::RequestCreated(_) | Self::RequestImpossible(_) => source::REQUEST_MANAGER,
+            Self::Deleted | Self::Failed { .. } | Self::Issued(_) | Self::SecretRepaired => {
+                source::ISSUING
+            }
+        }
+    }
+}
+
 /// Decides what to do next.
 pub fn next_action(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Action {
     if certificate.metadata.is_deleted() {

@@ -1,7 +1,8 @@
 //! Challenge: present, self-check, accept, clean up.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
+use super::pauses::{poll_at, poll_pause};
 use super::{Note, Recorded, Refusal, Wake};
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::{reason, source};
@@ -36,7 +37,7 @@ pub enum Readiness {
 /// The next deed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Give up: the Order has failed, the answer is not needed any more.
+    /// Give up: the Order has failed or is gone, the answer is not needed any more.
     Abandon,
     /// Tell the CA that the answer is up.
     Accept,
@@ -44,6 +45,8 @@ pub enum Action {
     AddFinalizer,
     /// Take the answer down and the finalizer off.
     CleanUp,
+    /// Say until when acceptance waits in place of a self-check.
+    Defer(String),
     /// Read the authorization.
     FetchState,
     /// Put the answer up.
@@ -63,7 +66,7 @@ pub enum Action {
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The Order has failed.
+    /// The Order has failed, or is gone.
     Abandoned,
     /// The CA knows; this is its first word.
     Accepted(Seen),
@@ -71,6 +74,8 @@ pub enum Outcome {
     CleanedUp,
     /// The answer could not be taken down.
     CleanUpFailed(String),
+    /// Acceptance waits in place of a self-check, in words.
+    Deferred(String),
     /// Our finalizer is on the object.
     FinalizerAdded,
     /// The answer is up.
@@ -188,46 +193,21 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
     let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
     if let Some(wait) = challenge.spec.solver.wait_instead_of_self_check {
         let until = presented_at.saturating_add(wait.0).unwrap_or(now);
-        return if until <= now { Action::Accept } else { Action::Wait(Wake::At(until)) };
+        if until <= now {
+            return Action::Accept;
+        }
+        let kind = challenge.spec.kind;
+        let why = format!(
+            "Waiting until {until:.0} before accepting {kind} challenge without self-check"
+        );
+        let is_told = challenge.status.reason == why;
+        return if is_told { Action::Wait(Wake::At(until)) } else { Action::Defer(why) };
     }
     match observed.visible {
         None => Action::SelfCheck,
         Some(Readiness::Ready) => Action::Accept,
         Some(Readiness::NotYet { reason }) => Action::Report(reason.clone()),
     }
-}
-
-/// Returns the moment of the next self-check after one that failed: 1, 2 and 5 s after the first failure, then every
-/// `period` (product.md 5). Computed from when the answer was put up, so that a restart forgets nothing.
-pub fn next_self_check(challenge: &Challenge, period: SignedDuration, now: Timestamp) -> Timestamp {
-    let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
-    let pause = match now.duration_since(presented_at).as_secs() {
-        ..1 => SignedDuration::from_secs(1),
-        1..3 => SignedDuration::from_secs(2),
-        3..8 => SignedDuration::from_secs(5),
-        _ => period,
-    };
-    now.saturating_add(pause.min(period)).unwrap_or(now)
-}
-
-/// Returns the moment of the next poll of something that began at `since`, or none when it is due: Retry-After where the CA
-/// gave one, else from 50 ms growing to 2 s.
-pub fn poll_at(
-    since: Timestamp,
-    retry_after: Option<Timestamp>,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    retry_after.filter(|at| *at > now).or_else(|| {
-        // The first poll comes 50 ms after the start; each pause is half of the time gone by.
-        let first = since.saturating_add(SignedDuration::from_millis(50)).unwrap_or(since);
-        (first > now).then_some(first)
-    })
-}
-
-/// Returns how long to pause after a poll that found nothing new.
-pub fn poll_pause(since: Timestamp, now: Timestamp) -> SignedDuration {
-    let gone = now.duration_since(since);
-    (gone / 2).clamp(SignedDuration::from_millis(50), SignedDuration::from_secs(2))
 }
 
 /// Folds an outcome into status, memory and notes.
@@ -242,7 +222,7 @@ pub fn record(
         Outcome::FinalizerAdded => {}
         Outcome::Abandoned => {
             new.status.state = Some(State::Errored);
-            "The Order has failed: the challenge is not needed any more"
+            "The Order has failed or is gone: the challenge is not needed any more"
                 .clone_into(&mut new.status.reason);
         }
         Outcome::CleanedUp | Outcome::Settled => {
@@ -263,6 +243,7 @@ pub fn record(
             new.status.reason = why;
             new.notes.push(Note::warning(source::CHALLENGES, reason::PRESENT_ERROR, message));
         }
+        Outcome::Deferred(why) => new.status.reason = why,
         Outcome::NotVisible(why) => {
             new.status.reason =
                 format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
@@ -493,8 +474,12 @@ mod tests {
             })
         };
         check(&wait(0), State::Pending, &NOBODY_LOOKED, 10, &Action::Accept);
+        let why = "Waiting until 2027-01-15T08:05:10Z before accepting HTTP-01 challenge without self-check";
+        check(&wait(300), State::Pending, &NOBODY_LOOKED, 70, &Action::Defer(why.into()));
+        let mut told = wait(300);
+        told.status = record(&told, Outcome::Deferred(why.into()), at(70)).status;
         let until = Action::Wait(Wake::At(at(310)));
-        check(&wait(300), State::Pending, &NOBODY_LOOKED, 70, &until);
+        check(&told, State::Pending, &NOBODY_LOOKED, 71, &until);
         let timeless = running(|c| {
             c.spec.solver.wait_instead_of_self_check = Some(crate::model::Duration::from_secs(9));
             c.status.presented_at = None;
@@ -537,15 +522,6 @@ mod tests {
     #[test]
     fn a_challenge_of_a_failed_order_gives_its_slot_back() {
         check(&running(|_| ()), State::Invalid, &NOBODY_LOOKED, 13, &Action::Abandon);
-    }
-
-    #[test]
-    fn self_checks_come_quickly_at_first() {
-        let presented = running(|_| ());
-        let period = SignedDuration::from_secs(10);
-        for (second, expected) in [(10, 11), (11, 13), (13, 18), (18, 28), (100, 110)] {
-            assert_eq!(next_self_check(&presented, period, at(second)), at(expected));
-        }
     }
 
     #[test]

@@ -268,9 +268,13 @@ fn address(contact: &[String]) -> String {
     first.strip_prefix("mailto:").unwrap_or(first).to_owned()
 }
 
+/// Under which controller's name it and its account key are written: one of [`source`].
+pub fn writer(issuer: &Issuer) -> &'static str {
+    if issuer.is_cluster() { source::CLUSTER_ISSUERS } else { source::ISSUERS }
+}
+
 fn warning(issuer: &Issuer, reason: &'static str, message: String) -> Note {
-    let source = if issuer.is_cluster() { source::CLUSTER_ISSUERS } else { source::ISSUERS };
-    Note::warning(source, reason, message)
+    Note::warning(writer(issuer), reason, message)
 }
 
 fn set_registered(issuer: &Issuer, new: &mut Recorded<IssuerStatus>, now: Timestamp) {

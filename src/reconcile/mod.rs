@@ -14,6 +14,7 @@ pub mod issuer_faults;
 pub mod issuing;
 pub mod order;
 pub mod order_outcome;
+pub mod pauses;
 pub mod policy;
 pub mod readiness;
 pub mod renewal;

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Wake;
-use super::challenge::poll_at;
 pub use super::order_outcome::{Outcome, Seen, record, solver_message};
+use super::pauses::poll_at;
 use super::required::wanted;
 use super::shared_order::{ahead, stands_back, waiting_message};
 use crate::model::memory::{Holder, Memory};

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::challenge::poll_pause;
+use super::pauses::poll_pause;
 use super::required::mismatch;
 use super::{Note, Recorded, Refusal};
 use crate::model::event::{reason, source};

@@ -17,9 +17,20 @@ const ORDER_FAILED: &str = "Failed to wait for order resource ";
 /// How often a request looks whether somebody else's Order of its name is gone.
 const FOREIGN_ORDER_PAUSE: SignedDuration = SignedDuration::from_secs(5);
 
+/// Who approves requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// We do, whatever nobody has denied; cert-manager's built-in approver does the same.
+    Ours,
+    /// Somebody else: a policy, or a person.
+    Theirs,
+}
+
 /// What the machine looks at beside the CertificateRequest.
 #[derive(Clone, Debug)]
 pub struct Observed {
+    /// Who approves it.
+    pub approval: Approval,
     /// The signing request, or why it cannot be read.
     pub csr: Result<CsrFacts, String>,
     /// The issuer, if there is one.
@@ -33,6 +44,8 @@ pub struct Observed {
 /// The next deed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Say that somebody has to approve it, and wait for that.
+    AwaitApproval,
     /// Nothing to do but to record this.
     Conclude(Outcome),
     /// Make this Order.
@@ -62,6 +75,13 @@ pub enum Outcome {
     Pending(&'static str, String),
 }
 
+impl Outcome {
+    /// Under which controller's name it is written: one of [`source`].
+    pub fn writer(&self) -> &'static str {
+        if matches!(self, Self::Approved) { source::APPROVER } else { source::REQUESTS_ACME }
+    }
+}
+
 /// Decides what to do next.
 pub fn next_action(request: &CertificateRequest, observed: &Observed, now: Timestamp) -> Action {
     let ours = request.spec.issuer_ref.effective_group() == "cert-manager.io";
@@ -77,7 +97,10 @@ pub fn next_action(request: &CertificateRequest, observed: &Observed, now: Times
         return Action::Wait(Wake::OnChange);
     }
     if !is_true(conditions, "Approved") {
-        return Action::Conclude(Outcome::Approved);
+        return match observed.approval {
+            Approval::Ours => Action::Conclude(Outcome::Approved),
+            Approval::Theirs => Action::AwaitApproval,
+        };
     }
     let issuer = match ready_issuer(request, observed) {
         Ok(issuer) => issuer,
@@ -262,11 +285,9 @@ pub fn record(
     let mut notes = Vec::new();
     match outcome {
         Outcome::Approved => {
-            let waiting = "Not signing CertificateRequest until it is Approved";
-            let waiting =
-                Note::normal(source::REQUESTS_ACME, reason::WAITING_FOR_APPROVAL, waiting);
             let message = "Certificate request has been approved by cert-manager.io";
-            notes.extend([waiting, Note::normal(source::APPROVER, reason::APPROVED, message)]);
+            notes.push(waiting_for_approval());
+            notes.push(Note::normal(source::APPROVER, reason::APPROVED, message));
             set(&mut status, "Approved", ConditionStatus::True, reason::APPROVED, message, now);
         }
         Outcome::Denied => {
@@ -295,6 +316,12 @@ pub fn record(
         }
     }
     Recorded { status, memory: Memory::default(), notes }
+}
+
+/// Says that nobody has approved a request yet.
+pub fn waiting_for_approval() -> Note {
+    let message = "Not signing CertificateRequest until it is Approved";
+    Note::normal(source::REQUESTS_ACME, reason::WAITING_FOR_APPROVAL, message)
 }
 
 /// Only the first of several reasons to wait becomes an event.
@@ -389,6 +416,7 @@ mod tests {
 
     fn observed() -> Observed {
         Observed {
+            approval: Approval::Ours,
             csr: Ok(csr("")),
             issuer: Some(issuer(json!({}), "True")),
             order: None,
@@ -431,6 +459,7 @@ mod tests {
                 let events: Vec<&str> = new.notes.iter().map(|note| note.reason.as_ref()).collect();
                 format!("{events:?} {ready}")
             }
+            Action::AwaitApproval => "await approval".to_owned(),
             Action::CreateOrder(order) => format!("create {}", order.metadata.name),
             Action::DeleteOrder => "delete the order".to_owned(),
             Action::Wait(wake) => format!("wait {wake:?}"),
@@ -462,6 +491,13 @@ mod tests {
         let new = record(&approved, made, at(0));
         assert_eq!(new.notes[0].reason, "OrderCreated");
         assert_eq!(new.status.conditions[1].message, "Created Order resource web/web-1-1");
+    }
+
+    #[test]
+    fn a_request_that_others_approve_waits_for_them() {
+        let theirs = Observed { approval: Approval::Theirs, ..observed() };
+        check(&request(json!({}), json!([])), &theirs, "await approval");
+        check(&approved(), &theirs, "create web-1-2095683977");
     }
 
     #[test]

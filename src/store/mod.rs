@@ -19,6 +19,7 @@ pub mod lease;
 pub mod local;
 pub mod manager;
 pub mod memory;
+pub mod mirror;
 mod object;
 pub mod resources;
 mod rules;
@@ -242,6 +243,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The same store, writing under another manager's name; nothing where such names are not kept.
     fn under(&self, _manager: Manager) -> Option<Arc<dyn Store>> {
         None
+    }
+
+    /// Tells whether a watch of everything tells of that object; a view of a part does not of what is elsewhere.
+    fn reaches(&self, _key: &Key) -> bool {
+        true
     }
 
     /// What was told through this store lately; nothing where looking it up costs no request.

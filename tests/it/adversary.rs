@@ -32,6 +32,7 @@ use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Blob, Kind, Problem, Record};
 use kubectl_acme::probes::http::HttpProbe;
+use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::listener::Listener;
 use kubectl_acme::store::memory::MemoryStore;
@@ -282,7 +283,7 @@ async fn issue_at(host: &str, script: Script) -> End {
             context::LOCAL_ACCOUNT_KEYS,
         )),
         Arc::new(CertificateController::new(recorder.clone())),
-        Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts))),
+        Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts), Approval::Ours)),
         Arc::new(OrderController::new(recorder.clone(), accounts, selection.clone())),
         Arc::new(challenges),
         Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone(), crowd)),

@@ -14,6 +14,7 @@ use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Answer, Challenge};
+use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::Solver as _;
 use kubectl_acme::solvers::http01::cluster::{ClusterSolver, IMAGE, Options};
@@ -182,6 +183,7 @@ async fn check_issuance(http01: Value) {
     let everything = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(cluster.http_port()));
     let overrides = Overrides { hosts: [("*".to_owned(), everything)].into() };
     let engine = Engine::start(Equipment {
+        approval: Approval::Ours,
         account_keys: KeyAlgorithm::Rsa(2048),
         http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
         store: Arc::new(store),

@@ -70,6 +70,11 @@ impl Server {
         writeln!(tether, "{name}").expect("the server is running");
     }
 
+    /// Its exit code, once it has ended.
+    pub fn code(&mut self) -> Option<i32> {
+        self.tether.try_wait().unwrap()?.code()
+    }
+
     /// Says whether the server is still running.
     pub fn is_running(&mut self) -> bool {
         self.tether.try_wait().unwrap().is_none()
@@ -94,6 +99,7 @@ setsid "$@" </dev/null 3<&- & server=$!
   kill -KILL -- "$server" "-$server"
 } 2>/dev/null & watch=$!
 exec 3<&-
-wait "$server" 2>/dev/null
+wait "$server" 2>/dev/null; code=$?
 kill -KILL -- "-$server" "$watch" 2>/dev/null
+exit "$code"
 "#;

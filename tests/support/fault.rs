@@ -27,6 +27,8 @@ pub(super) enum Deed {
     DropAnswer,
     /// The real answer, later.
     Delay(Duration),
+    /// Nothing, until the proxy releases it; the CA does not hear of it before.
+    Hold,
 }
 
 impl Fault {
@@ -60,6 +62,11 @@ impl Fault {
     /// Passes the real answer on, later.
     pub fn delay(by: Duration) -> Self {
         Self::new(Deed::Delay(by))
+    }
+
+    /// Keeps the request, and its client waiting, until the proxy releases it.
+    pub fn hold() -> Self {
+        Self::new(Deed::Hold)
     }
 
     fn new(deed: Deed) -> Self {

@@ -1,16 +1,24 @@
 //! A port before our listener whose answers can be spoilt, as long as a test wants.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+/// How long a patient gate waits for a good answer, and between two looks: a client gives up after ten seconds.
+const LONGEST: Duration = Duration::from_secs(8);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What comes back through a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     /// The listener's answer.
     Open,
+    /// The listener's answer, as soon as that is a good one: as if solver Pods started at once.
+    Patient,
     /// Nothing, until another answer is chosen.
     Held,
     /// 404.
@@ -58,6 +66,10 @@ async fn pass(mut client: TcpStream, target: SocketAddr, mut chosen: watch::Rece
             tokio::io::copy_bidirectional(&mut client, &mut server).await.ok();
             return;
         }
+        Passage::Patient => {
+            wait_for_good(&mut client, target).await.ok();
+            return;
+        }
         Passage::Missing => ("404 Not Found", ""),
         Passage::Wrong => ("200 OK", "wrong.answer"),
     };
@@ -68,5 +80,42 @@ async fn pass(mut client: TcpStream, target: SocketAddr, mut chosen: watch::Rece
     let asked = client.read(&mut [0; 4096]).await;
     if asked.is_ok_and(|length| length > 0) {
         client.write_all(answer.as_bytes()).await.ok();
+    }
+}
+
+/// Asks until the answer is good, as long as a client may wait; the last one goes back.
+async fn wait_for_good(client: &mut TcpStream, target: SocketAddr) -> io::Result<()> {
+    let mut request = vec![0; 8192];
+    let length = client.read(&mut request).await?;
+    request.truncate(length);
+    let mut answer = Vec::new();
+    for _ in 0..LONGEST.as_millis() / PAUSE.as_millis() {
+        let mut server = TcpStream::connect(target).await?;
+        server.write_all(&request).await?;
+        answer = one_answer(&mut server).await?;
+        if answer.starts_with(b"HTTP/1.1 200 ") {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    client.write_all(&answer).await
+}
+
+/// Reads an answer of a connection that may stay open: its head, and as much body as that says.
+async fn one_answer(server: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    loop {
+        let read = server.read_buf(&mut answer).await?;
+        let text = String::from_utf8_lossy(&answer);
+        let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let lines = head.lines().filter_map(|line| line.split_once(": "));
+            let length = lines
+                .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+                .find_map(|(_, value)| value.parse::<usize>().ok());
+            length.is_some_and(|length| body.len() >= length)
+        });
+        if whole || read == 0 {
+            return Ok(answer);
+        }
     }
 }

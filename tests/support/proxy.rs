@@ -18,6 +18,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::certificates::LocalCertificates;
@@ -41,12 +42,14 @@ struct Shared {
     upstream: String,
     client: reqwest::Client,
     state: Mutex<State>,
+    is_open: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     faults: Vec<Fault>,
     exchanges: Vec<Exchange>,
+    held: usize,
 }
 
 impl State {
@@ -95,6 +98,7 @@ impl Proxy {
             upstream: format!("https://localhost:{upstream}"),
             client,
             state: Mutex::default(),
+            is_open: watch::channel(false).0,
         });
 
         listener.set_nonblocking(true).unwrap();
@@ -125,6 +129,22 @@ impl Proxy {
     /// How many requests of which kind there were since the start or the last [`Proxy::forget`].
     pub fn counts(&self) -> Counts {
         Counts::of(&self.shared.state().exchanges)
+    }
+
+    /// How many requests it keeps from the CA, or has kept.
+    pub fn held(&self) -> usize {
+        self.shared.state().held
+    }
+
+    /// Lets every new request pass from now on.
+    pub fn calm_down(&self) {
+        self.shared.state().faults.clear();
+    }
+
+    /// The same, also for the requests that it holds.
+    pub fn release(&self) {
+        self.calm_down();
+        self.shared.is_open.send_replace(true);
     }
 
     /// Forgets faults and exchanges.
@@ -161,6 +181,11 @@ impl Shared {
             Some(Deed::DropAnswer) => {
                 self.forward(request).await;
                 Err(Dropped)
+            }
+            Some(Deed::Hold) => {
+                self.state().held += 1;
+                self.is_open.subscribe().wait_for(|is_open| *is_open).await.ok();
+                Ok(self.forward(request).await)
             }
             Some(Deed::Delay(by)) => {
                 tokio::time::sleep(by).await;

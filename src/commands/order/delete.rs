@@ -19,6 +19,7 @@ use crate::commands::permissions::Permit;
 use crate::commands::target;
 use crate::controllers::selection::Selection;
 use crate::model::{Key, Kind};
+use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::http01::cluster::{ClusterSolver, Options};
 use crate::solvers::http01::webroot::Webroot;
@@ -95,6 +96,7 @@ async fn engine(
         http01,
         fetcher: LookArgs::default().fetcher().await?,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
+        approval: Approval::Theirs,
         account_keys: context.account_keys(),
         cluster_resource_namespace: String::new(),
         limits: Limits { max_in_flight: 0 },

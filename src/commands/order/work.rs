@@ -27,6 +27,7 @@ use crate::model::{Challenge, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::solvers::Solver;
 use crate::store::Store;
+use crate::store::cluster::lease::GRACE;
 
 /// So long the end of what is under way is awaited without a word.
 const SILENCE: StdDuration = StdDuration::from_secs(1);
@@ -85,13 +86,18 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
     }
+    let is_kept = job.rehearsal.is_none();
+    if is_kept {
+        // Only now: what was read before the turn was ours may be old.
+        job.store = context.at_hand(job.store);
+    }
     let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
     let open = std::mem::take(&mut job.open);
     let times = (job.started, job.deadline);
     let interrupted = context.interrupted().clone();
     let mut supervision =
         Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
-    supervision.is_kept = job.rehearsal.is_none();
+    supervision.is_kept = is_kept;
     let mut engine = None;
     let watched = loop {
         if let Claim::Drives(_) | Claim::Alone = job.claim {
@@ -113,6 +119,10 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         }
     };
     if let Some(engine) = engine {
+        if job.claim.lost().is_cancelled() {
+            engine.break_off(GRACE).await;
+            return Err(lease_lost());
+        }
         if let Ok(Watched::Ended(ends)) = &watched {
             answers_taken_down(&job.store, ends, context).await;
         }
@@ -157,6 +167,7 @@ async fn begin(
         http01,
         fetcher,
         selection: Selection::only(job.given.clone()),
+        approval: job.drive.approval(),
         account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: job.drive.slots.limits(),
@@ -164,9 +175,10 @@ async fn begin(
     })))
 }
 
-/// Whoever holds the Lease now works on the same objects: two at once would make two orders.
+/// Whoever takes the Lease works on the same objects: two at once would make two orders.
 fn lease_lost() -> Failure {
-    Failure::new(FailureKind::OwnedByAnother, "stopped: the Lease was lost to another controller")
+    let message = "stopped: the Lease was lost, so that another controller may take over";
+    Failure::new(FailureKind::OwnedByAnother, message)
         .hint(format!("watch its work, or go on when it is free: {}", cli::again()))
 }
 

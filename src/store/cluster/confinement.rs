@@ -37,6 +37,14 @@ impl Confinement {
         confinement
     }
 
+    /// Tells whether an object is in it.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        if key.kind.is_namespaced() {
+            return self.namespaces.contains(&key.name.namespace);
+        }
+        key.kind == Kind::ClusterIssuer && self.cluster_issuers.contains(&key.name.name)
+    }
+
     /// What is asked of the server for a scope; nothing where it need not be asked.
     pub(super) fn reach(&self, kind: Kind, scope: &Scope) -> Vec<Reach> {
         if !kind.is_namespaced() {
@@ -98,5 +106,7 @@ mod tests {
         let keys = [key(Kind::Certificate, "a", "web"), key(Kind::ClusterIssuer, "", "le")];
         let found = Confinement::of(&keys);
         assert_eq!((found.namespaces.len(), found.cluster_issuers.len()), (1, 1));
+        assert!(keys.iter().all(|key| found.holds(key)));
+        assert!(!found.holds(&key(Kind::Secret, "cert-manager", "account")));
     }
 }

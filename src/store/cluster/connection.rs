@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use http::HeaderValue;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::fault::{ClusterFault, chain};
@@ -43,6 +44,9 @@ pub(super) struct Connected {
     pub namespace: String,
 }
 
+/// Who we are, in the logs of an API server.
+const AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
+
 /// Where a configuration was found.
 struct Found {
     config: Config,
@@ -62,6 +66,7 @@ impl Connection {
             config.auth_info.impersonate_groups = Some(self.groups.clone());
         }
         config.connect_timeout = Some(CONNECT);
+        config.headers.push((http::header::USER_AGENT, HeaderValue::from_static(AGENT)));
         // We wait and try again ourselves, where people can see it.
         config.default_retry = false;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();

@@ -33,6 +33,10 @@ const RENEWAL: Duration = Duration::from_secs(5);
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How often the renewing task looks at its clocks, and tries again after a failure.
 const TICK: Duration = Duration::from_secs(1);
+/// How long work that is under way may go on when the Lease is lost: others may take it after that.
+pub const GRACE: Duration = DURATION.saturating_sub(DEADLINE);
+/// Why it is lost when nobody answers.
+const SILENT: &str = "the API server does not answer";
 /// How often a waiting process looks again.
 const POLL: Duration = Duration::from_secs(2);
 
@@ -242,8 +246,15 @@ impl Keeper {
                 () = self.stop.cancelled() => break,
                 () = sleep(TICK) => {}
             }
-            if self.is_overdue() || (self.is_due() && !self.renew().await) {
-                tracing::warn!(lease = %self.lease.namespace, "the Lease is lost");
+            let kept = if self.is_overdue() {
+                Err("it could not be renewed for 10 s")
+            } else if self.is_due() {
+                self.renew().await
+            } else {
+                Ok(())
+            };
+            if let Err(why) = kept {
+                tracing::warn!(lease = %self.lease.namespace, "the Lease is lost: {why}");
                 self.lost.cancel();
                 return;
             }
@@ -265,8 +276,8 @@ impl Keeper {
         asleep || self.renewed.0.elapsed() >= DEADLINE
     }
 
-    /// Writes once; false when the Lease is somebody else's now. A failure is left to the next tick.
-    async fn renew(&mut self) -> bool {
+    /// Writes once; says why the Lease is lost. Another failure is left to the next tick.
+    async fn renew(&mut self) -> Result<(), &'static str> {
         let begun = (Instant::now(), Timestamp::now());
         let mut object = self.object.clone();
         object.renew(begun.1);
@@ -275,26 +286,27 @@ impl Keeper {
             Ok(Ok(Written::Done(object))) => {
                 self.object = object;
                 self.renewed = begun;
-                true
+                Ok(())
             }
             Ok(Ok(Written::Overtaken)) => self.is_still_ours().await,
             Ok(Err(error)) => {
                 tracing::debug!(%error, "the Lease could not be renewed; it is tried again");
-                true
+                Ok(())
             }
-            Err(_) => false,
+            Err(_) => Err(SILENT),
         }
     }
 
     /// Somebody may have written no more than a label.
-    async fn is_still_ours(&mut self) -> bool {
+    async fn is_still_ours(&mut self) -> Result<(), &'static str> {
         match timeout_at(self.renewed.0 + DEADLINE, self.lease.read()).await {
             Ok(Ok(Some((object, _)))) if object.identity() == self.lease.identity => {
                 self.object = object;
-                true
+                Ok(())
             }
-            Ok(Err(_)) => true,
-            Ok(Ok(_)) | Err(_) => false,
+            Ok(Err(_)) => Ok(()),
+            Ok(Ok(_)) => Err("somebody else holds it"),
+            Err(_) => Err(SILENT),
         }
     }
 }

@@ -361,6 +361,10 @@ impl Store for ClusterStore {
         Some(Arc::new(Self { manager, ..self.clone() }))
     }
 
+    fn reaches(&self, key: &Key) -> bool {
+        self.confined.as_ref().is_none_or(|part| part.holds(key))
+    }
+
     fn told(&self) -> Option<&Told> {
         Some(&self.link.told)
     }

@@ -17,6 +17,7 @@ use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::{Fetched, Fetcher};
 use kubectl_acme::model::{Blob, Kind, Record};
+use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::listener::Listener;
 use kubectl_acme::store::memory::MemoryStore;
@@ -136,6 +137,7 @@ impl Bed {
             selection: Selection::only(
                 self.given.iter().map(|r| r.key.clone()).collect::<BTreeSet<_>>(),
             ),
+            approval: Approval::Ours,
             account_keys: context::LOCAL_ACCOUNT_KEYS,
             cluster_resource_namespace: "cert-manager".to_owned(),
             limits: Limits::default(),

@@ -8,6 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
 use kubectl_acme::store::local::{Access, LocalStore};
+use kubectl_acme::store::mirror::Mirror;
 use kubectl_acme::store::{Change, Part, Scope, Store, StoreError};
 use serde_json::{Value, json};
 
@@ -15,6 +16,13 @@ use serde_json::{Value, json};
 macro_rules! promises {
     ($($promise:ident)* | $($own:ident)*) => {
         promises!(here: $($promise)* $($own)*);
+        mod mirror {
+            $(#[tokio::test]
+            async fn $promise() {
+                let store = kubectl_acme::store::memory::MemoryStore::new();
+                super::$promise(crate::store::mirrored(std::sync::Arc::new(store)).await).await;
+            })*
+        }
         mod cluster {
             $(#[tokio::test]
             #[ignore = "needs a Kubernetes API server: run by just cluster"]
@@ -55,6 +63,15 @@ mod writing;
 
 type Shared = Arc<dyn Store>;
 type Watch = BoxStream<'static, Result<Change, StoreError>>;
+
+/// The store with every kind kept in memory in front of it.
+async fn mirrored(store: Shared) -> Shared {
+    let mirror = Mirror::new(store);
+    for kind in Kind::ALL {
+        mirror.watch(kind, Scope::all()).next().await.unwrap().unwrap();
+    }
+    Arc::new(mirror)
+}
 
 fn open(folder: &Path) -> Result<LocalStore, StoreError> {
     LocalStore::open(folder, Access::ReadWrite)

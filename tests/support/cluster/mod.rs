@@ -4,6 +4,7 @@
 //! node: a stand-in runs solver Pods as local processes and serves Ingresses and HTTPRoutes at [`Cluster::http_port`],
 //! where a CA is told to look instead of port 80.
 
+pub mod api_gate;
 mod bench;
 mod identities;
 mod janitor;
@@ -11,6 +12,7 @@ mod kubectl;
 mod namespace;
 mod peer;
 mod site;
+mod witness;
 
 use std::fs;
 use std::ops::Deref;
@@ -26,6 +28,7 @@ pub use self::kubectl::Kubectl;
 pub use self::namespace::Namespace;
 pub use self::peer::Peer;
 use self::site::Site;
+pub use self::witness::{Objects, Witness};
 use super::bed::{Server, program};
 use super::http;
 
@@ -171,6 +174,11 @@ impl Cluster {
     /// Starts cert-manager's controllers for the whole cluster, with flags of cert-manager.
     pub fn peer(&self, flags: &[&str]) -> Peer {
         Peer::start(&self.site, flags)
+    }
+
+    /// The same, with self-checks that go through a gate.
+    pub fn peer_through(&self, gate: u16, flags: &[&str]) -> Peer {
+        Peer::start_through(&self.site, gate, flags)
     }
 
     /// Kills the API server, as a power cut would.

@@ -20,6 +20,11 @@ pub struct Peer {
 
 impl Peer {
     pub(super) fn start(site: &Site, flags: &[&str]) -> Self {
+        Self::start_through(site, site.http_port, flags)
+    }
+
+    /// Sends their self-checks through another HTTP proxy on loopback.
+    pub(super) fn start_through(site: &Site, http_port: u16, flags: &[&str]) -> Self {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let log = site.log(&format!("cert-manager-{number}"));
@@ -28,7 +33,7 @@ impl Peer {
             .args(["controllers", "--enable-gateway-api", "--kubeconfig"])
             .arg(site.identities.admin())
             .args(flags)
-            .env("HTTP_PROXY", format!("http://127.0.0.1:{}", site.http_port))
+            .env("HTTP_PROXY", format!("http://127.0.0.1:{http_port}"))
             .env_remove("NO_PROXY")
             .env_remove("no_proxy")
             .env_remove("http_proxy");

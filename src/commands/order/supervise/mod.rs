@@ -276,15 +276,13 @@ impl Supervision {
         obstacles: &Obstacles,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let verdict = match key.kind {
-            Kind::Certificate => match Chain::read(&self.store, &key.name).await? {
-                Some(chain) => {
-                    let since = self.open.get(key).and_then(|f| f.since);
-                    Some(verdict(&chain, obstacles, since))
-                }
-                None => None,
-            },
-            _ => self.issuer_verdict(key, obstacles).await?,
+        let verdict = match self.verdict(key, obstacles).await {
+            // The controllers wait until the server is back, and so do we.
+            Err(error) if error.may_pass() => {
+                self.held_up(key, Holdup::of_store(key, &error), now);
+                return Err(error);
+            }
+            verdict => verdict?,
         };
         let Some(verdict) = verdict else {
             let message = format!("{key} was deleted while it was worked on");
@@ -302,11 +300,17 @@ impl Supervision {
         Ok(())
     }
 
-    async fn issuer_verdict(
+    /// Judges an object; nothing when it is gone.
+    async fn verdict(
         &self,
         key: &Key,
         obstacles: &Obstacles,
     ) -> Result<Option<Verdict>, StoreError> {
+        if key.kind == Kind::Certificate {
+            let since = self.open.get(key).and_then(|followed| followed.since);
+            let chain = Chain::read(&self.store, &key.name).await?;
+            return Ok(chain.map(|chain| verdict(&chain, obstacles, since)));
+        }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
         let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
         if is_true(&issuer.status.conditions, "Ready") {

@@ -7,6 +7,9 @@ use kubectl_acme::model::Kind;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use kubectl_acme::store::{Scope, Store as _, StoreError};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 
 use super::connection;
 use crate::support::cluster::Cluster;
@@ -106,4 +109,53 @@ async fn a_log_in_plugin_is_run_and_its_failure_is_told() {
     let said = refused.to_string();
     assert!(said.starts_with("cannot log in to https://127.0.0.1:"), "{said}");
     assert!(matches!(refused, StoreError::Cluster(_)) && said.contains("cat"), "{said}");
+}
+
+/// An HTTP proxy that tells where it was asked to connect.
+async fn proxy() -> (u16, mpsc::UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (teller, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            tokio::spawn(pass(BufStream::new(client), teller.clone()));
+        }
+    });
+    (port, told)
+}
+
+/// A client that goes away early is its own business.
+async fn pass(
+    mut client: BufStream<TcpStream>,
+    teller: mpsc::UnboundedSender<String>,
+) -> std::io::Result<()> {
+    let mut asked = String::new();
+    client.read_line(&mut asked).await?;
+    let mut header = String::from("…");
+    while !header.trim().is_empty() {
+        header.clear();
+        client.read_line(&mut header).await?;
+    }
+    let target = asked.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+    let target = target.unwrap_or_default().to_owned();
+    let mut server = TcpStream::connect(&target).await?;
+    teller.send(target).ok();
+    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+    client.flush().await?;
+    tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
+}
+
+#[tokio::test]
+#[ignore = "needs a Kubernetes API server: run by just cluster"]
+async fn a_proxy_of_the_kubeconfig_is_used() {
+    let (port, mut told) = proxy().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = changed(folder.path(), |kubeconfig| {
+        let url = format!("http://127.0.0.1:{port}");
+        kubeconfig["clusters"][0]["cluster"]["proxy-url"] = url.into();
+    });
+    let store = ClusterStore::connect(&connection(&file)).await.unwrap();
+    store.check_definitions().await.unwrap();
+    let server = store.server().strip_prefix("https://").unwrap().to_owned();
+    assert_eq!(told.recv().await, Some(server));
 }

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Certificates in a cluster: wall time from apply to the last one Ready, requests to the API server, and peak memory: ours
+# beside cert-manager's own controllers, one after the other on one API server and one Pebble.
+#
+#   benches/cluster.sh PROGRAM       PROGRAM is a release build of kubectl-acme
+#
+#   COUNTS="1 100"                   certificates of one name each, at once
+#   DRIVERS="ours default lifted"    ours (`run`); cert-manager as it comes; with 50 workers and 1,000 requests a second
+#   RETRY_AFTER=3,5                  seconds in Pebble's Retry-After of authorizations and orders; 0,0 sends none
+#   KEY=RSA                          or ECDSA: the certificates' keys
+#   LIMIT=900                        seconds after which a run is given up
+#
+# The Issuer is Ready before the clock starts. Challenges travel through Pod, Service and Ingress of the bed's stand-in.
+# The API server has no priority and fairness, else cert-manager lifts its own limits. Requests are its audit log's.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+program=$(realpath "$1")
+bed=${KUBECTL_ACME_BED:-$("$root/tests/bed/where")}
+limit=${LIMIT:-900}
+key=${KEY:-RSA}
+folder=$(mktemp -d)
+stop() {
+  trap - EXIT INT TERM
+  kill "${driver_pid:-}" "${ca_pid:-}" "${cluster_pid:-}" 2>/dev/null || true
+  wait 2>/dev/null
+  rm -rf "$folder"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+
+# Waits for file $1, which the process $2 writes.
+wait_for() {
+  until [ -f "$1" ]; do
+    kill -0 "$2"
+    sleep 0.1
+  done
+}
+
+mkdir "$folder/cluster"
+printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n' >"$folder/audit.yaml"
+audit=$folder/cluster/audit.log
+API_SERVER_FLAGS="--enable-priority-and-fairness=false --audit-policy-file=$folder/audit.yaml --audit-log-path=$audit --audit-log-maxsize=4000" \
+  "$root/tests/bed/cluster-up" "$folder/cluster" >/dev/null 2>"$folder/cluster-up.log" &
+cluster_pid=$!
+wait_for "$folder/cluster/ready" "$cluster_pid"
+# shellcheck source=/dev/null
+source "$folder/cluster/ready"
+HTTP_PORT=${http_port:?} RETRY_AFTER=${RETRY_AFTER:-3,5} PEBBLE_WFE_NONCEREJECT=0 "$root/tests/bed/pebble-up" "$folder/pebble" >/dev/null &
+ca_pid=$!
+wait_for "$folder/pebble/ready" "$ca_pid"
+# shellcheck source=/dev/null
+source "$folder/pebble/ready"
+kubectl() { "$bed/kubectl" --kubeconfig "${kubeconfig:?}" "$@"; }
+
+start_ours() {
+  "$program" run --kubeconfig "$kubeconfig" --dns "${dns:?}" --http01-resolve "*=127.0.0.1:$http_port" >"$folder/driver.log" 2>&1 &
+  driver_pid=$!
+}
+start_default() {
+  HTTP_PROXY=http://127.0.0.1:$http_port "$bed/peer" controllers --kubeconfig "$kubeconfig" "$@" >"$folder/driver.log" 2>&1 &
+  driver_pid=$!
+}
+start_lifted() { start_default --kube-api-qps 1000 --kube-api-burst 1000 --concurrent-workers 50; }
+
+issuer() {
+  cat <<YAML
+apiVersion: cert-manager.io/v1
+kind: Issuer
+metadata: {name: bench}
+spec:
+  acme:
+    server: ${directory:?}
+    caBundle: $(base64 -w 0 "$folder/pebble/ca.pem")
+    privateKeySecretRef: {name: bench-account}
+    solvers: [{http01: {ingress: {ingressClassName: bed}}}]
+YAML
+}
+
+# Prints certificates 1 to $1 of namespace $2.
+certificates() {
+  local number
+  for ((number = 1; number <= $1; number++)); do
+    cat <<YAML
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: c$number}
+spec:
+  secretName: c$number-tls
+  issuerRef: {name: bench}
+  privateKey: {algorithm: $key, rotationPolicy: Always}
+  dnsNames: [c$number.$2.example.com]
+YAML
+  done
+}
+
+ready() {
+  kubectl get certificates -n "$1" --no-headers -o custom-columns='R:.status.conditions[?(@.type=="Ready")].status' | grep -c True || true
+}
+
+# Counts what the driver asked of the API server since line $1 of the audit log, by verb; watches and the Lease apart.
+requests() {
+  tail -n "+$(($1 + 1))" "$audit" | jq -r --arg agent "$agent" '
+    select(((.userAgent // "") | startswith($agent)) and .objectRef.resource != "leases" and .verb != "watch") | "\(.verb):\(.objectRef.resource)"' |
+    sort | uniq -c | sort -rn | awk '{ sum += $1; words = words " " $2 " " $1 } END { printf "%d%s\n", sum, words }'
+}
+
+printf 'Retry-After %s s, %s keys\n' "${RETRY_AFTER:-3,5}" "$key"
+printf '%8s   %-9s%10s%10s%12s%10s   %s\n' COUNT DRIVER TIME RATE REQUESTS MEMORY 'OF THEM'
+for driver in ${DRIVERS:-ours default lifted}; do
+  agent=kubectl-acme
+  [ "$driver" = ours ] || agent=peer
+  "start_$driver"
+  for count in ${COUNTS:-1 100}; do
+    namespace=$driver-$count
+    kubectl create namespace "$namespace" >/dev/null
+    issuer | kubectl apply -n "$namespace" -f - >/dev/null
+    kubectl wait -n "$namespace" --for=condition=Ready issuer/bench --timeout=180s >/dev/null
+    certificates "$count" "$namespace" >"$folder/certificates.yaml"
+    from=$(wc -l <"$audit")
+    began=$EPOCHREALTIME
+    kubectl apply --server-side -n "$namespace" -f "$folder/certificates.yaml" >/dev/null
+    until [ "$(ready "$namespace")" = "$count" ]; do
+      kill -0 "$driver_pid"
+      if awk -v a="$began" -v b="$EPOCHREALTIME" -v l="$limit" 'BEGIN { exit !(b - a > l) }'; then
+        printf 'error: %s has %s of %s certificates after %s s\n' "$driver" "$(ready "$namespace")" "$count" "$limit" >&2
+        exit 1
+      fi
+      sleep 0.1
+    done
+    seconds=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
+    memory=$(awk '/VmHWM/ { printf "%.0f", $2 / 1024 }' "/proc/$driver_pid/status")
+    until [ -z "$(kubectl get challenges,pods -n "$namespace" -o name 2>/dev/null)" ]; do sleep 0.5; done
+    read -r sum words <<<"$(requests "$from")"
+    rate=$(awk -v n="$count" -v s="$seconds" 'BEGIN { printf "%.1f", n / s }')
+    each=$(awk -v n="$count" -v r="$sum" 'BEGIN { printf "%.0f", r / n }')
+    printf '%8s   %-9s%8s s%8s/s%7s each%7s MB   %s\n' "$count" "$driver" "$seconds" "$rate" "$each" "$memory" "$words"
+  done
+  kill "$driver_pid"
+  wait "$driver_pid" || true
+  driver_pid=
+done

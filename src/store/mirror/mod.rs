@@ -1,0 +1,264 @@
+//! A store whose watched kinds are read from memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::debug;
+
+use self::shelf::Shelf;
+use super::manager::Manager;
+use super::object::leave_out_bulk;
+use super::told::Told;
+use super::{Change, Part, Scope, Store, StoreError};
+use crate::model::{Key, Kind, Record};
+
+mod shelf;
+
+/// A store in front of another one, for controllers in a cluster: an API server finds what belongs to an object only by
+/// reading a whole namespace.
+///
+/// A kind is read from memory once it is watched through this view. What is written through it is read back at once;
+/// what others write, when the watch tells it. An object that is not in memory is looked for in the store before it
+/// counts as absent, but for Secrets. Writes go to the store, which refuses those that rest on something old; then the object is read
+/// anew. Secrets are kept without their content: that is read when it is needed.
+#[derive(Clone)]
+pub struct Mirror {
+    store: Arc<dyn Store>,
+    room: Arc<Room>,
+}
+
+/// What all views of one mirror share.
+struct Room {
+    /// Ends the watches with the last view; the first to go.
+    _close: DropGuard,
+    open: CancellationToken,
+    /// The store as its watches see it, whoever writes.
+    store: Arc<dyn Store>,
+    shelves: Mutex<BTreeMap<Kind, Shelf>>,
+}
+
+impl Mirror {
+    /// Makes the view; nothing is watched yet.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let open = CancellationToken::new();
+        let room = Room {
+            _close: open.clone().drop_guard(),
+            open,
+            store: Arc::clone(&store),
+            shelves: Mutex::default(),
+        };
+        Self { store, room: Arc::new(room) }
+    }
+
+    /// Looks at what is known of a kind; nothing unless it is everything.
+    fn look<T>(&self, kind: Kind, look: impl FnOnce(&Shelf) -> T) -> Option<T> {
+        let shelves = self.room.shelves();
+        shelves.get(&kind).filter(|shelf| shelf.is_whole()).map(look)
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        self.look(key.kind, |shelf| shelf.has(&key.name)).unwrap_or(false)
+    }
+
+    /// Keeps what a write brought. A write that rests on something old makes us read the object anew.
+    async fn keep(
+        &self,
+        key: &Key,
+        written: Result<Record, StoreError>,
+    ) -> Result<Record, StoreError> {
+        match written {
+            Ok(record) => {
+                self.room.change(key.kind, |shelf| shelf.written(&record));
+                Ok(record)
+            }
+            Err(StoreError::NotFound { .. }) if self.has(key) => {
+                self.read_anew(key).await?;
+                // It was deleted by another writer since we read it.
+                Err(StoreError::Conflict { key: key.clone() })
+            }
+            Err(error @ (StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })) => {
+                self.read_anew(key).await?;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that an object was deleted; what is held by finalizers is read as it is now.
+    async fn deleted(&self, key: &Key, uid: Option<&str>) -> Result<(), StoreError> {
+        let is_held = |shelf: &mut Shelf| shelf.deleted(&key.name, uid);
+        if self.room.change(key.kind, is_held) == Some(true) {
+            self.read_anew(key).await?;
+        }
+        Ok(())
+    }
+
+    async fn read_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let read = self.store.get(key).await?;
+        self.room.change(key.kind, |shelf| match &read {
+            Some(record) => shelf.written(record),
+            None => shelf.lost(&key.name),
+        });
+        Ok(read)
+    }
+}
+
+impl Room {
+    fn shelves(&self) -> MutexGuard<'_, BTreeMap<Kind, Shelf>> {
+        // Every change of a shelf is whole before anything could fail.
+        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes what is known of a kind, if anything is.
+    fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut Shelf) -> T) -> Option<T> {
+        self.shelves().get_mut(&kind).map(change)
+    }
+
+    /// What a list of everything lacks because we wrote it meanwhile.
+    async fn complete(&self, kind: Kind, mut records: Vec<Record>) -> Vec<Record> {
+        let written = self.shelves().get(&kind).map(|shelf| shelf.missing(&records));
+        for known in written.into_iter().flatten() {
+            match self.store.get(&known.key).await {
+                Ok(read) => records.extend(read),
+                Err(_) => records.push(known),
+            }
+        }
+        records
+    }
+
+    /// Begins to watch a kind, unless it is watched.
+    fn begin(self: &Arc<Self>, kind: Kind) {
+        let mut shelves = self.shelves();
+        if shelves.contains_key(&kind) {
+            return;
+        }
+        shelves.insert(kind, Shelf::new());
+        drop(shelves);
+        let changes = self.store.watch(kind, Scope::all());
+        let following = follow(Arc::downgrade(self), kind, changes);
+        tokio::spawn(self.open.clone().run_until_cancelled_owned(following));
+    }
+}
+
+/// Keeps the shelf of a kind as the store tells it.
+async fn follow(
+    room: Weak<Room>,
+    kind: Kind,
+    mut changes: BoxStream<'static, Result<Change, StoreError>>,
+) {
+    while let Some(change) = changes.next().await {
+        let Some(room) = room.upgrade() else { return };
+        match change {
+            Ok(Change::Resynced(records)) => {
+                let records = room.complete(kind, records).await;
+                room.change(kind, |shelf| shelf.watched(Change::Resynced(records)));
+            }
+            Ok(change) => {
+                room.change(kind, |shelf| shelf.watched(change));
+            }
+            Err(error) => {
+                debug!(%error, %kind, "read from the store until it is watched again");
+                room.change(kind, Shelf::fail);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Mirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mirror({:?})", self.store)
+    }
+}
+
+#[async_trait]
+impl Store for Mirror {
+    async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let known =
+            self.look(key.kind, |shelf| (shelf.has(&key.name), shelf.get(&key.name).cloned()));
+        match known {
+            Some((_, Some(record))) => Ok(Some(record)),
+            // Nothing that is decided here rests on a Secret that somebody else made just now.
+            Some((false, None)) if key.kind == Kind::Secret && self.store.reaches(key) => Ok(None),
+            _ => self.read_anew(key).await,
+        }
+    }
+
+    async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        let Some(mut records) = self.look(kind, |shelf| shelf.list(scope)) else {
+            return self.store.list(kind, scope).await;
+        };
+        if kind == Kind::Secret {
+            let whole = records.iter().map(|record| self.get(&record.key));
+            let whole = try_join_all(whole).await?.into_iter().flatten();
+            return Ok(whole.filter(|record| scope.fits(record)).collect());
+        }
+        if scope.brief {
+            records.iter_mut().for_each(|record| leave_out_bulk(&mut record.object));
+        }
+        Ok(records)
+    }
+
+    async fn create(&self, record: Record) -> Result<Record, StoreError> {
+        let key = record.key.clone();
+        self.keep(&key, self.store.create(record).await).await
+    }
+
+    async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+        let key = record.key.clone();
+        self.keep(&key, self.store.replace(record, part).await).await
+    }
+
+    async fn apply(&self, record: Record) -> Result<Record, StoreError> {
+        let key = record.key.clone();
+        self.keep(&key, self.store.apply(record).await).await
+    }
+
+    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        self.store.delete(key).await?;
+        self.deleted(key, None).await
+    }
+
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+        self.store.delete_exactly(key, uid).await?;
+        self.deleted(key, Some(uid)).await
+    }
+
+    fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
+        if kind == Kind::Event {
+            return self.store.watch(kind, scope);
+        }
+        self.room.begin(kind);
+        let (sender, told) = mpsc::unbounded_channel();
+        let without_brief = Scope { brief: false, ..scope.clone() };
+        self.room.change(kind, |shelf| shelf.tell(without_brief, sender));
+        let told = stream::unfold(told, |mut told| async { Some((Ok(told.recv().await?), told)) });
+        let room = Arc::downgrade(&self.room);
+        // When the kind can no longer be kept in memory, the store tells why, and goes on by itself.
+        let by_itself = stream::once(async move {
+            match room.upgrade() {
+                Some(room) => room.store.watch(kind, scope),
+                None => stream::empty().boxed(),
+            }
+        });
+        told.chain(by_itself.flatten()).take_until(self.room.open.clone().cancelled_owned()).boxed()
+    }
+
+    fn under(&self, manager: Manager) -> Option<Arc<dyn Store>> {
+        let store = self.store.under(manager)?;
+        Some(Arc::new(Self { store, room: Arc::clone(&self.room) }))
+    }
+
+    fn told(&self) -> Option<&Told> {
+        self.store.told()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::model::ObjectName;
+use crate::store::cluster::ClusterFault;
+use crate::store::memory::MemoryStore;
+
+/// Counts what is read of a store in memory, and has watches that a test can make fail.
+#[derive(Clone, Debug)]
+struct Distant {
+    store: Arc<MemoryStore>,
+    reads: Arc<AtomicU32>,
+    failures: tokio::sync::broadcast::Sender<()>,
+}
+
+impl Distant {
+    fn new() -> Self {
+        let (failures, _) = tokio::sync::broadcast::channel(8);
+        Self { store: Arc::default(), reads: Arc::default(), failures }
+    }
+
+    fn reads(&self) -> u32 {
+        self.reads.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Store for Distant {
+    async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.store.get(key).await
+    }
+    async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.store.list(kind, scope).await
+    }
+    async fn create(&self, record: Record) -> Result<Record, StoreError> {
+        self.store.create(record).await
+    }
+    async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+        self.store.replace(record, part).await
+    }
+    async fn apply(&self, record: Record) -> Result<Record, StoreError> {
+        self.store.apply(record).await
+    }
+    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        self.store.delete(key).await
+    }
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+        self.store.delete_exactly(key, uid).await
+    }
+    fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
+        let failures = told_failures(self.failures.subscribe());
+        stream::select(self.store.watch(kind, scope), failures).boxed()
+    }
+}
+
+fn told_failures(
+    failures: tokio::sync::broadcast::Receiver<()>,
+) -> BoxStream<'static, Result<Change, StoreError>> {
+    let failed = |mut failures: tokio::sync::broadcast::Receiver<()>| async {
+        failures.recv().await.ok()?;
+        let (server, why) = ("https://server".into(), "connection refused".into());
+        Some((Err(ClusterFault::Unreachable { server, why }.into()), failures))
+    };
+    stream::unfold(failures, failed).boxed()
+}
+
+async fn mirror(store: &Distant) -> Mirror {
+    let mirror = Mirror::new(Arc::new(store.clone()));
+    for kind in [Kind::Order, Kind::Secret] {
+        mirror.watch(kind, Scope::all()).next().await.unwrap().unwrap();
+    }
+    mirror
+}
+
+fn object(kind: Kind, name: &str) -> Record {
+    let object = json!({
+        "apiVersion": kind.api_version(),
+        "kind": kind.as_str(),
+        "metadata": { "name": name, "namespace": "web" },
+    });
+    Record::new(object).unwrap()
+}
+
+/// Gives an object an owner, which is made; tells where its objects are found.
+async fn owned(mut record: Record, store: &Distant) -> (Record, Scope) {
+    let owner = store.store.create(object(Kind::CertificateRequest, "web-1")).await.unwrap();
+    record.object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "CertificateRequest",
+        "name": "web-1",
+        "uid": owner.uid(),
+        "controller": true,
+    }]);
+    (record, Scope::owned_by("web", owner.uid()))
+}
+
+fn key(kind: Kind, name: &str) -> Key {
+    Key::new(kind, ObjectName::new("web", name))
+}
+
+/// Waits until the mirror has heard of something.
+async fn until(mut heard: impl AsyncFnMut() -> bool) {
+    let hearing = async {
+        while !heard().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), hearing).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_watched_is_read_without_a_request() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let (order, owned) = owned(object(Kind::Order, "a"), &store).await;
+    let written = mirror.create(order).await.unwrap();
+    assert_eq!(mirror.get(&written.key).await.unwrap(), Some(written.clone()));
+    assert_eq!(mirror.list(Kind::Order, &owned).await.unwrap(), std::slice::from_ref(&written));
+    mirror.delete(&written.key).await.unwrap();
+    assert_eq!(mirror.list(Kind::Order, &owned).await.unwrap(), []);
+    assert_eq!(store.reads(), 0);
+}
+
+#[tokio::test]
+async fn what_is_not_in_memory_is_looked_for_in_the_store() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    assert_eq!(mirror.get(&key(Kind::Order, "a")).await.unwrap(), None);
+    // Nobody watches these.
+    mirror.list(Kind::Issuer, &Scope::all()).await.unwrap();
+    assert_eq!(store.reads(), 2);
+}
+
+#[tokio::test]
+async fn the_content_of_secrets_is_read_when_it_is_needed() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let (mut secret, owned) = owned(object(Kind::Secret, "tls"), &store).await;
+    secret.object["data"] = json!({ "tls.key": "a2V5" });
+    let theirs = store.store.create(secret).await.unwrap();
+    until(async || !mirror.list(Kind::Secret, &owned).await.unwrap().is_empty()).await;
+    assert_eq!(mirror.get(&theirs.key).await.unwrap(), Some(theirs.clone()));
+    assert_eq!(store.reads(), 1, "once, not for the list and then again");
+    let mut ours = theirs;
+    ours.object["data"] = json!({ "tls.key": "bmV3" });
+    let ours = mirror.replace(ours, Part::Whole).await.unwrap();
+    assert_eq!(mirror.get(&ours.key).await.unwrap(), Some(ours));
+    assert_eq!(store.reads(), 0);
+    let change = mirror.watch(Kind::Secret, Scope::all()).next().await.unwrap().unwrap();
+    let Change::Resynced(told) = change else { panic!("{change:?}") };
+    assert_eq!(told[0].object.get("data"), None);
+}
+
+#[tokio::test]
+async fn a_write_on_something_old_makes_us_read_it_anew() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let old = mirror.create(object(Kind::Order, "a")).await.unwrap();
+    let mut newer = old.clone();
+    newer.object["spec"] = json!({ "commonName": "theirs" });
+    let newer = store.store.replace(newer, Part::Whole).await.unwrap();
+    let refused = mirror.replace(old, Part::Whole).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Conflict { .. }), "{refused}");
+    assert_eq!(mirror.get(&newer.key).await.unwrap(), Some(newer));
+}
+
+#[tokio::test]
+async fn what_another_one_deletes_is_a_conflict_and_then_gone() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let order = mirror.create(object(Kind::Order, "a")).await.unwrap();
+    store.store.delete(&order.key).await.unwrap();
+    // Whether the watch has told it by now or not.
+    let refused = mirror.replace(order.clone(), Part::Whole).await.unwrap_err();
+    let expected = [
+        format!("cannot write {}: it was changed by another writer", order.key),
+        format!("{} not found", order.key),
+    ];
+    assert!(expected.contains(&refused.to_string()), "{refused}");
+    assert_eq!(mirror.get(&order.key).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn everybody_is_told_of_a_write_once() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let mut changes = mirror.watch(Kind::Order, Scope::all());
+    assert_eq!(changes.next().await.unwrap().unwrap(), Change::Resynced(Vec::new()));
+    let ours = mirror.create(object(Kind::Order, "ours")).await.unwrap();
+    let theirs = store.store.create(object(Kind::Order, "theirs")).await.unwrap();
+    mirror.delete(&ours.key).await.unwrap();
+    store.store.delete(&theirs.key).await.unwrap();
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        told.push(match changes.next().await.unwrap().unwrap() {
+            Change::Applied(record) => format!("applied {}", record.key.name.name),
+            Change::Deleted(record) => format!("deleted {}", record.key.name.name),
+            Change::Resynced(_) => "all".to_owned(),
+        });
+    }
+    told.sort_unstable();
+    assert_eq!(told, ["applied ours", "applied theirs", "deleted ours", "deleted theirs"]);
+}
+
+#[tokio::test]
+async fn what_somebody_else_s_finalizer_keeps_is_there() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let order = mirror.create(object(Kind::Order, "a")).await.unwrap();
+    let mut held = order.clone();
+    held.object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    // The mirror has not heard of the finalizer when it deletes.
+    store.store.replace(held, Part::Metadata).await.unwrap();
+    mirror.delete(&order.key).await.unwrap();
+    let asked = async || {
+        let listed = mirror.list(Kind::Order, &Scope::all()).await.unwrap();
+        listed.iter().any(|record| record.metadata().deletion_timestamp.is_some())
+    };
+    until(asked).await;
+}
+
+#[tokio::test]
+async fn while_a_watch_fails_the_store_is_read() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let order = mirror.create(object(Kind::Order, "a")).await.unwrap();
+    let mut changes = mirror.watch(Kind::Order, Scope::all());
+    changes.next().await.unwrap().unwrap();
+    store.failures.send(()).unwrap();
+    until(async || {
+        mirror.list(Kind::Order, &Scope::all()).await.unwrap();
+        store.reads() > 0
+    })
+    .await;
+    // Who watched goes on with a watch of the store.
+    assert_eq!(changes.next().await.unwrap().unwrap(), Change::Resynced(vec![order]));
+    // The watch goes on, and so does the memory.
+    store.store.create(object(Kind::Order, "b")).await.unwrap();
+    until(async || {
+        let listed = mirror.list(Kind::Order, &Scope::all()).await.unwrap();
+        listed.len() == 2 && store.reads() == 0
+    })
+    .await;
+}

@@ -1,0 +1,200 @@
+//! One issuance in a namespace of its own, and where whoever works on it is stopped.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::scene::{Scene, text_of};
+use crate::support::ca::is_pair;
+use crate::support::cluster::Cluster;
+use crate::support::cluster::api_gate::{ApiGate, Moment, Step};
+use crate::support::fault::Fault;
+use crate::support::pebble::Pebble;
+use crate::support::proxy::Proxy;
+use crate::support::traffic::Endpoint;
+
+/// Where the work stops.
+#[derive(Clone, Debug)]
+pub(crate) enum Stop {
+    /// At a write to the API server.
+    AtWrite(Step, Moment),
+    /// At a request to the CA, before it hears of it.
+    AtCa(Endpoint),
+    /// Nowhere.
+    Nowhere,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtWrite(step, Moment::Before) => write!(f, "before {step}"),
+            Self::AtWrite(step, Moment::After) => write!(f, "after {step}"),
+            Self::AtCa(endpoint) => write!(f, "before {endpoint:?} at the CA"),
+            Self::Nowhere => f.write_str("nowhere"),
+        }
+    }
+}
+
+/// One issuance.
+pub(crate) struct Row {
+    pub(crate) namespace: String,
+    pub(crate) stop: Stop,
+    proxy: Proxy,
+    /// Whether the CA had taken an order of which nobody knew when the work was stopped.
+    lost_order: bool,
+    /// Events until then.
+    told: BTreeMap<String, u64>,
+    /// Reasons of events that were told and whose deed was not written down.
+    unwritten: Vec<&'static str>,
+}
+
+impl Row {
+    /// Prepares it; nothing is applied yet.
+    pub(crate) fn new(namespace: String, stop: Stop, pebble: &Pebble, gate: &ApiGate) -> Self {
+        let proxy = pebble.proxy();
+        match &stop {
+            Stop::AtWrite(step, moment) => gate.stop(&namespace, step.clone(), *moment),
+            Stop::AtCa(endpoint) => proxy.inject(Fault::hold().at(*endpoint)),
+            Stop::Nowhere => {}
+        }
+        Self {
+            namespace,
+            stop,
+            proxy,
+            lost_order: false,
+            told: BTreeMap::new(),
+            unwritten: Vec::new(),
+        }
+    }
+
+    /// Namespace, Issuer and Certificate.
+    pub(crate) fn manifests(&self, pebble: &Pebble) -> [Value; 3] {
+        let namespace = &self.namespace;
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "pebble", "namespace": namespace},
+            "spec": {"acme": {
+                "server": self.proxy.directory(), "caBundle": STANDARD.encode(pebble.tls_ca_pem()),
+                "privateKeySecretRef": {"name": "account"},
+                "solvers": [{"http01": {"ingress": {}}}],
+            }},
+        });
+        let certificate = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+            "metadata": {"name": "web", "namespace": namespace},
+            "spec": {
+                "secretName": "web-tls", "dnsNames": [self.host()],
+                "privateKey": {"algorithm": "ECDSA"}, "issuerRef": {"name": "pebble"},
+            },
+        });
+        let place =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        [place, issuer, certificate]
+    }
+
+    fn host(&self) -> String {
+        format!("{}.example.com", self.namespace)
+    }
+
+    /// Whether the work has stopped where it should.
+    pub(crate) fn has_stopped(&self, gate: &ApiGate) -> bool {
+        match self.stop {
+            Stop::AtWrite(..) => gate.has_stopped(&self.namespace),
+            Stop::AtCa(_) => self.proxy.held() > 0,
+            Stop::Nowhere => false,
+        }
+    }
+
+    /// Notes what was lost with the process that was killed, and lets the next one through to the CA.
+    pub(crate) fn note_death(&mut self, scene: &Scene) {
+        self.lost_order = self.orders() > 0 && !scene.knows_order(&self.namespace);
+        self.told = scene.told(&self.namespace);
+        // These two are told before they are written: by both sides, and by cert-manager.
+        for (reason, field) in [("Started", "processing"), ("Presented", "presented")] {
+            let mut challenges = scene.all(&self.namespace, "Challenge");
+            if challenges.any(|challenge| challenge["status"][field] != true) {
+                self.unwritten.push(reason);
+            }
+        }
+        self.proxy.calm_down();
+    }
+
+    /// Lets go on what is held at the CA.
+    pub(crate) fn release(&self) {
+        self.proxy.release();
+    }
+
+    /// Whether the one exception applies: the CA took an order that nobody wrote down.
+    pub(crate) fn has_lost_order(&self) -> bool {
+        self.lost_order
+    }
+
+    /// Orders that the CA took.
+    fn orders(&self) -> usize {
+        let exchanges = self.proxy.exchanges();
+        let taken = |e: &&crate::support::traffic::Exchange| {
+            e.endpoint == Endpoint::NewOrder && e.status == Some(201)
+        };
+        exchanges.iter().filter(taken).count()
+    }
+
+    /// What is wrong with an issuance that has ended.
+    pub(crate) fn faults(&self, scene: &Scene, pebble: &Pebble) -> Vec<String> {
+        let mut faults = Vec::new();
+        let (orders, expected) = (self.orders(), 1 + usize::from(self.lost_order));
+        if orders != expected {
+            faults.push(format!("{orders} orders in place of {expected}"));
+        }
+        let secret =
+            scene.all(&self.namespace, "Secret").find(|s| s["metadata"]["name"] == "web-tls");
+        match secret {
+            Some(secret) => faults.extend(self.fault_of(secret, pebble)),
+            None => faults.push("no Secret".to_owned()),
+        }
+        // What cert-manager tells twice by itself is its own affair.
+        let doubled = scene.told(&self.namespace).into_iter().filter(|(event, count)| {
+            let told = self.told.get(event);
+            told.is_some_and(|told| count > told)
+                && !self.unwritten.iter().any(|r| event.contains(r))
+        });
+        faults.extend(doubled.map(|(event, count)| format!("told {count} times: {event}")));
+        faults
+    }
+
+    fn fault_of(&self, secret: &Value, pebble: &Pebble) -> Option<String> {
+        let value = |key: &str| STANDARD.decode(text_of(secret, &format!("/data/{key}"))).unwrap();
+        let chain = value("tls.crt");
+        if !is_pair(&chain, &value("tls.key")) {
+            return Some("the Secret holds no pair".to_owned());
+        }
+        let all: Vec<_> =
+            x509_parser::pem::Pem::iter_from_buffer(&chain).map(Result::unwrap).collect();
+        let root = pebble.root_pem();
+        let (_, root) = x509_parser::pem::parse_x509_pem(root.as_bytes()).unwrap();
+        let certificates: Vec<_> =
+            all.iter().chain([&root]).map(|pem| pem.parse_x509().unwrap()).collect();
+        let is_signed = |pair: &[x509_parser::certificate::X509Certificate<'_>]| {
+            pair[0].verify_signature(Some(pair[1].public_key())).is_ok()
+        };
+        if !certificates.windows(2).all(is_signed) {
+            return Some("the chain does not lead to the CA".to_owned());
+        }
+        let names = certificates[0].subject_alternative_name().unwrap().unwrap();
+        let names: Vec<String> =
+            names.value.general_names.iter().map(ToString::to_string).collect();
+        (names != [format!("DNSName({})", self.host())]).then(|| format!("it is for {names:?}"))
+    }
+}
+
+/// Applies the manifests of many rows at once.
+pub(crate) fn apply(rows: &[&Row], cluster: &Cluster, pebble: &Pebble) {
+    if rows.is_empty() {
+        return;
+    }
+    let items: Vec<Value> = rows.iter().flat_map(|row| row.manifests(pebble)).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    cluster.kubectl().apply(&list.to_string());
+}

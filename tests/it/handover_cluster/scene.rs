@@ -1,0 +1,101 @@
+//! What is in a cluster at one moment, by namespace.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::support::cluster::Cluster;
+
+/// Kinds of which [`Scene::lacks`] tells.
+const ENDS: &str = "certificates,challenges,secrets,pods,services,ingresses";
+/// Other kinds that an issuance makes.
+const WAYS: &str = "orders,events";
+
+/// All objects of an issuance in all namespaces.
+pub(crate) struct Scene(BTreeMap<String, Vec<Value>>);
+
+impl Scene {
+    /// Looks at everything.
+    pub(crate) fn look(cluster: &Cluster) -> Self {
+        Self::of(cluster, &format!("{ENDS},{WAYS}"))
+    }
+
+    /// Looks at what tells whether an issuance has ended.
+    pub(crate) fn glance(cluster: &Cluster) -> Self {
+        Self::of(cluster, ENDS)
+    }
+
+    fn of(cluster: &Cluster, kinds: &str) -> Self {
+        let text = cluster.kubectl().run(&["get", kinds, "--all-namespaces", "--output=json"]);
+        let mut all: Value = serde_json::from_str(&text).unwrap();
+        let mut scene = BTreeMap::<String, Vec<Value>>::new();
+        for object in all["items"].as_array_mut().unwrap().drain(..) {
+            let namespace = text_of(&object, "/metadata/namespace").to_owned();
+            scene.entry(namespace).or_default().push(object);
+        }
+        Self(scene)
+    }
+
+    /// Objects of a kind in a namespace.
+    pub(crate) fn all<'a>(
+        &'a self,
+        namespace: &str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = &'a Value> {
+        let all = self.0.get(namespace).map_or(&[][..], Vec::as_slice);
+        all.iter().filter(move |object| object["kind"] == kind)
+    }
+
+    /// Whether the URL of an order is written down in a namespace.
+    pub(crate) fn knows_order(&self, namespace: &str) -> bool {
+        self.all(namespace, "Order").any(|order| !text_of(order, "/status/url").is_empty())
+    }
+
+    /// Events in a namespace, in words, and how often each was told.
+    pub(crate) fn told(&self, namespace: &str) -> BTreeMap<String, u64> {
+        let mut told = BTreeMap::new();
+        for event in self.all(namespace, "Event") {
+            let text = |pointer| text_of(event, pointer);
+            let about = format!(
+                "{} {}: {} {}",
+                text("/involvedObject/kind"),
+                text("/involvedObject/name"),
+                text("/reason"),
+                text("/message")
+            );
+            *told.entry(about).or_default() += event["count"].as_u64().unwrap_or(1);
+        }
+        told
+    }
+
+    /// What is missing until the Certificate of a namespace is issued and all that led there is tidied up.
+    pub(crate) fn lacks(&self, namespace: &str) -> Option<String> {
+        let Some(certificate) = self.all(namespace, "Certificate").next() else {
+            return Some("no Certificate".to_owned());
+        };
+        let is_true = |kind: &str| {
+            let all = certificate.pointer("/status/conditions").and_then(Value::as_array);
+            all.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
+        };
+        if !is_true("Ready") || is_true("Issuing") {
+            return Some(format!("the Certificate is not ready: {}", certificate["status"]));
+        }
+        if !text_of(certificate, "/status/nextPrivateKeySecretName").is_empty() {
+            return Some("the next private key is still named".to_owned());
+        }
+        for kind in ["Challenge", "Pod", "Service", "Ingress"] {
+            if let Some(left) = self.all(namespace, kind).next() {
+                let (metadata, status) = (&left["metadata"], &left["status"]);
+                return Some(format!("a {kind} is left: {metadata} {status}"));
+            }
+        }
+        let names: Vec<&str> =
+            self.all(namespace, "Secret").map(|s| text_of(s, "/metadata/name")).collect();
+        (names != ["account", "web-tls"]).then(|| format!("Secrets are {names:?}"))
+    }
+}
+
+/// A text in an object, or none.
+pub(crate) fn text_of<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,123 @@
+//! The API server goes away in the middle of many issuances, each at another step, and comes back: what works on them goes on
+//! or ends cleanly, and no order is made twice.
+
+use serde_json::Value;
+
+use super::handover_cluster::row::{Row, Stop, apply};
+use super::handover_cluster::scene::Scene;
+use super::handover_cluster::side::Ours;
+use super::handover_cluster::{cluster, pebble, release_lease, unfinished, wait_until_stopped};
+use super::support::cluster::api_gate::{ApiGate, Moment, Step};
+use super::support::cluster::{Cluster, eventually};
+use super::support::pebble::Pebble;
+use super::support::traffic::Endpoint;
+
+/// The exit code of one that stopped because another may drive.
+const LEASE_LOST: i32 = 12;
+
+/// How long the API server is away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outage {
+    /// As long as it takes to start it again, which may cost the Lease.
+    Restart,
+    /// Until the Lease is lost for certain.
+    Long,
+}
+
+/// Between two writes, with the connection lost before and after one, and while the CA is waited for.
+fn stops() -> Vec<Stop> {
+    let writes = [
+        ("PATCH", "certificates/status", 2),
+        ("POST", "secrets", 1),
+        ("POST", "orders", 1),
+        ("PATCH", "orders/status", 1),
+        ("PATCH", "challenges", 1),
+        ("POST", "services", 1),
+        ("PATCH", "secrets", 1),
+    ];
+    let steps = writes.map(|(verb, resource, nth)| Step {
+        verb: verb.to_owned(),
+        resource: resource.to_owned(),
+        nth,
+    });
+    let at_write = |moment: Moment| steps.clone().map(move |step| Stop::AtWrite(step, moment));
+    let at_ca =
+        [Endpoint::NewOrder, Endpoint::Challenge, Endpoint::Finalize, Endpoint::Certificate];
+    let at_ca = at_ca.map(Stop::AtCa);
+    at_write(Moment::Before).into_iter().chain(at_write(Moment::After)).chain(at_ca).collect()
+}
+
+fn start(cluster: &Cluster, gate: &ApiGate, words: &[&str], manifests: &[Value]) -> Ours {
+    Ours::start(cluster, &gate.kubeconfig(), words, manifests)
+}
+
+/// Stops the API server when every issuance has come to its step, and starts it again.
+fn check(name: &str, words: &[&str], outage: Outage) {
+    let cluster: &Cluster = &cluster();
+    let pebble: &Pebble = &pebble(cluster);
+    let gate = ApiGate::before(&cluster.kubeconfig());
+    let new = |(number, stop)| Row::new(format!("{name}-{number}"), stop, pebble, &gate);
+    let mut rows: Vec<Row> = stops().into_iter().enumerate().map(new).collect();
+    let manifests: Vec<Value> = rows.iter().flat_map(|row| row.manifests(pebble)).collect();
+    apply(&rows.iter().collect::<Vec<_>>(), cluster, pebble);
+    let mut ours = start(cluster, &gate, words, &manifests);
+    wait_until_stopped(cluster, &rows.iter().collect::<Vec<_>>(), &gate, || ours.log());
+
+    let scene = Scene::look(cluster);
+    cluster.stop_api_server();
+    if outage == Outage::Long {
+        let code = eventually("the end of a process that lost its Lease", || ours.code());
+        assert_eq!(code, LEASE_LOST, "{}", ours.log());
+        assert!(ours.log().contains("the Lease was lost"), "{}", ours.log());
+        // What the CA was told in the meantime died with it.
+        rows.iter_mut().for_each(|row| row.note_death(&scene));
+    }
+    cluster.start_api_server();
+    gate.open();
+    rows.iter().for_each(Row::release);
+    if outage == Outage::Restart {
+        let is_over = || Scene::glance(cluster);
+        eventually("the end, or a lost Lease", || {
+            let scene = is_over();
+            let has_ended = rows.iter().all(|row| scene.lacks(&row.namespace).is_none());
+            (has_ended || ours.code().is_some()).then_some(())
+        });
+    }
+    if ours.code() == Some(LEASE_LOST) {
+        rows.iter_mut().for_each(|row| row.note_death(&scene));
+        ours = start(cluster, &gate, words, &manifests);
+    }
+    let lacking = unfinished(cluster, &rows);
+    assert_eq!(lacking, [""; 0], "{}", ours.log());
+    if words[0] == "order" {
+        let code = eventually("the end of the command", || ours.code());
+        assert_eq!(code, 0, "{}", ours.log());
+    }
+    drop(ours);
+    release_lease(cluster);
+    let scene = Scene::look(cluster);
+    let faults = rows.iter().map(|row| (row.stop.to_string(), row.faults(&scene, pebble)));
+    let faults: Vec<_> = faults.filter(|(_, faults)| !faults.is_empty()).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    cluster.kubectl().run(&["delete", "issuers", "--all", "--all-namespaces"]);
+}
+
+const ORDER: [&str; 4] = ["order", "-f", "manifests.json", "--timeout=5m"];
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_one_shot_goes_on_when_the_api_server_is_back() {
+    check("outage-order", &ORDER, Outage::Restart);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_one_shot_that_lost_its_lease_ends_and_the_next_goes_on() {
+    check("outage-lost-order", &ORDER, Outage::Long);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn our_controllers_go_on_when_the_api_server_is_back() {
+    check("outage-run", &["run"], Outage::Restart);
+}

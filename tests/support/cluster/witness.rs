@@ -1,0 +1,245 @@
+//! Who watches an API server and writes down every change, by nothing of ours but HTTP.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::StreamExt as _;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use super::super::story::Turn;
+use super::{Cluster, LIMIT};
+
+/// What is watched, and where it is.
+const KINDS: [(&str, &str); 12] = [
+    ("Certificate", "/apis/cert-manager.io/v1/certificates"),
+    ("CertificateRequest", "/apis/cert-manager.io/v1/certificaterequests"),
+    ("Challenge", "/apis/acme.cert-manager.io/v1/challenges"),
+    ("ClusterIssuer", "/apis/cert-manager.io/v1/clusterissuers"),
+    ("Event", "/api/v1/events"),
+    ("HTTPRoute", "/apis/gateway.networking.k8s.io/v1/httproutes"),
+    ("Ingress", "/apis/networking.k8s.io/v1/ingresses"),
+    ("Issuer", "/apis/cert-manager.io/v1/issuers"),
+    ("Order", "/apis/acme.cert-manager.io/v1/orders"),
+    ("Pod", "/api/v1/pods"),
+    ("Secret", "/api/v1/secrets"),
+    ("Service", "/api/v1/services"),
+];
+
+/// Kind, namespace and name.
+type Place = (&'static str, String, String);
+
+/// A watch over everything that an issuance touches, in all namespaces; it ends when it goes.
+pub struct Witness {
+    api: Api,
+    shared: Arc<Shared>,
+    runtime: Option<Runtime>,
+}
+
+#[derive(Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// Every change with its revision: those of all kinds together are in the order of their commits.
+    turns: Vec<(u64, Turn)>,
+    /// What there is.
+    live: BTreeMap<Place, Value>,
+}
+
+#[derive(Clone)]
+struct Api {
+    client: reqwest::Client,
+    server: String,
+}
+
+impl Witness {
+    /// Begins to watch; what is there already is known when this returns.
+    pub fn of(cluster: &Cluster) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let (api, shared) = (Api::of(cluster), Arc::new(Shared::default()));
+        for (kind, path) in KINDS {
+            let revision = runtime.block_on(api.list(kind, path, &mut shared.seen().live));
+            runtime.spawn(watch(api.clone(), kind, path, revision, Arc::clone(&shared)));
+        }
+        Self { api, shared, runtime: Some(runtime) }
+    }
+
+    /// Waits until the objects there are give something.
+    pub fn until<T>(&self, what: &str, mut look: impl FnMut(&Objects<'_>) -> Option<T>) -> T {
+        let deadline = Instant::now() + LIMIT;
+        let mut seen = self.shared.seen();
+        loop {
+            if let Some(found) = look(&Objects(&seen.live)) {
+                return found;
+            }
+            assert!(Instant::now() < deadline, "in vain waited for {what}");
+            let pause = Duration::from_secs(1);
+            let waited = self.shared.changed.wait_timeout(seen, pause);
+            seen = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// What happened to the objects that are wanted, by namespace and name, in the order of the commits. Complete only when
+    /// nobody writes any more: it waits until all of that is seen.
+    pub fn turns(&self, wanted: impl Fn(&str, &str) -> bool) -> Vec<Turn> {
+        self.catch_up();
+        let seen = self.shared.seen();
+        let is_wanted = |turn: &Turn| {
+            let text = |field: &str| turn.object["metadata"][field].as_str().unwrap_or_default();
+            wanted(text("namespace"), text("name"))
+        };
+        let mut turns: Vec<(u64, Turn)> =
+            seen.turns.iter().filter(|(_, turn)| is_wanted(turn)).cloned().collect();
+        turns.sort_by_key(|(revision, _)| *revision);
+        turns.into_iter().map(|(_, turn)| turn).collect()
+    }
+
+    /// Waits until what is seen is what the API server has.
+    fn catch_up(&self) {
+        let runtime = self.runtime.as_ref().unwrap();
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let mut there = BTreeMap::new();
+            for (kind, path) in KINDS {
+                runtime.block_on(self.api.list(kind, path, &mut there));
+            }
+            let revisions = |objects: &BTreeMap<Place, Value>| -> Vec<(Place, Value)> {
+                let revision = |object: &Value| object["metadata"]["resourceVersion"].clone();
+                objects.iter().map(|(place, object)| (place.clone(), revision(object))).collect()
+            };
+            if revisions(&there) == revisions(&self.shared.seen().live) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the watches lag behind the API server");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The objects of a moment.
+pub struct Objects<'a>(&'a BTreeMap<Place, Value>);
+
+impl Objects<'_> {
+    /// Those of a kind in a namespace, `""` for objects without one.
+    pub fn of(&self, kind: &str, namespace: &str) -> Vec<&Value> {
+        let is_wanted = |place: &Place| place.0 == kind && place.1 == namespace;
+        self.0.iter().filter(|(place, _)| is_wanted(place)).map(|(_, object)| object).collect()
+    }
+}
+
+impl Shared {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, kind: &'static str, change: &Value) {
+        let object = change["object"].clone();
+        let revision: u64 =
+            object["metadata"]["resourceVersion"].as_str().unwrap_or_default().parse().unwrap();
+        let gone = change["type"] == "DELETED";
+        let mut seen = self.seen();
+        if gone {
+            seen.live.remove(&place(kind, &object));
+        } else {
+            seen.live.insert(place(kind, &object), object.clone());
+        }
+        seen.turns.push((revision, Turn { kind: kind.to_owned(), object, gone }));
+        self.changed.notify_all();
+    }
+}
+
+fn place(kind: &'static str, object: &Value) -> Place {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    (kind, text("namespace"), text("name"))
+}
+
+impl Api {
+    /// As one who may do everything.
+    fn of(cluster: &Cluster) -> Self {
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let config = fs::read_to_string(cluster.kubeconfig()).unwrap();
+        let config: Value = serde_json::from_str(&config).unwrap();
+        let decode = |pointer: &str| {
+            STANDARD.decode(config.pointer(pointer).and_then(Value::as_str).unwrap()).unwrap()
+        };
+        let key = decode("/users/0/user/client-key-data");
+        let certificate = decode("/users/0/user/client-certificate-data");
+        let ca = decode("/clusters/0/cluster/certificate-authority-data");
+        let client = reqwest::Client::builder()
+            .tls_certs_only([reqwest::Certificate::from_pem(&ca).unwrap()])
+            .identity(reqwest::Identity::from_pem(&[key, certificate].concat()).unwrap())
+            .no_proxy()
+            .build()
+            .unwrap();
+        let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned();
+        Self { client, server }
+    }
+
+    /// A server that has just learned a kind asks for patience (429).
+    async fn get(&self, url: &str) -> reqwest::Response {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let answer = self.client.get(url).send().await.unwrap();
+            if answer.status() != 429 || Instant::now() > deadline {
+                return answer.error_for_status().unwrap();
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Adds the objects of a kind; returns the revision of the list.
+    async fn list(
+        &self,
+        kind: &'static str,
+        path: &str,
+        into: &mut BTreeMap<Place, Value>,
+    ) -> String {
+        let answer = self.get(&format!("{}{path}", self.server)).await;
+        let list: Value = answer.json().await.unwrap();
+        for object in list["items"].as_array().unwrap() {
+            into.insert(place(kind, object), object.clone());
+        }
+        list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Notes every change of a kind since a revision, for as long as a test may take.
+async fn watch(
+    api: Api,
+    kind: &'static str,
+    path: &'static str,
+    revision: String,
+    shared: Arc<Shared>,
+) {
+    let url =
+        format!("{}{path}?watch=1&timeoutSeconds=3600&resourceVersion={revision}", api.server);
+    let answer = api.get(&url).await;
+    let (mut chunks, mut pending) = (answer.bytes_stream(), Vec::new());
+    while let Some(chunk) = chunks.next().await {
+        pending.extend_from_slice(&chunk.unwrap());
+        while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = pending.drain(..=end).collect();
+            shared.note(kind, &serde_json::from_slice(&line).unwrap());
+        }
+    }
+}

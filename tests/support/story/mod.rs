@@ -1,0 +1,70 @@
+//! What happened to every object, told so that two runs can be compared: what differs between any two runs is blurred.
+
+mod blur;
+mod told;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use self::told::Told;
+
+/// One change of one object.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Kind.
+    pub kind: String,
+    /// The object as it was written, or as it was last seen.
+    pub object: Value,
+    /// Whether it is gone.
+    pub gone: bool,
+}
+
+/// Facts by what they are about: the sequence of values that a field went through, every field at the end, every event,
+/// and who manages each object, where that is noted.
+pub type Story = BTreeMap<String, String>;
+
+/// One fact on which two runs differ; `-` stands for none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// What it is about.
+    pub about: String,
+    /// There.
+    pub theirs: String,
+    /// Here.
+    pub ours: String,
+}
+
+/// Finds all facts on which two stories differ.
+pub fn differences(theirs: &Story, ours: &Story) -> Vec<Finding> {
+    let mut all: Vec<&String> = theirs.keys().chain(ours.keys()).collect();
+    all.sort();
+    all.dedup();
+    let told = |story: &Story, about| story.get(about).map_or("-", String::as_str).to_owned();
+    all.into_iter()
+        .map(|about| Finding {
+            about: about.clone(),
+            theirs: told(theirs, about),
+            ours: told(ours, about),
+        })
+        .filter(|finding| finding.theirs != finding.ours)
+        .collect()
+}
+
+/// Tells what happened, from all turns in the order in which they came.
+pub fn tell(turns: &[Turn]) -> Story {
+    let names = blur::made_up_names(turns);
+    let mut told = Told::default();
+    for turn in turns {
+        let mut object = blur::with_names(&turn.object, &names);
+        blur::blur(&mut object, "");
+        if turn.kind == "Event" {
+            told.event(&object);
+        } else {
+            let managers = told::managers(&object);
+            blur::tidy(&turn.kind, &mut object);
+            told.turn(&turn.kind, &object, managers, turn.gone);
+        }
+    }
+    told.story()
+}
