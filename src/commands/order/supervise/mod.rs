@@ -51,8 +51,6 @@ const TURN: Duration = Duration::from_millis(200);
 
 /// How long a store that is away is left alone.
 const BREATH: Duration = Duration::from_secs(1);
-/// So long nothing has to move before that is said, where somebody else drives.
-const STANDSTILL: Duration = Duration::from_secs(30);
 
 /// Follows objects until each has ended.
 pub struct Supervision {
@@ -202,18 +200,6 @@ impl Supervision {
         }
         self.progress.finish();
         Ok(Watched::Ended(std::mem::take(&mut self.ends)))
-    }
-
-    /// Says once that nothing moves while somebody else drives, and what to do.
-    fn look_whether_it_moves(&mut self, other: &Other, now: Timestamp) {
-        if self.stands || self.moved.elapsed() < STANDSTILL {
-            return;
-        }
-        self.stands = true;
-        let seconds = STANDSTILL.as_secs();
-        self.progress
-            .line(&format!("nothing has moved for {seconds} s; driver: {}", other.driver), now);
-        self.progress.line(&other.next_step, now);
     }
 
     /// Takes in what comes within some time, or until a Certificate may have ended.

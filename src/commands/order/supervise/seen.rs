@@ -1,16 +1,34 @@
 //! What is seen while objects are followed: whom a change concerns, and how far each challenge is.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Supervision;
+use crate::commands::claim::Other;
 use crate::commands::waits::Wait;
 use crate::model::{Challenge, Key, Kind, Record, State, Time};
 use crate::print::progress;
 use crate::store::Change;
 use crate::store::resources::typed;
 
+/// So long nothing has to move before that is said, where somebody else drives.
+const STANDSTILL: Duration = Duration::from_secs(30);
+
 impl Supervision {
+    /// Says once that nothing moves while somebody else drives, and what to do.
+    pub(super) fn look_whether_it_moves(&mut self, other: &Other, now: Timestamp) {
+        if self.stands || self.moved.elapsed() < STANDSTILL {
+            return;
+        }
+        self.stands = true;
+        let seconds = STANDSTILL.as_secs();
+        self.progress
+            .line(&format!("nothing has moved for {seconds} s; driver: {}", other.driver), now);
+        self.progress.line(&other.next_step, now);
+    }
+
     /// Notes which followed objects a change concerns, and shows challenges.
     pub(super) fn saw(&mut self, change: Change) {
         match change {
