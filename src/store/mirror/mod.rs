@@ -200,7 +200,9 @@ impl Store for Mirror {
             return Ok(whole.filter(|record| scope.fits(record)).collect());
         }
         if scope.brief {
-            records.iter_mut().for_each(|record| leave_out_bulk(&mut record.object));
+            for record in &mut records {
+                leave_out_bulk(&mut record.object);
+            }
         }
         Ok(records)
     }
