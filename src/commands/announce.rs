@@ -98,7 +98,9 @@ fn place(context: &Context) -> Result<String, Failure> {
 }
 
 fn authorities(issuers: &[Record]) -> BTreeSet<String> {
-    issuers.iter().map(|issuer| authority(issuer.text("/spec/acme/server"))).collect()
+    // Issuers of other types are left to cert-manager.
+    let servers = issuers.iter().map(|issuer| issuer.text("/spec/acme/server"));
+    servers.filter(|server| !server.is_empty()).map(authority).collect()
 }
 
 /// The CA behind a directory URL, in words where it is known.

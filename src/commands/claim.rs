@@ -8,6 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind};
+use super::needs::Part;
+use super::permissions::Permit;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease, Holder, Who};
 use crate::store::cluster::survey::Driver;
@@ -38,8 +40,17 @@ pub enum Claim {
     Alone,
     /// It drives, for as long as it keeps the turn.
     Drives(Turn),
-    /// Somebody else drives, here in words: it is enough to watch.
-    Watches(String),
+    /// Somebody else drives: it is enough to watch.
+    Watches(Other),
+}
+
+/// Somebody else who drives, or who counts as driving.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Who, in words.
+    pub driver: String,
+    /// What to do when nothing moves.
+    pub next_step: String,
 }
 
 impl Claim {
@@ -47,13 +58,13 @@ impl Claim {
     pub fn driver(&self) -> &str {
         match self {
             Self::Alone | Self::Drives(_) => "kubectl-acme",
-            Self::Watches(driver) => driver,
+            Self::Watches(other) => &other.driver,
         }
     }
 
     /// Tells whether cert-manager's own controllers do the work, which act on more than ours.
     pub fn is_cert_manager(&self) -> bool {
-        matches!(self, Self::Watches(driver) if driver.starts_with("cert-manager"))
+        matches!(self, Self::Watches(other) if other.driver.starts_with("cert-manager"))
     }
 
     /// Is cancelled when the turn is lost; never where it cannot be.
@@ -77,15 +88,22 @@ pub enum Turn {
 }
 
 /// Waits for our turn; while a one-shot command drives, says so, and while `run` or cert-manager drives, leaves the work to
-/// it.
+/// it. In a cluster nothing is written before all that is needed for our part of the work is permitted.
 ///
 /// # Errors
-/// Fails when the store cannot be used, when the wish cannot be granted, when time is up, or when interrupted.
-pub async fn claim(context: &Context, deadline: Timestamp) -> Result<Claim, Failure> {
-    match context.cluster() {
-        None => local(context, deadline).await,
-        Some(cluster) => in_cluster(cluster, context, deadline).await,
+/// Fails when the store cannot be used, when a permission is missing, when the wish cannot be granted, when time is up, or
+/// when interrupted.
+pub async fn claim(
+    context: &Context,
+    deadline: Timestamp,
+    permit: &Permit,
+) -> Result<Claim, Failure> {
+    let Some(cluster) = context.cluster() else { return local(context, deadline).await };
+    let claim = in_cluster(cluster, context, deadline, permit).await?;
+    if let Claim::Watches(_) = claim {
+        permit.check(Part::Watch).await?;
     }
+    Ok(claim)
 }
 
 /// Tells whether anybody works on the store now.
@@ -106,9 +124,9 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
 /// Lease, as a second replica does; a state folder that is taken is refused.
 ///
 /// # Errors
-/// Fails when another process drives the state folder, when a controller without a Lease drives the cluster, or when
-/// interrupted.
-pub async fn claim_everything(context: &Context) -> Result<Claim, Failure> {
+/// Fails when another process drives the state folder, when a controller without a Lease drives the cluster, when a permission
+/// is missing, or when interrupted.
+pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Claim, Failure> {
     let Some(cluster) = context.cluster() else {
         let folder = context.state_folder()?;
         let lease = LocalLease::new(&folder);
@@ -119,6 +137,7 @@ pub async fn claim_everything(context: &Context) -> Result<Claim, Failure> {
         };
         return Ok(Claim::Drives(Turn::Local(guard)));
     };
+    permit.check(Part::Drive).await?;
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?;
     let mut told = String::new();
@@ -128,7 +147,7 @@ pub async fn claim_everything(context: &Context) -> Result<Claim, Failure> {
                 Some(guard) => return Ok(drives(context, guard)),
                 None => continue,
             },
-            Driver::WithoutLease { pod } => return Err(driven(&without_lease(&pod))),
+            Driver::WithoutLease { pod } => return Err(driven(&without_lease(&pod).driver)),
             Driver::Unknown { why } => return Err(driven(&why)),
             Driver::Holder(holder) => holder.identity,
         };
@@ -157,7 +176,10 @@ async fn local(context: &Context, deadline: Timestamp) -> Result<Claim, Failure>
             .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
         if holder.role == Some(Role::Always) {
             printer.note(&format!("{who} (run) drives this state folder; watching it"));
-            return Ok(Claim::Watches("kubectl-acme run, in another process".to_owned()));
+            return Ok(Claim::Watches(Other {
+                driver: "kubectl-acme run, in another process".to_owned(),
+                next_step: "see what it says; when it ends, this command takes over".to_owned(),
+            }));
         }
         if !told {
             printer.note(&format!("{who} works on {}; waiting for its end", folder.display()));
@@ -176,32 +198,36 @@ async fn in_cluster(
     cluster: &ClusterStore,
     context: &Context,
     deadline: Timestamp,
+    permit: &Permit,
 ) -> Result<Claim, Failure> {
     let wish = context.global.cluster.driver;
     if wish == Wish::CertManager {
-        return Ok(Claim::Watches("cert-manager".to_owned()));
+        return Ok(Claim::Watches(Other {
+            driver: "cert-manager".to_owned(),
+            next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
+                .to_owned(),
+        }));
     }
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?;
     let mut told = false;
     loop {
-        let driver = Driver::of(cluster, namespace).await?;
-        let holder = match driver {
-            Driver::Nobody => match lease.try_acquire(Role::Once).await? {
-                Some(guard) => return Ok(drives(context, guard)),
-                None => continue,
-            },
-            Driver::WithoutLease { pod } => return watches(wish, without_lease(&pod)),
-            Driver::Unknown { why } => {
-                return watches(wish, format!("cert-manager, as far as may be seen ({why})"));
+        let (driver, ()) = tokio::join!(Driver::of(cluster, namespace), permit.prepare());
+        let holder = match driver? {
+            Driver::Nobody => {
+                permit.check(Part::Drive).await?;
+                match lease.try_acquire(Role::Once).await? {
+                    Some(guard) => return Ok(drives(context, guard)),
+                    None => continue,
+                }
             }
+            Driver::WithoutLease { pod } => return watches(wish, without_lease(&pod)),
+            Driver::Unknown { why } => return watches(wish, unseen(&why)),
             Driver::Holder(holder) => holder,
         };
         match holder.who {
             Who::CertManager => return watches(wish, cert_manager(&holder)),
-            Who::Ours(Some(Role::Always)) => {
-                return watches(wish, format!("kubectl-acme run ({})", holder.identity));
-            }
+            Who::Ours(Some(Role::Always)) => return watches(wish, run(&holder)),
             Who::Ours(_) => {}
         }
         if !told {
@@ -216,25 +242,52 @@ async fn in_cluster(
     }
 }
 
-fn drives(context: &Context, guard: ClusterGuard) -> Claim {
+/// The claim of whoever has the Lease, which is given back when the command ends.
+pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
     let lost = guard.lost();
     context.keep(guard);
     Claim::Drives(Turn::Cluster(lost))
 }
 
-fn watches(wish: Wish, driver: String) -> Result<Claim, Failure> {
+fn watches(wish: Wish, other: Other) -> Result<Claim, Failure> {
     match wish {
-        Wish::Ourselves => Err(driven(&driver)),
-        Wish::Auto | Wish::CertManager => Ok(Claim::Watches(driver)),
+        Wish::Ourselves => Err(driven(&other.driver)),
+        Wish::Auto | Wish::CertManager => Ok(Claim::Watches(other)),
     }
 }
 
-fn cert_manager(holder: &Holder) -> String {
-    format!("cert-manager ({} holds the Lease in {})", holder.identity, holder.namespace)
+fn cert_manager(holder: &Holder) -> Other {
+    let Holder { identity, namespace, .. } = holder;
+    Other {
+        driver: format!("cert-manager ({identity} holds the Lease in {namespace})"),
+        next_step: "read its log: kubectl logs --namespace cert-manager deployment/cert-manager; should it be gone, this \
+                    command takes over when its Lease has expired"
+            .to_owned(),
+    }
 }
 
-fn without_lease(pod: &str) -> String {
-    format!("cert-manager (Pod {pod}, which holds no Lease)")
+fn run(holder: &Holder) -> Other {
+    Other {
+        driver: format!("kubectl-acme run ({})", holder.identity),
+        next_step: "read its log; when it ends, this command takes over".to_owned(),
+    }
+}
+
+fn without_lease(pod: &str) -> Other {
+    let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
+    Other {
+        driver: format!("cert-manager (Pod {pod}, which holds no Lease)"),
+        next_step: format!("read its log: kubectl logs --namespace {namespace} {name}"),
+    }
+}
+
+fn unseen(why: &str) -> Other {
+    Other {
+        driver: format!("cert-manager, as far as may be seen ({why})"),
+        next_step: "it may be that nobody works here: with permission to get that Lease (deploy/rbac/order.yaml) it is seen \
+                    who does, and with deploy/rbac/one-shot.yaml this command works by itself"
+            .to_owned(),
+    }
 }
 
 fn driven(by: &str) -> Failure {
@@ -243,7 +296,8 @@ fn driven(by: &str) -> Failure {
         .hint("scale it down first, if this process is to work in its place")
 }
 
-async fn pause(context: &Context, time: Duration) -> Result<(), Failure> {
+/// Waits, unless interrupted.
+pub(super) async fn pause(context: &Context, time: Duration) -> Result<(), Failure> {
     tokio::select! {
         () = tokio::time::sleep(time) => Ok(()),
         kind = context.interrupted().wait() => Err(Failure::interrupted(kind)),

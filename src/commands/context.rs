@@ -23,7 +23,7 @@ use crate::print::talk::Talk;
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::cluster::lease::ClusterGuard;
-use crate::store::cluster::{ClusterFault, ClusterStore};
+use crate::store::cluster::{ClusterFault, ClusterStore, Confinement};
 use crate::store::local::{Access, LocalStore};
 use crate::store::mirror::Mirror;
 
@@ -237,6 +237,22 @@ impl Context {
         match &self.cluster {
             Some(cluster) => Ok(Arc::new(cluster.clone())),
             None => open(self.state_folder()?, access).await,
+        }
+    }
+
+    /// Opens the store, confined to the part of the cluster in which the work is done; to nothing where there is no
+    /// cluster.
+    ///
+    /// # Errors
+    /// Fails when none is chosen, or it cannot be used.
+    pub async fn store_within(
+        &self,
+        confinement: Option<Confinement>,
+        access: Access,
+    ) -> Result<Arc<dyn Store>, Failure> {
+        match (&self.cluster, confinement) {
+            (Some(cluster), Some(part)) => Ok(Arc::new(cluster.confined_by(part))),
+            _ => self.store(access).await,
         }
     }
 

@@ -55,7 +55,10 @@ pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failur
     let found = find(&store, &wanted, &args, namespace.as_deref()).await?;
     let mut is_first = true;
     for record in &found.objects {
-        let events = if args.show_events { Some(events(&store, record).await?) } else { None };
+        let events = match args.show_events.then(|| events(&store, record)) {
+            Some(events) => shown(events.await, &printer)?,
+            None => None,
+        };
         let sheet = describe::sheet(&record.object, events.as_deref(), context.now());
         let gap = if std::mem::take(&mut is_first) { "" } else { "\n\n" };
         printer.data(&format!("{gap}{sheet}"))?;
@@ -115,6 +118,20 @@ async fn events(store: &Arc<dyn Store>, record: &Record) -> Result<Vec<Event>, S
     let told = Resources::<Event>::new(Arc::clone(store), Kind::Event);
     let home = events::home(&record.key.name.namespace);
     told.list(&Scope::about(record.uid()).within(home)).await
+}
+
+/// The events; nothing, and a word about it, where they may not be read.
+fn shown(
+    events: Result<Vec<Event>, StoreError>,
+    printer: &Printer,
+) -> Result<Option<Vec<Event>>, StoreError> {
+    match events {
+        Err(error) if error.lacks_permission() => {
+            printer.warning(&format!("events are left out: {error}"));
+            Ok(None)
+        }
+        events => events.map(Some),
+    }
 }
 
 fn conclude(

@@ -42,6 +42,9 @@ use crate::solvers::http01::webroot::Webroot;
 use crate::store::cluster::ClusterStore;
 use crate::store::{Store, StoreError};
 
+/// How often it is looked whether the controllers still work.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// How challenges are answered and looked at.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Challenges")]
@@ -96,7 +99,7 @@ impl DriveArgs {
         self.look.fetcher().await
     }
 
-    /// Tells whether a flag has HTTP-01 answered on this machine.
+    /// Tells whether a flag has HTTP-01 answered on this machine, where there is a cluster, too.
     pub fn answers_here(&self) -> bool {
         self.http01_webroot.is_some() || !self.http01_listen.is_empty()
     }
@@ -245,6 +248,13 @@ impl Engine {
     /// Tells whether the controllers have ended by themselves.
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()
+    }
+
+    /// Waits until the controllers have ended by themselves.
+    pub async fn ended(&self) {
+        while !self.has_ended() {
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Stops the controllers because somebody else may work soon: steps that take longer than this are broken off.

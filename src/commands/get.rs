@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::completion;
 use super::context::{Context, OutputArgs};
-use super::failure::{Failure, Kind as FailureKind};
+use super::failure::Failure;
 use super::following::Following;
 use super::selector::{FieldSelector, LabelSelector};
 use super::target::{self, Wanted};
@@ -106,8 +106,8 @@ pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Re
     for failure in &found.missing {
         printer.error(&failure.message, &failure.hints);
     }
-    if !found.missing.is_empty() {
-        return Err(Failure::silent(FailureKind::Unexpected));
+    if let Some(failure) = found.missing.first() {
+        return Err(Failure::silent(failure.kind));
     }
     if !args.watch {
         // The process ends here; taking ten thousand objects to pieces takes longer than printing them.
@@ -200,7 +200,14 @@ async fn find(
             for kind in kinds {
                 let scope = target::scope(*kind, namespace);
                 let scope = if detail == Detail::Brief { scope.brief() } else { scope };
-                let mut listed = store.list(*kind, &scope).await?;
+                let mut listed = match store.list(*kind, &scope).await {
+                    // The others are shown, as by kubectl.
+                    Err(error) if error.lacks_permission() && kinds.len() > 1 => {
+                        found.missing.push(error.into());
+                        continue;
+                    }
+                    listed => listed?,
+                };
                 listed.retain(|record| args.fits(record));
                 found.objects.insert(*kind, listed);
             }

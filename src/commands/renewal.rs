@@ -28,6 +28,22 @@ pub async fn mark_for_renewal(
     name: &ObjectName,
     now: Timestamp,
 ) -> Result<bool, Failure> {
+    match try_mark_for_renewal(store, name, now).await? {
+        Changed::Written => Ok(true),
+        Changed::Nothing => Ok(false),
+        Changed::Missing => Err(Failure::usage(format!("Certificate {name} not found"))),
+    }
+}
+
+/// The same, for those who can wait for a store that is away; tells what became of it.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn try_mark_for_renewal(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    now: Timestamp,
+) -> Result<Changed, StoreError> {
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
     let marked = |certificate: &Certificate| {
         if is_true(&certificate.status.conditions, "Issuing") {
@@ -45,11 +61,7 @@ pub async fn mark_for_renewal(
         set_condition(&mut status.conditions, condition, now);
         Some(status)
     };
-    match change_status(&certificates, name, marked).await? {
-        Changed::Written => Ok(true),
-        Changed::Nothing => Ok(false),
-        Changed::Missing => Err(Failure::usage(format!("Certificate {name} not found"))),
-    }
+    change_status(&certificates, name, marked).await
 }
 
 /// Takes the `Ready=False` of an earlier run from Issuers, so that whatever they say next was found in this run. A moment that
@@ -82,7 +94,8 @@ pub async fn look_anew(
 }
 
 /// What became of a status that was to be changed.
-enum Changed {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
     /// There is no such object.
     Missing,
     /// It was as wanted.

@@ -12,7 +12,9 @@ use super::claim::claim_everything;
 use super::context::Context;
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
+use super::needs::{Places, Task};
 use super::out;
+use super::permissions::Permit;
 use super::sweep::sweep_before_work;
 use crate::cli;
 use crate::controllers::selection::Selection;
@@ -41,7 +43,8 @@ pub struct RunArgs {
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
-    let claim = claim_everything(context).await?;
+    let permit = permit(&args, &store, context).await?;
+    let claim = claim_everything(context, &permit).await?;
     announce::everything(context, &store).await?;
     context.talk().line("Ctrl-C ends it");
     if let Some(cluster) = context.cluster() {
@@ -73,6 +76,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         }
         kind = context.interrupted().wait() => (kind, "ended"),
         () = lost.cancelled() => (FailureKind::OwnedByAnother, "the Lease was lost"),
+        () = engine.ended() => (FailureKind::Unexpected, "the controllers ended"),
     };
     if lost.is_cancelled() {
         engine.break_off(GRACE).await;
@@ -83,6 +87,19 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         .hint(format!("go on with: {}", cli::again())))
 }
 
+/// What has to be permitted for work on everything.
+async fn permit(
+    args: &RunArgs,
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Permit, Failure> {
+    if context.cluster().is_none() {
+        return Ok(Permit::default());
+    }
+    let places = Places::of(context, !args.drive.answers_here());
+    Ok(Permit::new(context, Task::on_everything(store, places).await?).of_run())
+}
+
 /// Tells what becomes of Certificates, and writes what was issued.
 async fn follow(
     store: &Arc<dyn Store>,
@@ -91,7 +108,11 @@ async fn follow(
 ) -> Result<(), Failure> {
     let mut changes = store.watch(Kind::Certificate, Scope::all());
     while let Some(change) = changes.next().await {
-        let records = match change? {
+        let change = match change {
+            Err(error) if error.may_pass() => continue,
+            change => change?,
+        };
+        let records = match change {
             Change::Applied(record) => vec![record],
             Change::Resynced(records) => records,
             Change::Deleted(_) => Vec::new(),

@@ -60,7 +60,16 @@ impl SlotArgs {
 pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadOnly).await?;
     let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
-    let challenges = challenges.list(&Scope::all()).await?;
+    let mut printer = context.printer(&args.output);
+    let challenges = match challenges.list(&Scope::all()).await {
+        Err(error) if error.lacks_permission() && !args.all_namespaces => {
+            printer.note(
+                "other namespaces may not be looked into: the slots they take are not counted",
+            );
+            challenges.list(&Scope::namespace(context.namespace())).await?
+        }
+        listed => listed?,
+    };
     let limits = args.slots.limits();
     let all = slots(&challenges, limits);
     let running = all.iter().filter(|slot| slot.place == Place::Running).count();
@@ -69,7 +78,6 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
     };
     let shown: Vec<&Slot<'_>> = all.iter().filter(is_shown).collect();
     let now = context.now();
-    let mut printer = context.printer(&args.output);
     let people = printer.format().is_for_people();
     if shown.is_empty() && people {
         printer.nothing_found((!args.all_namespaces).then(|| context.namespace()));

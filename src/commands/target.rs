@@ -140,7 +140,11 @@ pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, Sto
     let Key { kind, name } = key;
     let what = format!("{}.{} \"{}\" not found", kind.plural(), kind.group(), name.name);
     let mut failure = Failure::new(FailureKind::Unexpected, what);
-    let elsewhere = store.list(*kind, &Scope::all()).await?;
+    let elsewhere = match store.list(*kind, &Scope::all()).await {
+        // Whoever may look into one namespace only is not told of others.
+        Err(error) if error.lacks_permission() => Vec::new(),
+        listed => listed?,
+    };
     for record in elsewhere.iter().filter(|record| record.key.name.name == name.name) {
         let namespace = &record.key.name.namespace;
         failure = failure.hint(format!("there is one in namespace {namespace}: -n {namespace}"));

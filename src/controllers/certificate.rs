@@ -78,7 +78,7 @@ impl CertificateController {
         };
         let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
         let secret = self.secrets.get(&secret).await?;
-        let observed = self.neighbours.observe(&certificate, secret.as_ref()).await?;
+        let observed = self.neighbours.observe_from_outside(&certificate, secret.as_ref()).await?;
         let status = &certificate.status;
         let revision = status.revision.unwrap_or(0);
         if is_true(&status.conditions, certificate::ISSUING) {

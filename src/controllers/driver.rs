@@ -23,6 +23,8 @@ use crate::store::{Change, Scope, Store, StoreError};
 const CONCURRENCY: usize = 256;
 /// When an obstacle is looked at again that only a person can remove.
 const UNTOLD: SignedDuration = SignedDuration::from_mins(10);
+/// The same where looking costs the world nothing: a permission, a port, an Ingress that is missing.
+const NEARBY: SignedDuration = SignedDuration::from_secs(30);
 /// Longest rest of an object after a look, before changes of others make us look again.
 const LONGEST_REST: SignedDuration = SignedDuration::from_millis(30);
 /// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
@@ -137,7 +139,11 @@ impl Driver {
                     }
                 }
                 change = changes.next() => match change {
-                    Some(change) => self.changed(change?).await?,
+                    Some(Ok(change)) => self.changed(change).await?,
+                    Some(Err(error)) if error.may_pass() => {
+                        debug!(%error, "the store is away; this watch begins again");
+                    }
+                    Some(Err(error)) => return Err(error),
                     None => break,
                 },
                 () = sleep(&*clock, next_delay) => {
@@ -165,7 +171,7 @@ impl Driver {
     /// Wakes whom a change concerns; while the store is away the change is kept.
     async fn hear(&mut self, record: Record) -> Result<(), StoreError> {
         match self.wake_for(&record).await {
-            Err(error) if error.may_pass() => {
+            Err(error) if error.may_pass() || error.lacks_permission() => {
                 debug!(%error, object = %record.key, "this change is heard later");
                 self.unheard.push(record);
                 self.listens = Some(self.clock.now() + BREATH);
@@ -329,7 +335,10 @@ impl Driver {
             // Whatever changed while we looked may be just what was missing.
             Retry::Never if again => now,
             // A person may mend what no change here tells of: a name in DNS, the server itself.
-            Retry::Never => now + UNTOLD,
+            Retry::Never => match error {
+                ReconcileError::Solve(_) | ReconcileError::Store(_) => now + NEARBY,
+                ReconcileError::Acme(_) | ReconcileError::Missing(_) => now + UNTOLD,
+            },
         };
         debug!(%error, tries, %next_try, "this step could not be taken");
         let error = Arc::new(error);

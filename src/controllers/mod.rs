@@ -93,6 +93,7 @@ impl ReconcileError {
         match self {
             Self::Acme(error) => error.retry(),
             Self::Solve(error) if error.needs_person => Retry::Never,
+            Self::Store(error) if error.lacks_permission() => Retry::Never,
             Self::Store(_) | Self::Solve(_) | Self::Missing(_) => Retry::Backoff,
         }
     }

@@ -67,13 +67,25 @@ impl Neighbours {
             key: facts::of_key(secret.value(facts::TLS_KEY).unwrap_or_default()),
             secret: secret.metadata.name,
         });
+        let next_keys = next_keys.collect();
+        Ok(Observed { next_keys, ..self.observe_from_outside(certificate, secret).await? })
+    }
+
+    /// The same for those who do not work on it, and may not look at all Secrets: without the keys under way.
+    pub async fn observe_from_outside(
+        &self,
+        certificate: &Certificate,
+        secret: Option<&Secret>,
+    ) -> Result<Observed, StoreError> {
+        let metadata = &certificate.metadata;
+        let owned = Scope::owned_by(&metadata.namespace, &metadata.uid);
         let mut requests = Vec::new();
         for request in self.requests.list(&owned).await? {
             requests.push(self.request_facts(request).await?);
         }
         Ok(Observed {
             secret: secret.map(facts::of_secret),
-            next_keys: next_keys.collect(),
+            next_keys: Vec::new(),
             requests,
             rivals: self.rivals(certificate).await?,
             windows: renewal::windows(&certificate.spec, |name| TimeZone::get(name).ok()),

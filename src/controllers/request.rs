@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use tracing::debug;
 
 use super::accounts::Accounts;
 use super::recorder::{Recorder, reference};
@@ -98,6 +99,9 @@ impl Controller for RequestController {
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
         let Some(request) = self.requests.get(&key.name).await? else { return Ok(Wake::OnChange) };
         let observed = self.gather(&request).await?;
+        if observed.issuer.as_ref().is_some_and(|issuer| issuer.spec.acme.is_none()) {
+            debug!(request = %request.name(), "its issuer is not ACME: it is left to cert-manager");
+        }
         let outcome = match request::next_action(&request, &observed, now) {
             Action::Wait(wake) => return Ok(wake),
             Action::AwaitApproval => {

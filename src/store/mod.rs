@@ -189,6 +189,11 @@ impl StoreError {
         }
     }
 
+    /// Tells whether a permission is missing.
+    pub fn lacks_permission(&self) -> bool {
+        matches!(self, Self::Cluster(fault) if matches!(**fault, ClusterFault::Forbidden { .. }))
+    }
+
     /// What to do next, one line each.
     pub fn hints(&self) -> Vec<String> {
         match self {
@@ -252,6 +257,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The same store, writing under another manager's name; nothing where such names are not kept.
     fn under(&self, _manager: Manager) -> Option<Arc<dyn Store>> {
         None
+    }
+
+    /// Tells whether a watch of everything tells of that object; a view of a part does not of what is elsewhere.
+    fn reaches(&self, _key: &Key) -> bool {
+        true
     }
 
     /// What was told through this store lately; nothing where looking it up costs no request.

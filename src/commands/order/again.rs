@@ -13,11 +13,12 @@ use crate::commands::chain::issuer_key;
 use crate::commands::claim::claim;
 use crate::commands::context::Context;
 use crate::commands::failure::Failure;
+use crate::commands::permissions::{all_that_is_missing, workplace};
 use crate::commands::precheck::{self, Bench};
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::target;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Key, Kind, ObjectName};
+use crate::model::{Certificate, Key, Kind, ObjectName, Record};
 use crate::store::Store;
 use crate::store::local::Access;
 use crate::store::resources::typed;
@@ -55,12 +56,16 @@ pub async fn run(
     let started = Timestamp::now();
     args.work.drive.probe_pod.check(context)?;
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
-    let store = context.store(Access::ReadWrite).await?;
-    let claim = claim(context, deadline).await?;
-    let mut records = Vec::new();
-    for name in certificates {
-        records.push(target::read(&store, &Key::new(Kind::Certificate, name)).await?);
-    }
+    let keys = certificates.into_iter().map(|name| Key::new(Kind::Certificate, name));
+    let keys: Vec<Key> = keys.collect();
+    let found = match read(&context.store(Access::ReadWrite).await?, &keys).await {
+        Ok(found) => found,
+        Err(failure) => return Err(all_that_is_missing(context, failure).await),
+    };
+    let answers = !args.work.drive.answers_here();
+    let (store, permit) = workplace(context, &found, false, answers).await?;
+    let claim = claim(context, deadline, &permit).await?;
+    let records = read(&store, &keys).await?;
     precheck::check(&records, &store, Bench::of(context, &claim)).await?;
     announce::work(context, &store, &precheck::issuers(&records), &[], &claim).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
@@ -83,6 +88,7 @@ pub async fn run(
     let job = Job {
         store: Arc::clone(&store),
         claim,
+        permit,
         drive: &args.work.drive,
         rehearsal: None,
         given,
@@ -100,6 +106,14 @@ pub async fn run(
         records: &records,
     };
     settle::settle(&results, &args.work.output, context, ends).await
+}
+
+async fn read(store: &Arc<dyn Store>, keys: &[Key]) -> Result<Vec<Record>, Failure> {
+    let mut records = Vec::new();
+    for key in keys {
+        records.push(target::read(store, key).await?);
+    }
+    Ok(records)
 }
 
 /// The Certificate to which an Order belongs.

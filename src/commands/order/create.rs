@@ -18,11 +18,11 @@ use crate::commands::dry_run::{self, DryRun};
 use crate::commands::due::due;
 use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
+use crate::commands::permissions::{Permit, workplace};
 use crate::commands::precheck::{self, Bench};
 use crate::commands::rehearsal::{Rehearsal, Rehearse};
 use crate::model::{Key, Kind, Record};
 use crate::store::Store;
-use crate::store::local::Access;
 use crate::store::memory::MemoryStore;
 
 /// Flags of `order create`.
@@ -61,6 +61,7 @@ struct Workshop {
     rehearsal: Option<Rehearsal>,
     out: Option<PathBuf>,
     claim: Claim,
+    permit: Permit,
 }
 
 /// Issues what the manifests ask for.
@@ -109,6 +110,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let job = Job {
         store: Arc::clone(&workshop.store),
         claim: workshop.claim,
+        permit: workshop.permit,
         drive: &args.work.drive,
         rehearsal: rehearsal.map(|r| (Arc::clone(&r.http01), r.fetcher.clone())),
         given,
@@ -147,12 +149,15 @@ async fn open(
         let (rehearsal, records) = Rehearsal::start(how, drive, intake, deadline, context).await?;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (rehearsal, out) = (Some(rehearsal), args.work.out.clone());
-        return Ok(Workshop { store, records, rehearsal, out, claim: Claim::Alone });
+        let (claim, permit) = (Claim::Alone, Permit::default());
+        return Ok(Workshop { store, records, rehearsal, out, claim, permit });
     }
-    let store = context.store(Access::ReadWrite).await?;
-    let claim = claim(context, deadline).await?;
+    let records = intake.records();
+    let answers = !args.work.drive.answers_here();
+    let (store, permit) = workplace(context, &records, true, answers).await?;
+    let claim = claim(context, deadline, &permit).await?;
     let out = context.out(args.work.out.as_deref())?;
-    Ok(Workshop { store, records: intake.records(), rehearsal: None, out, claim })
+    Ok(Workshop { store, records, rehearsal: None, out, claim, permit })
 }
 
 /// What has to be followed: Certificates that are due or left untidy, and Issuers given alone.

@@ -14,6 +14,8 @@ use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::look::LookArgs;
+use crate::commands::needs::{Places, Task};
+use crate::commands::permissions::Permit;
 use crate::commands::target;
 use crate::controllers::selection::Selection;
 use crate::model::{Key, Kind};
@@ -45,9 +47,12 @@ pub struct DeleteOrderArgs {
 /// # Errors
 /// Fails when there is no such order, or an answer cannot be taken down.
 pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure> {
-    let store = context.store(Access::ReadWrite).await?;
+    let places = Places::of(context, args.http01_webroot.is_none());
+    let task = Task::deletion(context.namespace(), places);
+    let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
+    let permit = Permit::new(context, task);
     let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
-    let claim = claim(context, deadline).await?;
+    let claim = claim(context, deadline, &permit).await?;
     let mut orders = Vec::new();
     for name in &args.names {
         let name = target::name_of(Kind::Order, name)?;

@@ -4,6 +4,7 @@ pub mod again;
 pub mod create;
 pub mod delete;
 pub mod followed;
+pub mod left;
 pub mod settle;
 pub mod supervise;
 pub mod work;
@@ -16,6 +17,7 @@ use self::delete::DeleteOrderArgs;
 use super::context::Context;
 use super::failure::Failure;
 use super::get::{self, ListArgs};
+use super::permissions::all_that_is_missing;
 use super::{completion, target};
 use crate::model::{Kind, ObjectName};
 use crate::store::local::Access;
@@ -92,7 +94,10 @@ async fn go_on(args: AgainArgs, wanted: Wanted, context: &Context) -> Result<(),
     let mut certificates = Vec::new();
     for word in &args.names {
         let order = ObjectName::new(context.namespace(), target::name_of(Kind::Order, word)?);
-        certificates.push(certificate_of_order(&store, &order).await?);
+        match certificate_of_order(&store, &order).await {
+            Ok(certificate) => certificates.push(certificate),
+            Err(failure) => return Err(all_that_is_missing(context, failure).await),
+        }
     }
     certificates.sort();
     certificates.dedup();

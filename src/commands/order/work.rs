@@ -11,15 +11,18 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::followed::{End, Followed};
-use super::supervise::Supervision;
+use super::left;
+use super::supervise::{Beside, Supervision, Watched};
 use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::claim::Claim;
 use crate::commands::context::{Context, LOCAL_ACCOUNT_KEYS, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
 use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::permissions::Permit;
 use crate::commands::renewal::look_anew;
 use crate::commands::sweep::sweep_before_work;
+use crate::commands::takeover::{Inherited, inherit};
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
 use crate::model::{Challenge, Duration, Key, Kind, State};
@@ -62,6 +65,8 @@ pub struct Job<'a> {
     pub store: Arc<dyn Store>,
     /// Whether we drive, or somebody else does already.
     pub claim: Claim,
+    /// What we may do, should it become our turn.
+    pub permit: Permit,
     /// Flags of the solvers.
     pub drive: &'a DriveArgs,
     /// Solver and eyes of a rehearsal, in place of those that the flags name.
@@ -94,67 +99,101 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         // Only now: what was read before the turn was ours may be old.
         job.store = context.at_hand(job.store);
     }
-    // Whoever drives a cluster looks after its Issuers by itself.
-    if context.cluster().is_none() || !matches!(job.claim, Claim::Watches(_)) {
-        look_anew(&job.store, &job.given, job.started).await?;
-    }
-    let lost = job.claim.lost();
-    let engine = match &job.claim {
-        Claim::Watches(_) => None,
-        Claim::Drives(_) | Claim::Alone => {
-            // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
-            let (account_keys, approval) = if is_kept {
-                (context.account_keys(), job.drive.approval())
-            } else {
-                (LOCAL_ACCOUNT_KEYS, Approval::Ours)
-            };
-            let (http01, fetcher) = match job.rehearsal {
-                Some(means) => means,
-                None => (job.drive.http01(context.cluster()).await?, job.drive.fetcher().await?),
-            };
-            let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
-            let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
-            let equipment = Equipment {
-                store: Arc::clone(&job.store),
-                http01,
-                fetcher,
-                selection: Selection::only(job.given),
-                approval,
-                account_keys,
-                cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-                limits: job.drive.slots.limits(),
-                check_period: job.drive.dns01_check_retry_period.0,
-            };
-            Some(Engine::start_looking(equipment, probe, stop))
+    let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
+    let open = std::mem::take(&mut job.open);
+    let times = (job.started, job.deadline);
+    let interrupted = context.interrupted().clone();
+    let mut supervision =
+        Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
+    supervision.is_kept = is_kept;
+    let mut engine = None;
+    let watched = loop {
+        if let Claim::Drives(_) | Claim::Alone = job.claim {
+            engine = begin(&mut job, &mut supervision, context).await?;
+        } else if context.cluster().is_none() {
+            look_anew(&job.store, &job.given, job.started).await?;
+        }
+        let lost = job.claim.lost();
+        let watched = tokio::select! {
+            watched = supervision.run(engine.as_ref(), other(&job, context)) => watched,
+            () = lost.cancelled() => Err(lease_lost()),
+        };
+        match watched {
+            Ok(Watched::Inherited(Inherited { claim, why })) => {
+                context.talk().line(&format!("driver: {} ({why})", claim.driver()));
+                job.claim = claim;
+            }
+            ended => break ended,
         }
     };
-    let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
-    let interrupted = context.interrupted().clone();
-    let times = (job.started, job.deadline);
-    let store = Arc::clone(&job.store);
-    let mut supervision =
-        Supervision::new(job.store, engine.as_ref(), progress, interrupted, times, job.open);
-    supervision.is_kept = is_kept;
-    let watched = tokio::select! {
-        watched = supervision.run() => watched,
-        () = lost.cancelled() => Err(lease_lost()),
-    };
     if let Some(engine) = engine {
-        if lost.is_cancelled() {
+        if job.claim.lost().is_cancelled() {
             engine.break_off(GRACE).await;
             return Err(lease_lost());
         }
-        if let Ok((ends, _)) = &watched {
-            answers_taken_down(&store, ends, context).await?;
+        if let Ok(Watched::Ended(ends)) = &watched {
+            answers_taken_down(&job.store, ends, context).await;
         }
         stop(engine, context).await?;
     }
-    let (ends, signal) = watched?;
-    match signal {
-        None => Ok(ends),
-        Some(kind) if is_kept => Err(Failure::interrupted(kind)),
-        Some(kind) => Err(Failure::new(kind, "interrupted; nothing is kept of a rehearsal")),
+    match watched? {
+        Watched::Ended(ends) => Ok(ends),
+        Watched::Interrupted(kind) if is_kept => Err(Failure::interrupted(kind)),
+        Watched::Interrupted(kind) => {
+            Err(Failure::new(kind, "interrupted; nothing is kept of a rehearsal"))
+        }
+        Watched::Inherited(_) => Ok(BTreeMap::new()),
     }
+}
+
+/// Whoever drives beside us, if we only watch.
+fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<Beside<'a>> {
+    let Claim::Watches(other) = &job.claim else { return None };
+    Some(Beside { other, turn: Box::pin(inherit(context, &job.permit)) })
+}
+
+/// Starts the controllers on what is ours to issue; what is not ends here. Without anything left there are none.
+async fn begin(
+    job: &mut Job<'_>,
+    supervision: &mut Supervision,
+    context: &Context,
+) -> Result<Option<Engine>, Failure> {
+    let cluster = context.cluster().filter(|_| job.rehearsal.is_none());
+    if cluster.is_some() {
+        for (key, failure) in left::to_cert_manager(&job.store, supervision.open.keys()).await? {
+            job.given.remove(&key);
+            supervision.leave(&key, failure);
+        }
+    }
+    if supervision.open.is_empty() {
+        return Ok(None);
+    }
+    look_anew(&job.store, &job.given, job.started).await?;
+    let is_kept = job.rehearsal.is_none();
+    // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
+    let (account_keys, approval) = if is_kept {
+        (context.account_keys(), job.drive.approval())
+    } else {
+        (LOCAL_ACCOUNT_KEYS, Approval::Ours)
+    };
+    let (http01, fetcher) = match job.rehearsal.take() {
+        Some(means) => means,
+        None => (job.drive.http01(cluster).await?, job.drive.fetcher().await?),
+    };
+    let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
+    let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
+    let equipment = Equipment {
+        store: Arc::clone(&job.store),
+        http01,
+        fetcher,
+        selection: Selection::only(job.given.clone()),
+        approval,
+        account_keys,
+        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
+        limits: job.drive.slots.limits(),
+        check_period: job.drive.dns01_check_retry_period.0,
+    };
+    Ok(Some(Engine::start_looking(equipment, probe, stop)))
 }
 
 /// Whoever takes the Lease works on the same objects: two at once would make two orders.
@@ -176,11 +215,7 @@ async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
 }
 
 /// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
-async fn answers_taken_down(
-    store: &Arc<dyn Store>,
-    ends: &BTreeMap<Key, End>,
-    context: &Context,
-) -> Result<(), Failure> {
+async fn answers_taken_down(store: &Arc<dyn Store>, ends: &BTreeMap<Key, End>, context: &Context) {
     let is_up = |challenge: &Challenge| {
         challenge.status.processing && challenge.status.state.is_some_and(State::is_final)
     };
@@ -189,18 +224,18 @@ async fn answers_taken_down(
         failed.map(|(key, _)| key).filter(|key| key.kind == Kind::Certificate).collect();
     let all_down = async {
         for key in certificates {
-            while Chain::read(store, &key.name)
-                .await?
-                .is_some_and(|c| c.challenges.iter().any(is_up))
-            {
+            // A store that is away for a moment has told nothing yet.
+            while Chain::read(store, &key.name).await.map_or_else(
+                |error| error.may_pass(),
+                |chain| chain.is_some_and(|c| c.challenges.iter().any(is_up)),
+            ) {
                 tokio::time::sleep(POLL).await;
             }
         }
-        Ok(())
     };
     tokio::select! {
-        down = all_down => down,
-        () = tokio::time::sleep(PATIENCE) => Ok(()),
-        _ = context.interrupted().wait() => Ok(()),
+        () = all_down => {}
+        () = tokio::time::sleep(PATIENCE) => {}
+        _ = context.interrupted().wait() => {}
     }
 }

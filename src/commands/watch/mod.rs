@@ -62,6 +62,7 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     let is_screen = printer.format().is_for_people() && std::io::stdout().is_terminal();
     let store = store_when_there(context).await?;
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
+    let root_kind = root.as_ref().map(|key| key.kind);
     let mut changes = changes(&store, root.as_ref(), namespace.as_deref());
     let mut scene = Scene::new(store, root.map(Family::of), args.all_namespaces);
     let mut screen = is_screen.then(Screen::default);
@@ -72,7 +73,15 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
         tokio::select! {
             change = changes.next() => {
                 let Some((kind, change)) = change else { break };
-                let news = scene.take(kind, change?, context.now()).await?;
+                let change = match change {
+                    Err(error) if may_be_left_out(kind, root_kind, &error) => {
+                        printer.note(&format!("{} are not watched: {error}", kind.plural()));
+                        changes = others(changes, kind);
+                        continue;
+                    }
+                    change => change?,
+                };
+                let news = scene.take(kind, change, context.now()).await?;
                 drawn = None;
                 if screen.is_none() {
                     tell(&mut printer, &news)?;
@@ -127,6 +136,17 @@ fn changes(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) 
     let streams =
         all.map(|(kind, scope)| store.watch(kind, scope).map(move |change| (kind, change)).boxed());
     select_all(streams).boxed()
+}
+
+/// Tells whether a watch goes on without a kind: one with a namespace's Role sees no ClusterIssuers.
+fn may_be_left_out(kind: Kind, root: Option<Kind>, error: &StoreError) -> bool {
+    let is_beside = matches!(kind, Kind::ClusterIssuer | Kind::Event) && root != Some(kind);
+    is_beside && error.lacks_permission()
+}
+
+/// The changes of all other kinds.
+fn others(changes: Changes, kind: Kind) -> Changes {
+    changes.filter(move |(other, _)| std::future::ready(*other != kind)).boxed()
 }
 
 fn tell(printer: &mut Printer, news: &[news::News]) -> Result<(), Failure> {

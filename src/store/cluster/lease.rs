@@ -123,6 +123,12 @@ impl ClusterLease {
         Ok(self.read().await?.and_then(|(lease, now)| lease.holder(now)))
     }
 
+    /// Tells whose name stands in it, whether or not that still counts.
+    pub async fn written(&self) -> Result<Option<String>, StoreError> {
+        let lease = self.read().await?;
+        Ok(lease.map(|(lease, _)| lease.identity().to_owned()).filter(|name| !name.is_empty()))
+    }
+
     /// Takes it unless somebody else holds it.
     pub async fn try_acquire(&self, role: Role) -> Result<Option<ClusterGuard>, StoreError> {
         let read = self.read().await?;

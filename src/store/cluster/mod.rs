@@ -1,18 +1,22 @@
 //! Resources in a cluster: the Kubernetes API.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 use futures_util::stream::BoxStream;
 use http::Method;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use self::confinement::Confinement;
 pub use self::connection::Connection;
 pub use self::fault::ClusterFault;
 
 use self::applying::Purpose;
+use self::confinement::Reach;
 use self::wire::{Call, Deed, Wire, path, path_of};
 use super::manager::Manager;
 use super::object::{Object, has_status, invalid, leave_out_bulk};
@@ -21,6 +25,7 @@ use super::{Change, Part, Scope, Store, StoreError};
 use crate::model::{Key, Kind, Record};
 
 mod applying;
+mod confinement;
 mod connection;
 mod definitions;
 mod fault;
@@ -29,6 +34,8 @@ mod identity;
 pub mod lease;
 mod lease_object;
 mod login;
+mod merging;
+pub mod permissions;
 mod request;
 pub mod survey;
 pub mod temporary;
@@ -47,13 +54,13 @@ const TRIES: u32 = 8;
 ///
 /// Beside the contract of [`Store`]: objects deleted with their owner go a moment later; what the definitions do not
 /// know is dropped by the server; a watch of Secrets tells their metadata only; and it fails only with what does not
-/// pass by itself, once it has begun.
+/// pass by itself, once it has begun; a permission that goes then may come back.
 #[derive(Clone)]
 pub struct ClusterStore {
     link: Arc<Link>,
     manager: Manager,
-    /// The only namespace of which anything is listed and watched.
-    confined: Option<Arc<str>>,
+    /// Where anything is listed and watched; everywhere when there is nothing.
+    confined: Option<Arc<Confinement>>,
 }
 
 /// What all views of one cluster share.
@@ -86,11 +93,17 @@ impl ClusterStore {
         Ok(Self { link: Arc::new(link), manager: Manager::Person, confined: None })
     }
 
-    /// The same for people whose Role ends at a namespace: [`Scope::all`] means that namespace, and what lives in none is
-    /// found by its name only.
+    /// The same for people whose Roles end somewhere: [`Scope::all`] means no more than that.
+    #[must_use]
+    pub fn confined_by(&self, confinement: Confinement) -> Self {
+        Self { confined: Some(Arc::new(confinement)), ..self.clone() }
+    }
+
+    /// The same for those whose Role ends at a namespace.
     #[must_use]
     pub fn confined_to(&self, namespace: &str) -> Self {
-        Self { confined: Some(namespace.into()), ..self.clone() }
+        let namespaces = BTreeSet::from([namespace.to_owned()]);
+        self.confined_by(Confinement { namespaces, ..Confinement::default() })
     }
 
     /// URL of the API server.
@@ -205,23 +218,34 @@ impl ClusterStore {
         }
     }
 
-    /// What is asked of the server for a scope; nothing when it need not be asked.
-    fn reach(&self, kind: Kind, scope: &Scope) -> Option<Scope> {
-        match (&self.confined, kind.is_namespaced(), &scope.namespace) {
-            (Some(_), false, _) | (None, false, Some(_)) => None,
-            (Some(namespace), true, None) => Some(scope.clone().within(&**namespace)),
-            (Some(_), true, Some(_)) | (None, ..) => Some(scope.clone()),
+    /// What is asked of the server for a scope, in parts; no part where it need not be asked.
+    fn reach(&self, kind: Kind, scope: &Scope) -> Vec<Reach> {
+        if let Some(confinement) = &self.confined {
+            return confinement.reach(kind, scope);
         }
+        let is_nowhere = !kind.is_namespaced() && scope.namespace.is_some();
+        if is_nowhere { Vec::new() } else { vec![Reach::all_of(scope.clone())] }
     }
 
-    async fn pages(&self, kind: Kind, scope: &Scope) -> Result<Option<Vec<Record>>, StoreError> {
+    /// The objects of one part.
+    async fn list_part(&self, kind: Kind, part: &Reach) -> Result<Vec<Record>, StoreError> {
+        for _ in 0..LISTS {
+            if let Some(records) = self.pages(kind, part).await? {
+                return Ok(records);
+            }
+        }
+        Err(request::forgotten(self.server(), kind).into())
+    }
+
+    async fn pages(&self, kind: Kind, part: &Reach) -> Result<Option<Vec<Record>>, StoreError> {
+        let scope = &part.scope;
         let namespace = scope.namespace.as_deref().unwrap_or_default();
         let deed = Deed::over("list", kind, namespace);
         let mut records = Vec::new();
         let mut next = String::new();
         loop {
             let mut call = Call::new(Method::GET, path(kind, namespace)).with("limit", PAGE);
-            if let Some(selector) = request::selector(kind, scope) {
+            if let Some(selector) = request::selector(kind, part) {
                 call = call.with("fieldSelector", selector);
             }
             if !next.is_empty() {
@@ -273,14 +297,11 @@ impl Store for ClusterStore {
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-        let Some(scope) = &self.reach(kind, scope) else { return Ok(Vec::new()) };
-        for _ in 0..LISTS {
-            if let Some(mut records) = self.pages(kind, scope).await? {
-                records.sort_by(|one, other| one.key.cmp(&other.key));
-                return Ok(records);
-            }
-        }
-        Err(request::forgotten(self.server(), kind).into())
+        let parts = self.reach(kind, scope);
+        let parts = try_join_all(parts.iter().map(|part| self.list_part(kind, part))).await?;
+        let mut records: Vec<_> = parts.into_iter().flatten().collect();
+        records.sort_by(|one, other| one.key.cmp(&other.key));
+        Ok(records)
     }
 
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
@@ -327,14 +348,21 @@ impl Store for ClusterStore {
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         let open = self.link.open.clone();
-        match self.reach(kind, &scope) {
-            Some(scope) => watching::changes(self.wire().clone(), kind, scope, open),
-            None => watching::nothing(open),
+        let watch = |part| watching::changes(self.wire().clone(), kind, part, open.clone());
+        let mut parts: Vec<_> = self.reach(kind, &scope).into_iter().map(watch).collect();
+        match parts.len() {
+            0 => watching::nothing(open),
+            1 => parts.remove(0),
+            _ => merging::merged(parts),
         }
     }
 
     fn under(&self, manager: Manager) -> Option<Arc<dyn Store>> {
         Some(Arc::new(self.managed_by(manager)))
+    }
+
+    fn reaches(&self, key: &Key) -> bool {
+        self.confined.as_ref().is_none_or(|part| part.holds(key))
     }
 
     fn told(&self) -> Option<&Told> {

@@ -3,9 +3,10 @@
 use http::Method;
 use serde_json::{Map, Value, json};
 
+use super::confinement::Reach;
 use super::fault::ClusterFault;
 use super::wire::{Call, path_of};
-use super::{Object, Scope, StoreError};
+use super::{Object, StoreError};
 use crate::model::{Key, Kind, ObjectName, Record};
 
 /// Annotations of ours begin so; a manifest does not set them.
@@ -129,8 +130,11 @@ fn conditions(record: &Record) -> Vec<Value> {
 }
 
 /// What the server can select by itself.
-pub(super) fn selector(kind: Kind, scope: &Scope) -> Option<String> {
-    let uid = scope.involved_uid.as_ref().filter(|_| kind == Kind::Event)?;
+pub(super) fn selector(kind: Kind, reach: &Reach) -> Option<String> {
+    if let Some(name) = &reach.name {
+        return Some(format!("metadata.name={name}"));
+    }
+    let uid = reach.scope.involved_uid.as_ref().filter(|_| kind == Kind::Event)?;
     Some(format!("involvedObject.uid={uid}"))
 }
 

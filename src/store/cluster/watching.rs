@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::confinement::Reach;
 use super::fault;
 use super::wire::{Deed, Wire};
 use super::{definitions, polished, request};
@@ -33,10 +34,11 @@ type Told = BoxStream<'static, watcher::Result<Event<Value>>>;
 pub(super) fn changes(
     wire: Wire,
     kind: Kind,
-    scope: Scope,
+    reach: Reach,
     open: CancellationToken,
 ) -> BoxStream<'static, Result<Change, StoreError>> {
-    let events = events(&wire, kind, &scope);
+    let events = events(&wire, kind, &reach);
+    let scope = reach.scope;
     let watcher = Watcher {
         wire,
         kind,
@@ -53,13 +55,13 @@ pub(super) fn changes(
     changes.take_until(open.cancelled_owned()).boxed()
 }
 
-fn events(wire: &Wire, kind: Kind, scope: &Scope) -> Told {
+fn events(wire: &Wire, kind: Kind, reach: &Reach) -> Told {
     let (group, version) = (kind.group(), "v1");
     let named = GroupVersionKind::gvk(group, version, kind.as_str());
     let resource = ApiResource::from_gvk_with_plural(&named, &kind.plural());
-    let field_selector = request::selector(kind, scope);
+    let field_selector = request::selector(kind, reach);
     let config = watcher::Config { field_selector, ..watcher::Config::default() };
-    let namespace = scope.namespace.as_deref().filter(|_| kind.is_namespaced());
+    let namespace = reach.scope.namespace.as_deref().filter(|_| kind.is_namespaced());
     let client = wire.client.clone();
     // The content of all Secrets of a cluster is nothing that we should hold.
     if kind == Kind::Secret {
@@ -195,6 +197,10 @@ impl Watcher {
         };
         if self.begun && error.may_pass() {
             tracing::debug!(%error, kind = %self.kind, "the watch was cut; it begins again");
+            return None;
+        }
+        if self.begun && error.lacks_permission() {
+            tracing::warn!(%error, "this watch begins again when the permission is back");
             return None;
         }
         Some(definitions::explain(&self.wire, error, &deed).await)

@@ -185,7 +185,7 @@ impl Store for Mirror {
         match known {
             Some((_, Some(record))) => Ok(Some(record)),
             // Nothing that is decided here rests on a Secret that somebody else made just now.
-            Some((false, None)) if key.kind == Kind::Secret => Ok(None),
+            Some((false, None)) if key.kind == Kind::Secret && self.store.reaches(key) => Ok(None),
             _ => self.read_anew(key).await,
         }
     }

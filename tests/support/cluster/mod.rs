@@ -5,6 +5,7 @@
 //! where a CA is told to look instead of port 80.
 
 pub mod api_gate;
+mod bench;
 mod identities;
 mod janitor;
 mod kubectl;
@@ -14,12 +15,14 @@ mod site;
 mod witness;
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+pub use self::bench::{Bench, Running, check};
 use self::janitor::Janitor;
 pub use self::kubectl::Kubectl;
 pub use self::namespace::Namespace;
@@ -47,6 +50,34 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         }
         assert!(Instant::now() < deadline, "in vain waited for {what}");
         sleep(Duration::from_millis(100));
+    }
+}
+
+/// A cluster in which one test at a time settles who drives.
+pub struct Arena {
+    cluster: &'static Cluster,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Arena {
+    /// Waits for the turn; nobody drives then.
+    pub fn enter() -> Self {
+        static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+        static TURN: Mutex<()> = Mutex::new(());
+        // A test that failed has left nothing that the next one needs.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let cluster = CLUSTER.get_or_init(|| Cluster::start(&[]));
+        let leases = ["delete", "leases", "--all-namespaces", "--field-selector"];
+        cluster.kubectl().run(&[&leases[..], &["metadata.name=cert-manager-controller"]].concat());
+        Self { cluster, _turn: turn }
+    }
+}
+
+impl Deref for Arena {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        self.cluster
     }
 }
 

@@ -1,10 +1,13 @@
 //! Follows Certificates to their end while the controllers work, and shows what each one waits for.
 
+mod seen;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt as _, pending};
 use futures_util::stream::{BoxStream, SelectAll, select_all};
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -13,19 +16,21 @@ use tokio::time::{Instant, timeout_at};
 use super::followed::{End, Followed};
 use crate::commands::advice;
 use crate::commands::chain::Chain;
+use crate::commands::claim::Other;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::renewal::mark_for_renewal;
+use crate::commands::renewal::try_mark_for_renewal;
+use crate::commands::takeover::Inherited;
 use crate::commands::verdict::{
     Failed, Holdup, Verdict, judge_issuer, may_end, of_obstacle, verdict,
 };
-use crate::commands::waits::{self, Wait};
+use crate::commands::waits;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
-use crate::model::{Challenge, Issuer, Key, Kind, Record, State, Time};
+use crate::model::{Issuer, Key, Kind};
 use crate::print::progress::{self, Progress};
-use crate::store::resources::{Resources, typed};
+use crate::store::resources::Resources;
 use crate::store::{Change, Scope, Store, StoreError};
 
 /// Kinds whose changes may bring a Certificate nearer to its end.
@@ -45,12 +50,13 @@ const LONGEST: Duration = Duration::from_millis(200);
 /// How often spinners turn.
 const TURN: Duration = Duration::from_millis(200);
 
+/// How long a store that is away is left alone.
+const BREATH: Duration = Duration::from_secs(1);
+
 /// Follows objects until each has ended.
-pub struct Supervision<'a> {
+pub struct Supervision {
     /// The store.
     pub store: Arc<dyn Store>,
-    /// The controllers, if we drive.
-    pub engine: Option<&'a Engine>,
     /// Where progress is shown.
     pub progress: Progress,
     /// Signals.
@@ -63,19 +69,45 @@ pub struct Supervision<'a> {
     pub is_kept: bool,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
+    /// Whether somebody else drives.
+    is_beside: bool,
     relatives: HashMap<String, Key>,
     dirty: BTreeSet<Key>,
     /// Challenges whose end has been told, by UID.
     told: BTreeSet<String>,
     holdups: BTreeMap<Key, Holdup>,
     ends: BTreeMap<Key, End>,
+    /// When the store was last found to be away.
+    away: Option<Instant>,
+    /// When something of what is followed moved last.
+    moved: Instant,
+    /// Whether it has been said that nothing moves.
+    stands: bool,
 }
 
-impl<'a> Supervision<'a> {
+/// Somebody else who drives while we watch.
+pub struct Beside<'a> {
+    /// Who.
+    pub other: &'a Other,
+    /// Ends when the work is ours.
+    pub turn: BoxFuture<'a, Result<Inherited, Failure>>,
+}
+
+/// How following came to a halt.
+#[derive(Debug)]
+pub enum Watched {
+    /// Everything has ended.
+    Ended(BTreeMap<Key, End>),
+    /// A signal came.
+    Interrupted(FailureKind),
+    /// Nobody else drives any more: follow again, with controllers.
+    Inherited(Inherited),
+}
+
+impl Supervision {
     /// Begins to follow.
     pub fn new(
         store: Arc<dyn Store>,
-        engine: Option<&'a Engine>,
         progress: Progress,
         interrupted: Interrupted,
         (started, deadline): (Timestamp, Timestamp),
@@ -84,65 +116,95 @@ impl<'a> Supervision<'a> {
         let dirty = open.keys().cloned().collect();
         Self {
             store,
-            engine,
             progress,
             interrupted,
             started,
             deadline,
             is_kept: true,
             open,
+            is_beside: false,
             relatives: HashMap::new(),
             dirty,
             told: BTreeSet::new(),
             holdups: BTreeMap::new(),
             ends: BTreeMap::new(),
+            away: None,
+            moved: Instant::now(),
+            stands: false,
         }
     }
 
-    /// Follows every object to its end; when interrupted, what has not ended is missing from the result.
+    /// Ends what is not ours to follow.
+    pub fn leave(&mut self, key: &Key, failure: Failure) {
+        self.end(key, End::Failed(failure), Timestamp::now());
+    }
+
+    /// Follows every object to its end, with our controllers or beside somebody else's. A store that is away for a while is
+    /// waited for.
     ///
     /// # Errors
-    /// Fails when the store does.
-    pub async fn run(mut self) -> Result<(BTreeMap<Key, End>, Option<FailureKind>), Failure> {
+    /// Fails when the store does for good.
+    pub async fn run(
+        &mut self,
+        engine: Option<&Engine>,
+        beside: Option<Beside<'_>>,
+    ) -> Result<Watched, Failure> {
         let streams = KINDS.map(|kind| self.store.watch(kind, Scope::all()));
         let mut changes = select_all(streams);
         let (_nobody, nothing) = watch::channel(Obstacles::new());
-        let mut obstacles = self.engine.map_or(nothing, Engine::obstacles);
+        let mut obstacles = engine.map_or(nothing, Engine::obstacles);
+        let has_ended = || engine.is_some_and(Engine::has_ended);
         let interrupted = self.interrupted.clone();
-        let mut turn = tokio::time::interval(TURN);
-        let mut signal = None;
+        self.is_beside = engine.is_none();
+        let (other, mut turn) = match beside {
+            Some(Beside { other, turn }) => (Some(other), turn),
+            None => (None, pending().boxed()),
+        };
+        let mut tick = tokio::time::interval(TURN);
+        self.dirty.extend(self.open.keys().cloned());
+        self.moved = Instant::now();
         while !self.open.is_empty() {
             let began = Instant::now();
-            self.judge(&obstacles).await?;
+            self.judge(&obstacles, has_ended()).await?;
             let together = (began.elapsed() * 3).clamp(TOGETHER, LONGEST);
             if self.open.is_empty() {
                 break;
             }
             tokio::select! {
-                change = changes.next() => {
-                    let Some(change) = change else { break };
-                    self.gather(change?, &mut changes, together).await?;
-                }
+                change = changes.next() => match change {
+                    Some(Ok(change)) => self.gather(change, &mut changes, together).await?,
+                    Some(Err(error)) => passing(error)?,
+                    None => break,
+                },
                 moved = obstacles.changed() => {
-                    if moved.is_err() && self.has_ended() {
+                    if moved.is_err() && has_ended() {
                         break;
                     }
                     self.dirty.extend(self.open.keys().cloned());
                 }
-                _ = turn.tick() => self.progress.heartbeat(Timestamp::now()),
+                inherited = &mut turn => match inherited {
+                    Ok(inherited) => return Ok(Watched::Inherited(inherited)),
+                    Err(failure) => {
+                        let text = format!("cannot take over: {failure}");
+                        self.progress.line(&text, Timestamp::now());
+                        turn = pending().boxed();
+                    }
+                },
+                _ = tick.tick() => {
+                    let now = Timestamp::now();
+                    self.progress.heartbeat(now);
+                    if let Some(other) = other {
+                        self.look_whether_it_moves(other, now);
+                    }
+                }
                 kind = interrupted.wait() => {
-                    signal = Some(kind);
-                    break;
+                    self.progress.finish();
+                    return Ok(Watched::Interrupted(kind));
                 }
             }
         }
         self.progress.finish();
-        Ok((self.ends, signal))
-    }
-
-    /// Controllers that end by themselves have lost the store.
-    fn has_ended(&self) -> bool {
-        self.engine.is_some_and(Engine::has_ended)
+        Ok(Watched::Ended(std::mem::take(&mut self.ends)))
     }
 
     /// Takes in what comes within some time, or until a Certificate may have ended.
@@ -160,94 +222,37 @@ impl<'a> Supervision<'a> {
             if may_end {
                 return Ok(());
             }
-            match timeout_at(end, changes.next()).await {
-                Ok(Some(next)) => change = next?,
-                Ok(None) | Err(_) => return Ok(()),
-            }
-        }
-    }
-
-    /// Notes which followed objects a change concerns, and shows challenges.
-    fn saw(&mut self, change: Change) {
-        match change {
-            Change::Applied(record) => self.concerns(&record, true),
-            Change::Deleted(record) => self.concerns(&record, false),
-            Change::Resynced(records) => {
-                for record in &records {
-                    self.concerns(record, true);
+            change = loop {
+                match timeout_at(end, changes.next()).await {
+                    Ok(Some(Ok(next))) => break next,
+                    Ok(Some(Err(error))) => passing(error)?,
+                    Ok(None) | Err(_) => return Ok(()),
                 }
-            }
+            };
         }
     }
 
-    fn concerns(&mut self, record: &Record, exists: bool) {
-        match record.key.kind {
-            Kind::Issuer | Kind::ClusterIssuer => self.dirty.extend(self.open.keys().cloned()),
-            Kind::Certificate => {
-                self.relatives.insert(record.uid().to_owned(), record.key.clone());
-                self.dirty.insert(record.key.clone());
-            }
-            Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
-                let metadata = record.metadata();
-                let owner = metadata.controller().map(|o| o.uid.clone()).unwrap_or_default();
-                match self.relatives.get(&owner).cloned() {
-                    Some(certificate) => {
-                        self.relatives.insert(metadata.uid, certificate.clone());
-                        self.dirty.insert(certificate.clone());
-                        if record.key.kind == Kind::Challenge
-                            && self.open.contains_key(&certificate)
-                        {
-                            self.show(record, exists);
-                        }
-                    }
-                    // Its owner has not been seen yet: kinds are watched side by side.
-                    None => self.dirty.extend(self.open.keys().cloned()),
-                }
-            }
-            Kind::Event | Kind::Secret => {}
-        }
-    }
-
-    fn show(&mut self, record: &Record, exists: bool) {
-        let Ok(challenge) = typed::<Challenge>(record.clone()) else { return };
-        let now = Timestamp::now();
-        let status = &challenge.status;
-        let name = format!("challenge/{} ({})", challenge.metadata.name, challenge.spec.dns_name);
-        if let Some(state) = status.state.filter(|state| state.is_final()) {
-            // What an earlier run left is old news; the clean-up writes again, but the end is told once.
-            let is_news = status.processing || self.progress.is_waiting(&name);
-            if is_news && self.told.insert(challenge.metadata.uid.clone()) {
-                let why = if state == State::Valid { "" } else { status.reason.as_str() };
-                let gap = if why.is_empty() { "" } else { ": " };
-                self.progress.done(&name, &format!("{state}{gap}{why}"), now);
-            }
-            return;
-        }
-        if !exists {
-            self.progress.done(&name, "deleted", now);
-            return;
-        }
-        let waits_for = match (status.processing, status.reason.as_str()) {
-            (true, _) => Wait::of_running(&challenge).to_string(),
-            (false, "") => "the scheduler".to_owned(),
-            (false, reason) => reason.to_owned(),
-        };
-        let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
-        let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
-        let until = Some(self.deadline);
-        self.progress.waiting(&name, progress::Wait { state, waits_for, since, until }, now);
-    }
-
-    /// Judges what changed; at the deadline everything that is still open ends.
-    async fn judge(&mut self, obstacles: &watch::Receiver<Obstacles>) -> Result<(), Failure> {
+    /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
+    async fn judge(
+        &mut self,
+        obstacles: &watch::Receiver<Obstacles>,
+        has_ended: bool,
+    ) -> Result<(), Failure> {
         let now = Timestamp::now();
         let obstacles = obstacles.borrow().clone();
-        for key in std::mem::take(&mut self.dirty) {
-            if self.open.contains_key(&key) {
-                self.judge_one(&key, &obstacles, now).await?;
+        let is_away = self.away.is_some_and(|since| since.elapsed() < BREATH);
+        while !is_away && let Some(key) = self.dirty.pop_first() {
+            if !self.open.contains_key(&key) {
+                continue;
+            }
+            if let Err(error) = self.judge_one(&key, &obstacles, now).await {
+                passing(error)?;
+                self.away = Some(Instant::now());
+                self.dirty.insert(key);
+                break;
             }
         }
-        if now >= self.deadline || self.has_ended() {
+        if now >= self.deadline || has_ended {
             for key in self.open.keys().cloned().collect::<Vec<_>>() {
                 let failure = self.out_of_time(&key);
                 self.end(&key, End::Failed(failure), now);
@@ -261,13 +266,12 @@ impl<'a> Supervision<'a> {
         key: &Key,
         obstacles: &Obstacles,
         now: Timestamp,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StoreError> {
         let verdict = match self.verdict(key, obstacles).await {
             // The controllers wait until the server is back, and so do we.
             Err(error) if error.may_pass() => {
-                self.dirty.insert(key.clone());
                 self.held_up(key, Holdup::of_store(key, &error), now);
-                return Ok(());
+                return Err(error);
             }
             verdict => verdict?,
         };
@@ -311,7 +315,7 @@ impl<'a> Supervision<'a> {
             let since = self.open.get(key).and_then(|followed| followed.since);
             let chain = Chain::read(&self.store, &key.name).await?;
             // Our own steps take no time, or an obstacle says why.
-            let step = |chain: &Chain| waits::step(chain).filter(|_| self.engine.is_none());
+            let step = |chain: &Chain| waits::step(chain).filter(|_| self.is_beside);
             return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
         }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
@@ -325,12 +329,18 @@ impl<'a> Supervision<'a> {
     }
 
     /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
-    async fn failed(&mut self, key: &Key, failed: Failed, now: Timestamp) -> Result<(), Failure> {
+    async fn failed(
+        &mut self,
+        key: &Key,
+        failed: Failed,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
         let tried = failed.order.as_ref().map(|order| &order.uid);
-        if followed.inherited.take_if(|order| tried == Some(order)).is_some() {
+        if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
+            try_mark_for_renewal(&self.store, &key.name, now).await?;
+            followed.inherited = None;
             self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
-            mark_for_renewal(&self.store, &key.name, now).await?;
             return Ok(());
         }
         let failure = match failed.order.filter(|_| self.is_kept) {
@@ -392,4 +402,13 @@ impl<'a> Supervision<'a> {
         self.open.remove(key);
         self.ends.insert(key.clone(), end);
     }
+}
+
+/// Leaves a fault that passes by itself to the next look.
+fn passing(error: StoreError) -> Result<(), Failure> {
+    if !error.may_pass() {
+        return Err(error.into());
+    }
+    tracing::debug!(%error, "the store is away; it is looked at again");
+    Ok(())
 }

@@ -1,0 +1,498 @@
+//! What a command needs to be allowed in a cluster, as rules of a Role: the same list is asked for before anything is
+//! written, and stands in `deploy/rbac`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use super::chain::issuer_key;
+use crate::model::common::is_true;
+use crate::model::solver::Http01Solver;
+use crate::model::{Certificate, Identifier, Issuer, Key, Kind, ObjectName, Record};
+use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::store::cluster::Confinement;
+use crate::store::cluster::lease;
+use crate::store::cluster::permissions::Permission;
+use crate::store::resources::typed;
+use crate::store::{Scope, Store, StoreError, events};
+
+/// Above so many namespaces the whole cluster is looked at: each one has its own watches.
+const NAMESPACES: usize = 8;
+/// Above so many Secrets they are not named one by one.
+const SECRETS: usize = 20;
+/// What the chain below a Certificate consists of.
+const CHAIN: [Kind; 3] = [Kind::CertificateRequest, Kind::Order, Kind::Challenge];
+/// Solver objects.
+const PODS: &str = "pods";
+const SERVICES: &str = "services";
+const INGRESSES: &str = "ingresses.networking.k8s.io";
+const ROUTES: &str = "httproutes.gateway.networking.k8s.io";
+
+/// Who does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Somebody else: we apply, and watch.
+    Watch,
+    /// We.
+    Drive,
+}
+
+/// How a challenge is answered by objects in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    /// An Ingress of its own.
+    Ingress,
+    /// A path in an Ingress that is there.
+    NamedIngress,
+    /// An HTTPRoute.
+    Route,
+}
+
+/// Where things are, as far as flags say it.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Namespace of the Lease.
+    pub lease: String,
+    /// Namespace of the Secrets of ClusterIssuers.
+    pub cluster_resources: String,
+    /// Whether challenges are answered by objects in the cluster, and not by a listener or a webroot.
+    pub answers: bool,
+}
+
+/// What a command is about to do.
+#[derive(Clone, Debug, Default)]
+pub struct Task {
+    /// Namespaces of Certificates and Issuers; one without a name stands for all.
+    namespaces: BTreeSet<String>,
+    applied: BTreeSet<Key>,
+    deleted: bool,
+    /// Secrets of Certificates.
+    secrets: BTreeSet<ObjectName>,
+    issuers: Vec<Account>,
+    ways: BTreeSet<(String, Way)>,
+    places: Places,
+}
+
+/// An issuer, and what work on it needs.
+#[derive(Clone, Debug)]
+struct Account {
+    key: Key,
+    /// Whether it may have to be registered.
+    is_written: bool,
+    /// Its Secrets, where their names are known.
+    secrets: BTreeSet<String>,
+}
+
+impl Task {
+    /// Work on Certificates and Issuers; `applied` says whether they are written before.
+    ///
+    /// # Errors
+    /// Fails when an issuer cannot be read, for other reasons than a missing permission.
+    pub async fn on(
+        records: &[Record],
+        applied: bool,
+        store: &Arc<dyn Store>,
+        places: Places,
+    ) -> Result<Self, StoreError> {
+        let mut task = Self { places, ..Self::default() };
+        task.namespaces = Confinement::of(records.iter().map(|record| &record.key)).namespaces;
+        if applied {
+            task.applied.extend(records.iter().map(|record| record.key.clone()));
+        }
+        let certificates = certificates(records)?;
+        let mut keys: BTreeSet<Key> = certificates.iter().map(issuer_key).collect();
+        let is_issuer = |key: &&Key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer);
+        keys.extend(task.applied.iter().filter(is_issuer).cloned());
+        let issuers = try_join_all(keys.iter().map(|key| issuer(records, store, key))).await?;
+        for (key, issuer) in keys.iter().zip(&issuers) {
+            task.issuers.push(Account::of(key, issuer.as_ref(), &task.applied));
+        }
+        for certificate in &certificates {
+            let namespace = &certificate.metadata.namespace;
+            task.secrets.insert(ObjectName::new(namespace, &certificate.spec.secret_name));
+            let key = issuer_key(certificate);
+            let found = keys.iter().zip(&issuers).find(|(known, _)| **known == key);
+            if let Some((_, Some(issuer))) = found {
+                task.ways.extend(ways(certificate, issuer).map(|way| (namespace.clone(), way)));
+            }
+        }
+        Ok(task.gathered())
+    }
+
+    /// Work in a namespace, on what is not known yet.
+    pub fn within(namespace: &str, places: Places) -> Self {
+        Self { namespaces: [namespace.to_owned()].into(), places, ..Self::default() }
+    }
+
+    /// The deletion of Orders of a namespace.
+    pub fn deletion(namespace: &str, places: Places) -> Self {
+        let ways = [(namespace.to_owned(), Way::Ingress)].into();
+        Self { deleted: true, ways, ..Self::within(namespace, places) }
+    }
+
+    /// Work on everything there is.
+    ///
+    /// # Errors
+    /// Fails when issuers cannot be read, for other reasons than a missing permission.
+    pub async fn on_everything(store: &Arc<dyn Store>, places: Places) -> Result<Self, StoreError> {
+        let mut ways = BTreeSet::from([(String::new(), Way::Ingress)]);
+        for kind in [Kind::Issuer, Kind::ClusterIssuer] {
+            for record in
+                unless_forbidden(store.list(kind, &Scope::all()).await)?.unwrap_or_default()
+            {
+                let acme = typed::<Issuer>(record)?.spec.acme.unwrap_or_default();
+                let solvers =
+                    acme.solvers.iter().filter_map(|solver| way(solver.http01.as_ref()?));
+                ways.extend(solvers.map(|way| (String::new(), way)));
+            }
+        }
+        let namespaces = [String::new()].into();
+        let any = |kind| Key::new(kind, ObjectName::default());
+        let any = |kind| Account { key: any(kind), is_written: true, secrets: BTreeSet::new() };
+        let issuers = vec![any(Kind::Issuer), any(Kind::ClusterIssuer)];
+        Ok(Self { namespaces, issuers, ways, places, ..Self::default() })
+    }
+
+    /// With the whole cluster in place of many namespaces.
+    fn gathered(mut self) -> Self {
+        if self.namespaces.len() > NAMESPACES {
+            self.namespaces = [String::new()].into();
+            self.ways = self.ways.into_iter().map(|(_, way)| (String::new(), way)).collect();
+        }
+        if self.secrets.len() > SECRETS {
+            let anything = |namespace: &String| ObjectName::new(namespace, "");
+            self.secrets = self.namespaces.iter().map(anything).collect();
+        }
+        self
+    }
+
+    /// The part of the cluster in which the work is done; nothing when that is all of it.
+    pub fn confinement(&self) -> Option<Confinement> {
+        if self.namespaces.contains("") {
+            return None;
+        }
+        let issuers = self.issuers.iter().map(|account| &account.key);
+        let cluster_issuers = Confinement::of(issuers).cluster_issuers;
+        Some(Confinement { namespaces: self.namespaces.clone(), cluster_issuers })
+    }
+
+    /// What has to be permitted.
+    pub fn needs(&self, part: Part) -> BTreeSet<Permission> {
+        let mut needs = Needs::default();
+        for namespace in &self.namespaces {
+            needs.reading(namespace);
+            if self.deleted {
+                needs.of_kind(Kind::Order, namespace, &["get", "delete"]);
+            }
+            if part == Part::Drive {
+                needs.driving(namespace);
+            }
+        }
+        for key in &self.applied {
+            needs.of_kind(key.kind, &key.name.namespace, &["create", "patch"]);
+        }
+        for secret in &self.secrets {
+            needs.named("get", Kind::Secret, &secret.namespace, &secret.name);
+        }
+        for account in &self.issuers {
+            self.account(&mut needs, account, part);
+        }
+        if part == Part::Drive {
+            let lease =
+                |verb| Permission::new(verb, "leases.coordination.k8s.io", &self.places.lease);
+            needs.0.extend(["get", "update"].map(|verb| lease(verb).named(lease::NAME)));
+            needs.0.insert(lease("create"));
+            for (namespace, way) in self.ways.iter().filter(|_| self.places.answers) {
+                needs.answering(namespace, *way);
+            }
+        }
+        needs.without_repeats()
+    }
+
+    fn account(&self, needs: &mut Needs, account: &Account, part: Part) {
+        let Key { kind, name } = &account.key;
+        let is_cluster = *kind == Kind::ClusterIssuer;
+        let verbs: &[_] = if is_cluster { &["get", "list", "watch"] } else { &[] };
+        for verb in verbs {
+            needs.named(verb, *kind, "", &name.name);
+        }
+        if part == Part::Watch {
+            return;
+        }
+        if is_cluster {
+            for secret in &account.secrets {
+                needs.named("get", Kind::Secret, &self.places.cluster_resources, secret);
+            }
+        }
+        if !account.is_written {
+            return;
+        }
+        let patch = Permission::of_kind("patch", *kind, &name.namespace);
+        let patch = if is_cluster { patch.named(&name.name) } else { patch };
+        needs.0.extend([patch.clone(), patch.on_status()]);
+        if is_cluster {
+            needs.of_kind(Kind::Secret, &self.places.cluster_resources, &["create"]);
+            needs.of_kind(Kind::Event, events::home(""), &["create", "patch"]);
+        }
+    }
+}
+
+impl Account {
+    fn of(key: &Key, issuer: Option<&Issuer>, applied: &BTreeSet<Key>) -> Self {
+        let acme = issuer.and_then(|issuer| issuer.spec.acme.as_ref());
+        let binding = acme.and_then(|acme| acme.external_account_binding.as_ref());
+        let account = acme.map(|acme| &acme.private_key_secret_ref);
+        let secrets = account.into_iter().chain(binding.map(|binding| &binding.key_secret_ref));
+        let is_ready = issuer.is_some_and(|issuer| is_true(&issuer.status.conditions, "Ready"));
+        Self {
+            key: key.clone(),
+            is_written: acme.is_some() && (!is_ready || applied.contains(key)),
+            secrets: secrets.map(|secret| secret.name.clone()).collect(),
+        }
+    }
+}
+
+/// Permissions as they pile up.
+#[derive(Default)]
+struct Needs(BTreeSet<Permission>);
+
+impl Needs {
+    fn of_kind(&mut self, kind: Kind, namespace: &str, verbs: &[&'static str]) {
+        self.0.extend(verbs.iter().map(|verb| Permission::of_kind(verb, kind, namespace)));
+    }
+
+    fn named(&mut self, verb: &'static str, kind: Kind, namespace: &str, name: &str) {
+        self.0.insert(Permission::of_kind(verb, kind, namespace).named(name));
+    }
+
+    fn status(&mut self, kind: Kind, namespace: &str) {
+        self.0.insert(Permission::of_kind("patch", kind, namespace).on_status());
+    }
+
+    /// Whoever waits for a Certificate looks at all that hangs below it; a person's wish for another try is a condition.
+    fn reading(&mut self, namespace: &str) {
+        for kind in [Kind::Certificate, Kind::Issuer].into_iter().chain(CHAIN) {
+            self.of_kind(kind, namespace, &["get", "list", "watch"]);
+        }
+        self.of_kind(Kind::Event, namespace, &["list"]);
+        self.status(Kind::Certificate, namespace);
+    }
+
+    /// What the controllers do beside.
+    fn driving(&mut self, namespace: &str) {
+        for kind in CHAIN {
+            self.of_kind(kind, namespace, &["create", "delete"]);
+            self.status(kind, namespace);
+        }
+        for kind in [Kind::Order, Kind::Challenge] {
+            self.of_kind(kind, namespace, &["patch"]);
+        }
+        let secrets = ["get", "list", "watch", "create", "patch", "delete"];
+        self.of_kind(Kind::Secret, namespace, &secrets);
+        self.of_kind(Kind::Event, namespace, &["create", "patch"]);
+    }
+
+    fn answering(&mut self, namespace: &str, way: Way) {
+        let entrance: (_, &[_]) = match way {
+            Way::Ingress => (INGRESSES, &["list", "create", "delete"]),
+            Way::NamedIngress => (INGRESSES, &["get", "update"]),
+            Way::Route => (ROUTES, &["list", "create", "update", "delete"]),
+        };
+        let made: (_, &[_]) = (PODS, &["list", "create", "delete"]);
+        for (resource, verbs) in [entrance, made, (SERVICES, made.1)] {
+            self.0.extend(verbs.iter().map(|verb| Permission::new(verb, resource, namespace)));
+        }
+    }
+
+    /// Without those on one object where the same is wanted on any.
+    fn without_repeats(self) -> BTreeSet<Permission> {
+        let is_wider = |wide: &Permission, one: &Permission| {
+            wide.name.is_empty()
+                && (&wide.verb, wide.full_resource()) == (&one.verb, one.full_resource())
+                && (wide.namespace.is_empty() || wide.namespace == one.namespace)
+        };
+        let repeats =
+            |one: &Permission| self.0.iter().any(|wide| wide != one && is_wider(wide, one));
+        self.0.iter().filter(|one| !repeats(one)).cloned().collect()
+    }
+}
+
+/// How the names of a Certificate would be answered in the cluster.
+fn ways(certificate: &Certificate, issuer: &Issuer) -> impl Iterator<Item = Way> {
+    let asking = Asking {
+        namespace: &certificate.metadata.namespace,
+        labels: &certificate.metadata.labels,
+        annotations: &certificate.metadata.annotations,
+    };
+    let spec = &certificate.spec;
+    let solvers = issuer.spec.acme.as_ref().map_or(&[][..], |acme| &acme.solvers);
+    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
+    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain(common);
+    let identifiers = names.filter_map(|name| Identifier::parse(name).ok());
+    let chosen = identifiers.filter_map(|name| would_choose(solvers, &name, asking).ok());
+    let ways = chosen.filter_map(|chosen| way(chosen.solver.http01.as_ref()?));
+    ways.collect::<BTreeSet<_>>().into_iter()
+}
+
+fn way(solver: &Http01Solver) -> Option<Way> {
+    match (&solver.ingress, &solver.gateway_http_route) {
+        (Some(ingress), _) if ingress.name.is_empty() => Some(Way::Ingress),
+        (Some(_), _) => Some(Way::NamedIngress),
+        (None, Some(_)) => Some(Way::Route),
+        (None, None) => None,
+    }
+}
+
+fn certificates(records: &[Record]) -> Result<Vec<Certificate>, StoreError> {
+    let certificates = records.iter().filter(|record| record.key.kind == Kind::Certificate);
+    certificates.map(|record| typed(record.clone())).collect()
+}
+
+/// An issuer as it will be: what is given counts before what is there.
+async fn issuer(
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    key: &Key,
+) -> Result<Option<Issuer>, StoreError> {
+    let record = match records.iter().find(|record| record.key == *key) {
+        Some(record) => Some(record.clone()),
+        None => unless_forbidden(store.get(key).await)?.flatten(),
+    };
+    record.map(typed).transpose()
+}
+
+/// What may not be read is asked for with all the rest.
+fn unless_forbidden<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error) if error.lacks_permission() => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::store::memory::MemoryStore;
+
+    const CERTIFICATE: &str = "certificates.cert-manager.io";
+
+    fn record(kind: &str, name: &str, spec: &Value) -> Record {
+        let namespace = if kind == "ClusterIssuer" { "" } else { "web" };
+        let metadata = json!({ "namespace": namespace, "name": name });
+        let object = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": metadata, "spec": spec,
+        });
+        Record::new(object).unwrap()
+    }
+
+    /// An issuer of that kind whose only solver is this, and a Certificate.
+    fn pair(kind: &str, http01: &Value) -> [Record; 2] {
+        let solvers = json!([{ "http01": http01 }]);
+        let acme = json!({
+            "server": "https://ca.example", "privateKeySecretRef": {"name": "account"}, "solvers": solvers,
+        });
+        let issuer = record(kind, "le", &json!({ "acme": acme }));
+        let spec = json!({
+            "secretName": "web-tls", "dnsNames": ["www.example.com"], "issuerRef": {"kind": kind, "name": "le"},
+        });
+        [issuer, record("Certificate", "web", &spec)]
+    }
+
+    /// Looks whether something is needed, as `verb resource "name" in namespace`.
+    async fn check(records: &[Record], part: Part, needed: &[&str], not_needed: &[&str]) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let places = Places {
+            lease: "kube-system".to_owned(),
+            cluster_resources: "cert-manager".to_owned(),
+            answers: true,
+        };
+        let task = Task::on(records, true, &store, places).await.unwrap();
+        let needs = task.needs(part).into_iter();
+        let needs: BTreeSet<String> = needs
+            .map(|need| {
+                format!("{need} {}/{}", need.namespace, need.name).replace(".cert-manager.io", "")
+            })
+            .collect();
+        for one in needed {
+            assert!(needs.contains(*one), "{one} is missing in {needs:#?}");
+        }
+        for one in not_needed {
+            assert!(!needs.contains(*one), "{one} is too much in {needs:#?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_watches_needs_no_more_than_to_apply_and_to_look() {
+        assert_eq!(Permission::of_kind("get", Kind::Certificate, "web").resource, CERTIFICATE);
+        check(
+            &pair("Issuer", &json!({"ingress": {}})),
+            Part::Watch,
+            &[
+                "create certificates web/",
+                "patch issuers web/",
+                "get secrets web/web-tls",
+                "watch orders.acme web/",
+            ],
+            &[
+                "list secrets web/",
+                "patch issuers/status web/",
+                "list pods web/",
+                "create events web/",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn whoever_drives_needs_what_the_solvers_make() {
+        let drives = [
+            "create leases.coordination.k8s.io kube-system/",
+            "patch challenges.acme/status web/",
+            "delete secrets web/",
+            "create pods web/",
+        ];
+        let (ingress, route) =
+            ("ingresses.networking.k8s.io", "httproutes.gateway.networking.k8s.io");
+        for (http01, needed, not_needed) in [
+            (
+                json!({"ingress": {}}),
+                format!("create {ingress} web/"),
+                format!("update {ingress} web/"),
+            ),
+            (
+                json!({"ingress": {"name": "shop"}}),
+                format!("update {ingress} web/"),
+                format!("create {ingress} web/"),
+            ),
+            (
+                json!({"gatewayHTTPRoute": {"parentRefs": [{"name": "edge"}]}}),
+                format!("update {route} web/"),
+                format!("list {ingress} web/"),
+            ),
+        ] {
+            let needed = [&drives[..], &[&needed]].concat();
+            let not_needed = [&*not_needed, "get secrets web/web-tls", "get clusterissuers /le"];
+            check(&pair("Issuer", &http01), Part::Drive, &needed, &not_needed).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_cluster_issuer_is_named_with_its_secret() {
+        check(
+            &pair("ClusterIssuer", &json!({"ingress": {}})),
+            Part::Drive,
+            &[
+                "watch clusterissuers /le",
+                "patch clusterissuers/status /le",
+                "get secrets cert-manager/account",
+                "create secrets cert-manager/",
+                "create events default/",
+            ],
+            &["list clusterissuers /", "list secrets cert-manager/", "patch issuers web/"],
+        )
+        .await;
+    }
+}

@@ -1,0 +1,251 @@
+//! Every missing permission is named before work starts, with the next step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+use super::context::Context;
+use super::failure::{Failure, Kind as FailureKind};
+use super::needs::{Part, Places, Task};
+use crate::model::Record;
+use crate::store::Store;
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster::permissions::{Permission, Rules};
+use crate::store::local::Access;
+
+/// Roles that are written out in a hint; more of them stand in a file.
+const ROLES: usize = 3;
+
+/// What somebody is about to do, and what they may.
+#[derive(Debug, Default)]
+pub struct Permit {
+    cluster: Option<ClusterStore>,
+    task: Task,
+    /// The file of `deploy/rbac` that permits what is done when we drive.
+    recipe: &'static str,
+    rules: OnceCell<Rules>,
+}
+
+impl Places {
+    /// Where the flags say that things are.
+    pub fn of(context: &Context, answers: bool) -> Self {
+        Self {
+            lease: context.global.cluster.leader_election_namespace.clone(),
+            cluster_resources: context.global.cluster_resource_namespace.clone(),
+            answers,
+        }
+    }
+}
+
+impl Permit {
+    /// For a task in the cluster, where there is one.
+    pub fn new(context: &Context, task: Task) -> Self {
+        let cluster = context.cluster().cloned();
+        Self { cluster, task, recipe: "one-shot.yaml", rules: OnceCell::new() }
+    }
+
+    /// For the work of `run`.
+    #[must_use]
+    pub fn of_run(self) -> Self {
+        Self { recipe: "run.yaml", ..self }
+    }
+
+    /// Asks what may be done, so that [`check`](Self::check) need not; whoever has other questions asks side by side.
+    pub async fn prepare(&self) {
+        self.rules().await;
+    }
+
+    async fn rules(&self) -> Option<&Rules> {
+        let cluster = self.cluster.as_ref()?;
+        let needs = self.task.needs(Part::Drive);
+        let namespaces = needs.iter().map(|need| &need.namespace).filter(|name| !name.is_empty());
+        let namespaces: BTreeSet<String> = namespaces.cloned().collect();
+        Some(self.rules.get_or_init(|| cluster.rules(&namespaces)).await)
+    }
+
+    /// Fails when something is not permitted; nothing has been written then.
+    ///
+    /// # Errors
+    /// Fails with all that is missing, and what to do about it.
+    pub async fn check(&self, part: Part) -> Result<(), Failure> {
+        let (Some(cluster), Some(rules)) = (&self.cluster, self.rules().await) else {
+            return Ok(());
+        };
+        let lacking = cluster.lacking(&self.task.needs(part), rules).await;
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let recipe = if part == Part::Drive { self.recipe } else { "order.yaml" };
+        Err(missing(&lacking, recipe))
+    }
+}
+
+/// The store in which some objects are worked on, and what has to be permitted for it; `applied` says whether they are
+/// written before, `answers` whether objects of the cluster answer challenges.
+///
+/// # Errors
+/// Fails when the store cannot be read.
+pub async fn workplace(
+    context: &Context,
+    records: &[Record],
+    applied: bool,
+    answers: bool,
+) -> Result<(Arc<dyn Store>, Permit), Failure> {
+    let store = context.store(Access::ReadWrite).await?;
+    if context.cluster().is_none() {
+        return Ok((store, Permit::default()));
+    }
+    let task = Task::on(records, applied, &store, Places::of(context, answers)).await?;
+    let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
+    Ok((store, Permit::new(context, task)))
+}
+
+/// The failure of a first look at a namespace, or everything that is missing there, if it was a permission.
+pub async fn all_that_is_missing(context: &Context, failure: Failure) -> Failure {
+    if failure.kind != FailureKind::Cluster {
+        return failure;
+    }
+    let task = Task::within(context.namespace(), Places::of(context, false));
+    match Permit::new(context, task).check(Part::Watch).await {
+        Ok(()) => failure,
+        Err(more) => more,
+    }
+}
+
+/// Resources with the same verbs in one place: what one rule of a Role would say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    namespace: String,
+    name: String,
+    verbs: Vec<&'static str>,
+    resources: Vec<String>,
+}
+
+fn missing(lacking: &[Permission], recipe: &str) -> Failure {
+    let rules = rules(lacking);
+    let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for rule in &rules {
+        places.entry(&rule.namespace).or_default().push(rule.to_string());
+    }
+    let places = places.iter().map(|(namespace, rules)| match *namespace {
+        "" => format!("in the whole cluster: {}", rules.join("; ")),
+        namespace => format!("in namespace {namespace}: {}", rules.join("; ")),
+    });
+    let places: Vec<_> = places.collect();
+    let message = format!("permissions are missing, and nothing was done: {}", places.join("; "));
+    let mut failure = Failure::new(FailureKind::Cluster, message);
+    if rules.len() <= ROLES {
+        for (number, rule) in rules.iter().enumerate() {
+            for command in rule.commands(number + 1) {
+                failure = failure.hint(command);
+            }
+        }
+        failure = failure.hint("NAME is whoever runs this: kubectl auth whoami");
+    }
+    failure.hint(format!("deploy/rbac/{recipe} has all that is needed in one file to apply"))
+}
+
+fn rules(lacking: &[Permission]) -> Vec<Rule> {
+    let mut verbs: BTreeMap<(&str, &str, String), Vec<&'static str>> = BTreeMap::new();
+    for permission in lacking {
+        let Permission { namespace, name, verb, .. } = permission;
+        let subject = (namespace.as_str(), name.as_str(), permission.full_resource());
+        verbs.entry(subject).or_default().push(verb);
+    }
+    let mut rules: Vec<Rule> = Vec::new();
+    for ((namespace, name, resource), verbs) in verbs {
+        let alike = rules.iter_mut().find(|rule| {
+            (rule.namespace.as_str(), rule.name.as_str(), &rule.verbs) == (namespace, name, &verbs)
+        });
+        match alike {
+            Some(rule) => rule.resources.push(resource),
+            None => rules.push(Rule {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                verbs,
+                resources: vec![resource],
+            }),
+        }
+    }
+    rules
+}
+
+impl Rule {
+    /// What makes the Role and binds it.
+    fn commands(&self, number: usize) -> [String; 2] {
+        let (kind, place) = match self.namespace.as_str() {
+            "" => ("clusterrole", String::new()),
+            namespace => ("role", format!(" --namespace {namespace}")),
+        };
+        let role = format!("kubectl-acme-{number}");
+        let verbs = self.verbs.join(",");
+        let resources = self.resources.join(",");
+        let name = match self.name.as_str() {
+            "" => String::new(),
+            name => format!(" --resource-name={name}"),
+        };
+        [
+            format!(
+                "kubectl create {kind} {role}{place} --verb={verbs} --resource={resources}{name}"
+            ),
+            format!("kubectl create {kind}binding {role}{place} --{kind}={role} --user=NAME"),
+        ]
+    }
+}
+
+impl std::fmt::Display for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.verbs.join(", "), self.resources.join(", "))?;
+        if self.name.is_empty() { Ok(()) } else { write!(f, " \"{}\"", self.name) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Kind;
+
+    fn check(lacking: &[Permission], expected: &str) {
+        let failure = missing(lacking, "one-shot.yaml");
+        assert_eq!(failure.kind, FailureKind::Cluster);
+        let lines = [failure.message].into_iter().chain(failure.hints);
+        assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
+    }
+
+    #[test]
+    fn all_that_is_missing_is_named_with_the_commands_that_give_it() {
+        let pods = ["create", "list"].map(|verb| Permission::new(verb, "pods", "web"));
+        let services = ["create", "list"].map(|verb| Permission::new(verb, "services", "web"));
+        let issuer = Permission::of_kind("get", Kind::ClusterIssuer, "").named("le");
+        let lacking: Vec<_> = [pods, services].concat().into_iter().chain([issuer]).collect();
+        check(
+            &lacking,
+            "permissions are missing, and nothing was done: in the whole cluster: get \
+             clusterissuers.cert-manager.io \"le\"; in namespace web: create, list pods, services\n\
+             kubectl create clusterrole kubectl-acme-1 --verb=get --resource=clusterissuers.cert-manager.io \
+             --resource-name=le\n\
+             kubectl create clusterrolebinding kubectl-acme-1 --clusterrole=kubectl-acme-1 --user=NAME\n\
+             kubectl create role kubectl-acme-2 --namespace web --verb=create,list --resource=pods,services\n\
+             kubectl create rolebinding kubectl-acme-2 --namespace web --role=kubectl-acme-2 --user=NAME\n\
+             NAME is whoever runs this: kubectl auth whoami\n\
+             deploy/rbac/one-shot.yaml has all that is needed in one file to apply",
+        );
+    }
+
+    #[test]
+    fn many_rules_stand_in_a_file() {
+        let kinds = [Kind::Order, Kind::Challenge, Kind::Secret, Kind::Event];
+        let verbs = ["get", "list", "watch", "create"];
+        let lacking: Vec<_> = kinds
+            .into_iter()
+            .zip(verbs)
+            .map(|(kind, verb)| Permission::of_kind(verb, kind, "web"))
+            .collect();
+        let failure = missing(&lacking, "run.yaml");
+        assert_eq!(
+            failure.hints,
+            ["deploy/rbac/run.yaml has all that is needed in one file to apply"]
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Beside somebody who drives: when it ends and does not come back, the work is ours.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use super::claim::{Claim, Turn, Wish, drives};
+use super::context::Context;
+use super::failure::Failure;
+use super::needs::Part;
+use super::permissions::Permit;
+use crate::store::StoreError;
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster::lease::{ClusterLease, Who};
+use crate::store::cluster::survey::Driver;
+use crate::store::lease::{LocalLease, Role};
+
+/// How often it is looked whether anybody drives.
+const LOOK: Duration = Duration::from_secs(3);
+/// So long nobody may drive before we do: cert-manager's replicas look for the Lease every 15 s.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// The work is ours now.
+#[derive(Debug)]
+pub struct Inherited {
+    /// As whom.
+    pub claim: Claim,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Waits until nobody drives any more, and takes the turn. For ever, where that is not wished for.
+///
+/// # Errors
+/// Fails when the store cannot be used, or when what driving needs is not permitted.
+pub async fn inherit(context: &Context, permit: &Permit) -> Result<Inherited, Failure> {
+    match context.cluster() {
+        None => local(context).await,
+        Some(cluster) if context.global.cluster.driver == Wish::Auto => {
+            in_cluster(cluster, context, permit).await
+        }
+        Some(_) => std::future::pending().await,
+    }
+}
+
+async fn local(context: &Context) -> Result<Inherited, Failure> {
+    let lease = LocalLease::new(context.state_folder()?);
+    loop {
+        if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
+            let why = "kubectl-acme run has ended".to_owned();
+            return Ok(Inherited { claim: Claim::Drives(Turn::Local(guard)), why });
+        }
+        sleep(LOOK).await;
+    }
+}
+
+async fn in_cluster(
+    cluster: &ClusterStore,
+    context: &Context,
+    permit: &Permit,
+) -> Result<Inherited, Failure> {
+    let namespace = &context.global.cluster.leader_election_namespace;
+    let lease = ClusterLease::new(cluster, namespace)?;
+    let (mut last, mut free_since) = (None, None);
+    loop {
+        match Driver::of(cluster, namespace).await {
+            Ok(Driver::Nobody) => {
+                let since = *free_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= GRACE {
+                    permit.check(Part::Drive).await?;
+                    let why = why(cluster, last.as_ref()).await?;
+                    if let Some(guard) = lease.try_acquire(Role::Once).await? {
+                        return Ok(Inherited { claim: drives(context, guard), why });
+                    }
+                }
+            }
+            Ok(driver) => (last, free_since) = (Some(driver), None),
+            Err(error) if error.may_pass() => free_since = None,
+            Err(error) => return Err(error.into()),
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// What has become of whoever drove before.
+async fn why(cluster: &ClusterStore, last: Option<&Driver>) -> Result<String, StoreError> {
+    Ok(match last {
+        Some(Driver::Holder(holder)) => {
+            let who = match holder.who {
+                Who::CertManager => "cert-manager's",
+                Who::Ours(_) => "another kubectl-acme's",
+            };
+            let lease = ClusterLease::new(cluster, &holder.namespace)?;
+            let still = lease.written().await?.is_some_and(|name| name == holder.identity);
+            let end = if still { "expired" } else { "was given back" };
+            format!("{who} Lease in {} {end}, {} held it", holder.namespace, holder.identity)
+        }
+        Some(Driver::WithoutLease { pod }) => format!("Pod {pod} runs no more"),
+        Some(Driver::Unknown { .. } | Driver::Nobody) | None => "nobody else drives".to_owned(),
+    })
+}

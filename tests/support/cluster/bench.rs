@@ -1,0 +1,169 @@
+//! A namespace with manifests, and this program at work there.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::super::pebble::{Pebble, PebbleOptions};
+use super::{Cluster, Kubectl, Namespace, eventually};
+
+/// A namespace, a folder with `web.yaml`, and a CA that looks where the cluster serves.
+pub struct Bench<'c> {
+    /// The namespace.
+    pub namespace: Namespace<'c>,
+    /// The CA.
+    pub pebble: Pebble,
+    cluster: &'c Cluster,
+    folder: TempDir,
+}
+
+impl<'c> Bench<'c> {
+    /// Writes `web.yaml`: an Issuer, and a Certificate `web` for one name.
+    pub fn new(cluster: &'c Cluster, name: &str) -> Self {
+        let options =
+            PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
+        let (pebble, namespace) = (Pebble::start(&options), cluster.namespace(name));
+        let bench = Self { namespace, pebble, cluster, folder: tempfile::tempdir().unwrap() };
+        let issuer = bench.issuer("Issuer", "pebble", &json!({"ingress": {}}));
+        bench.write("web.yaml", &[issuer, bench.certificate("web", "Issuer", "pebble")]);
+        bench
+    }
+
+    /// kubectl as one who may do everything, in no namespace of its own.
+    pub fn everywhere(&self) -> Kubectl {
+        self.cluster.kubectl()
+    }
+
+    /// An issuer that answers in that way.
+    pub fn issuer(&self, kind: &str, name: &str, http01: &Value) -> Value {
+        json!({
+            "apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": {"name": name},
+            "spec": {"acme": {
+                "server": self.pebble.directory(), "caBundle": STANDARD.encode(self.pebble.tls_ca_pem()),
+                "privateKeySecretRef": {"name": format!("{name}-account")}, "solvers": [{"http01": http01}],
+            }},
+        })
+    }
+
+    /// A Certificate for one name of this namespace.
+    pub fn certificate(&self, name: &str, kind: &str, issuer: &str) -> Value {
+        json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": name},
+            "spec": {
+                "secretName": format!("{name}-tls"), "dnsNames": [format!("{name}.{}.example.com", self.namespace.name())],
+                "issuerRef": {"kind": kind, "name": issuer},
+            },
+        })
+    }
+
+    /// Writes manifests into the folder.
+    pub fn write(&self, file: &str, manifests: &[Value]) {
+        let documents: Vec<String> = manifests.iter().map(ToString::to_string).collect();
+        fs::write(self.folder.path().join(file), documents.join("\n---\n")).unwrap();
+    }
+
+    /// This program in the folder and the namespace, as whoever the kubeconfig of `as_whom` logs in as.
+    fn command(&self, as_whom: &Kubectl, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        command
+            .args(words)
+            .env_clear()
+            .env("KUBECONFIG", as_whom.kubeconfig())
+            .env("KUBECTL_ACME_NAMESPACE", self.namespace.name())
+            .env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{}", self.cluster.http_port()))
+            .current_dir(self.folder.path());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub fn run(&self, as_whom: &Kubectl, words: &[&str]) -> Output {
+        self.command(as_whom, words).output().unwrap()
+    }
+
+    /// The same where manifests name their namespaces.
+    pub fn run_anywhere(&self, as_whom: &Kubectl, words: &[&str]) -> Output {
+        self.command(as_whom, words).env_remove("KUBECTL_ACME_NAMESPACE").output().unwrap()
+    }
+
+    /// Issues what `web.yaml` asks for, and returns what was said.
+    #[track_caller]
+    pub fn order(&self, as_whom: &Kubectl, flags: &[&str], expected: i32) -> String {
+        let words = [&["order", "-f", "web.yaml", "--timeout=3m"], flags].concat();
+        check(&self.run(as_whom, &words), expected)
+    }
+
+    /// Starts a command beside the test.
+    pub fn start(&self, as_whom: &Kubectl, words: &[&str]) -> Running {
+        let log = tempfile::Builder::new().suffix(".log").tempfile_in(self.folder.path()).unwrap();
+        let log = log.into_temp_path().keep().unwrap();
+        let both = File::create(&log).unwrap();
+        let mut command = self.command(as_whom, words);
+        command.stdin(Stdio::null()).stdout(both.try_clone().unwrap()).stderr(both);
+        Running { child: command.spawn().unwrap(), log }
+    }
+
+    /// Names of all that is in the namespace of those kinds, to be compared.
+    pub fn names(&self, kinds: &str) -> String {
+        self.namespace.kubectl().run(&["get", kinds, "--output=name", "--ignore-not-found"])
+    }
+}
+
+/// Returns standard error after a look at the exit code.
+#[track_caller]
+pub fn check(output: &Output, expected: i32) -> String {
+    let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+    let result = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(expected), "{talk}\n{result}");
+    talk
+}
+
+/// This program, beside the test; it ends with it.
+pub struct Running {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Running {
+    /// What it has said and printed.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until it says something.
+    #[track_caller]
+    pub fn says(&mut self, words: &str) {
+        let said = |running: &Self| running.log().contains(words);
+        eventually(words, || {
+            (said(self) || self.child.try_wait().unwrap().is_some()).then_some(())
+        });
+        assert!(said(self), "it ended without \"{words}\":\n{}", self.log());
+    }
+
+    /// Waits for its end, and returns all it said.
+    #[track_caller]
+    pub fn ends(mut self, expected: i32) -> String {
+        let status = eventually("its end", || self.child.try_wait().unwrap());
+        let log = self.log();
+        assert_eq!(status.code(), Some(expected), "{log}");
+        log
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) -> ExitStatus {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended needs no end.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
