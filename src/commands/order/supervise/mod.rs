@@ -285,24 +285,11 @@ impl Supervision {
             Verdict::Failed(failed) => self.failed(key, failed, now).await?,
             Verdict::Waiting(None) => {
                 self.holdups.remove(key);
-                self.stands(key, step, now);
+                self.show_step(key, step, now);
             }
             Verdict::Waiting(Some(holdup)) => self.held_up(key, holdup, now),
         }
         Ok(())
-    }
-
-    /// Shows what a Certificate waits for, unless its challenges do.
-    fn stands(&mut self, key: &Key, waits_for: Option<String>, now: Timestamp) {
-        let (since, until) = (self.started, Some(self.deadline));
-        let state = "on its way".to_owned();
-        match waits_for {
-            Some(waits_for) => {
-                let wait = progress::Wait { state, waits_for, since, until };
-                self.progress.waiting(&key.to_string(), wait, now);
-            }
-            None => self.progress.forget(&key.to_string(), now),
-        }
     }
 
     /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.

@@ -29,6 +29,19 @@ impl Supervision {
         self.progress.line(&other.next_step, now);
     }
 
+    /// Shows what a Certificate waits for, unless its challenges do.
+    pub(super) fn show_step(&mut self, key: &Key, waits_for: Option<String>, now: Timestamp) {
+        let (since, until) = (self.started, Some(self.deadline));
+        let state = "on its way".to_owned();
+        match waits_for {
+            Some(waits_for) => {
+                let wait = progress::Wait { state, waits_for, since, until };
+                self.progress.waiting(&key.to_string(), wait, now);
+            }
+            None => self.progress.forget(&key.to_string(), now),
+        }
+    }
+
     /// Notes which followed objects a change concerns, and shows challenges.
     pub(super) fn saw(&mut self, change: Change) {
         match change {
