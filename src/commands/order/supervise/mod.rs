@@ -49,7 +49,6 @@ const TOGETHER: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_millis(200);
 /// How often spinners turn.
 const TURN: Duration = Duration::from_millis(200);
-
 /// How long a store that is away is left alone.
 const BREATH: Duration = Duration::from_secs(1);
 
