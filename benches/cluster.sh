@@ -51,6 +51,7 @@ ca_pid=$!
 wait_for "$folder/pebble/ready" "$ca_pid"
 # shellcheck source=/dev/null
 source "$folder/pebble/ready"
+server=$("$bed/kubectl" --kubeconfig "${kubeconfig:?}" config view -o 'jsonpath={.clusters[0].cluster.server}')
 kubectl() { "$bed/kubectl" --kubeconfig "${kubeconfig:?}" "$@"; }
 
 start_ours() {
@@ -95,8 +96,10 @@ YAML
   done
 }
 
+# How many certificates of namespace $1 are Ready. curl, for kubectl would keep half a core busy.
 ready() {
-  kubectl get certificates -n "$1" --no-headers -o custom-columns='R:.status.conditions[?(@.type=="Ready")].status' | grep -c True || true
+  curl --silent --cacert "$folder/cluster/ca.pem" --cert "$folder/cluster/admin.pem" --key "$folder/cluster/admin.key" \
+    "$server/apis/cert-manager.io/v1/namespaces/$1/certificates?pretty=false" | grep -o '"status":"True","type":"Ready"' | wc -l
 }
 
 # Counts what the driver asked of the API server since line $1 of the audit log, by verb; watches and the Lease apart.
@@ -127,7 +130,7 @@ for driver in ${DRIVERS:-ours default lifted}; do
         printf 'error: %s has %s of %s certificates after %s s\n' "$driver" "$(ready "$namespace")" "$count" "$limit" >&2
         exit 1
       fi
-      sleep 0.1
+      sleep 0.2
     done
     seconds=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.2f", b - a }')
     memory=$(awk '/VmHWM/ { printf "%.0f", $2 / 1024 }' "/proc/$driver_pid/status")
