@@ -91,8 +91,14 @@ impl Mirror {
         }
     }
 
+    /// The UID of an object as we know it.
+    fn uid(&self, key: &Key) -> Option<String> {
+        self.room.change(key.kind, |shelf| shelf.uid(&key.name)).flatten()
+    }
+
     /// Notes that an object was deleted; what is held by finalizers is read as it is now.
     async fn deleted(&self, key: &Key, uid: Option<&str>) -> Result<(), StoreError> {
+        let Some(uid) = uid else { return Ok(()) };
         let is_held = |shelf: &mut Shelf| shelf.deleted(&key.name, uid);
         if self.room.change(key.kind, is_held) == Some(true) {
             self.read_anew(key).await?;
@@ -101,10 +107,13 @@ impl Mirror {
     }
 
     async fn read_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let before = self.uid(key);
         let read = self.store.get(key).await?;
-        self.room.change(key.kind, |shelf| match &read {
-            Some(record) => shelf.written(record),
-            None => shelf.lost(&key.name),
+        self.room.change(key.kind, |shelf| match (&read, before) {
+            (Some(record), _) => shelf.written(record),
+            // Another one of that name may have been made meanwhile.
+            (None, Some(uid)) => shelf.lost(&key.name, &uid),
+            (None, None) => {}
         });
         Ok(read)
     }
@@ -223,8 +232,9 @@ impl Store for Mirror {
     }
 
     async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+        let uid = self.uid(key);
         self.store.delete(key).await?;
-        self.deleted(key, None).await
+        self.deleted(key, uid.as_deref()).await
     }
 
     async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {

@@ -1,12 +1,15 @@
 //! What is known of one kind: objects, who owns them, and whom changes are told to.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::model::{Kind, ObjectName, Record};
 use crate::store::{Change, Scope};
+
+/// How many gone objects are remembered: more than can be told late.
+const REMEMBERED: usize = 1_000;
 
 /// The objects of one kind, as watched and as written.
 #[derive(Debug)]
@@ -18,10 +21,19 @@ pub(super) struct Shelf {
     owned: HashMap<String, BTreeSet<ObjectName>>,
     /// Written through us and not watched yet; the UID of each.
     unheard: HashMap<ObjectName, String>,
-    /// UIDs of what went through us, until the watch tells so, and how it was last seen.
-    gone: HashMap<String, Record>,
+    gone: Gone,
     standing: Standing,
     watchers: Vec<Watcher>,
+}
+
+/// Objects that are gone, with the last that was seen of each: the watch may tell of them later, and so may looks that
+/// are under way.
+#[derive(Debug, Default)]
+struct Gone {
+    /// By UID.
+    last: HashMap<String, Record>,
+    /// The oldest first.
+    order: VecDeque<String>,
 }
 
 /// How far a shelf can be trusted.
@@ -52,7 +64,7 @@ impl Shelf {
             contents: HashMap::new(),
             owned: HashMap::new(),
             unheard: HashMap::new(),
-            gone: HashMap::new(),
+            gone: Gone::default(),
             standing: Standing::Unknown,
             watchers: Vec::new(),
         }
@@ -123,28 +135,32 @@ impl Shelf {
             // Nothing held it any more.
             let last = kept(record);
             self.remove(&last);
-            self.gone.insert(metadata.uid, last);
-            return;
+            return self.gone.note(last);
         }
         self.unheard.insert(record.key.name.clone(), metadata.uid);
         self.put(kept(record));
     }
 
+    /// The UID of an object that is known to be there.
+    pub(super) fn uid(&self, name: &ObjectName) -> Option<String> {
+        self.records.get(name).map(|record| record.uid().to_owned())
+    }
+
     /// Takes out what the store no longer has.
-    pub(super) fn lost(&mut self, name: &ObjectName) {
-        if let Some(record) = self.records.get(name).cloned() {
+    pub(super) fn lost(&mut self, name: &ObjectName, uid: &str) {
+        let known = self.records.get(name).filter(|record| record.uid() == uid);
+        if let Some(record) = known.cloned() {
             self.remove(&record);
-            self.gone.insert(record.uid().to_owned(), record);
+            self.gone.note(record);
         }
     }
 
     /// Takes out what was deleted through us; tells whether finalizers hold it.
-    pub(super) fn deleted(&mut self, name: &ObjectName, uid: Option<&str>) -> bool {
-        let known = self.records.get(name);
-        let meant = known.filter(|record| uid.is_none_or(|uid| record.uid() == uid));
-        let is_held = meant.map(|record| !record.metadata().finalizers.is_empty());
+    pub(super) fn deleted(&mut self, name: &ObjectName, uid: &str) -> bool {
+        let known = self.records.get(name).filter(|record| record.uid() == uid);
+        let is_held = known.map(|record| !record.metadata().finalizers.is_empty());
         if is_held == Some(false) {
-            self.lost(name);
+            self.lost(name, uid);
         }
         is_held.unwrap_or(false)
     }
@@ -157,23 +173,21 @@ impl Shelf {
         match change {
             Change::Applied(record) => {
                 self.heard(&record);
-                let last = self.gone.get(record.uid());
-                if last.is_some_and(|last| is_newer(&record, last))
-                    && record.metadata().is_deleted()
-                {
+                if record.metadata().is_deleted() && self.gone.is_before(&record) {
                     // Somebody's finalizer, of which we did not know yet, has kept it.
-                    self.gone.remove(record.uid());
+                    self.gone.forget(record.uid());
                 }
                 if self.is_news(&record) {
                     self.put(kept(&record));
                 }
             }
             Change::Deleted(record) => {
-                let was_told = self.gone.remove(record.uid()).is_some();
-                if was_told || self.is_another(&record) {
+                if self.gone.has(record.uid()) || self.is_another(&record) {
                     return;
                 }
                 self.remove(&record);
+                // A look may be under way that found it.
+                self.gone.note(kept(&record));
             }
             Change::Resynced(records) => self.resynced(records),
         }
@@ -189,14 +203,13 @@ impl Shelf {
     fn resynced(&mut self, records: Vec<Record>) {
         let before = std::mem::take(&mut self.records);
         self.owned.clear();
-        let mut gone = std::mem::take(&mut self.gone);
         for record in records {
-            if let Some(last) = gone.remove(record.uid())
-                && !is_newer(&record, &last)
-            {
-                // Listed before it went.
-                self.gone.insert(record.uid().to_owned(), last);
-                continue;
+            if self.gone.has(record.uid()) {
+                if !self.gone.is_before(&record) {
+                    // Listed before it went.
+                    continue;
+                }
+                self.gone.forget(record.uid());
             }
             self.heard(&record);
             let known = before.get(&record.key.name);
@@ -227,7 +240,7 @@ impl Shelf {
 
     fn is_news(&self, record: &Record) -> bool {
         let known = self.records.get(&record.key.name);
-        !self.gone.contains_key(record.uid()) && known.is_none_or(|known| is_newer(record, known))
+        !self.gone.has(record.uid()) && known.is_none_or(|known| is_newer(record, known))
     }
 
     /// Whether what is known under the name took it after that record had gone.
@@ -300,6 +313,34 @@ impl Watcher {
             return self.changes.send(Change::Deleted(record.clone())).is_ok();
         }
         !self.changes.is_closed()
+    }
+}
+
+impl Gone {
+    fn has(&self, uid: &str) -> bool {
+        self.last.contains_key(uid)
+    }
+
+    /// Whether an object was seen after it was believed to be gone.
+    fn is_before(&self, record: &Record) -> bool {
+        self.last.get(record.uid()).is_some_and(|last| is_newer(record, last))
+    }
+
+    fn note(&mut self, last: Record) {
+        let uid = last.uid().to_owned();
+        if self.last.insert(uid.clone(), last).is_none() {
+            self.order.push_back(uid);
+        }
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.last.remove(&oldest);
+        }
+    }
+
+    fn forget(&mut self, uid: &str) {
+        self.last.remove(uid);
+        self.order.retain(|gone| gone != uid);
     }
 }
 

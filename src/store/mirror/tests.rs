@@ -13,13 +13,15 @@ use crate::store::memory::MemoryStore;
 struct Distant {
     store: Arc<MemoryStore>,
     reads: Arc<AtomicU32>,
+    /// Holds answers to looks back while it is held.
+    slow: Arc<tokio::sync::Mutex<()>>,
     failures: tokio::sync::broadcast::Sender<()>,
 }
 
 impl Distant {
     fn new() -> Self {
         let (failures, _) = tokio::sync::broadcast::channel(8);
-        Self { store: Arc::default(), reads: Arc::default(), failures }
+        Self { store: Arc::default(), reads: Arc::default(), slow: Arc::default(), failures }
     }
 
     fn reads(&self) -> u32 {
@@ -31,7 +33,9 @@ impl Distant {
 impl Store for Distant {
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.store.get(key).await
+        let found = self.store.get(key).await;
+        drop(self.slow.lock().await);
+        found
     }
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
@@ -246,4 +250,42 @@ async fn while_a_watch_fails_the_store_is_read() {
         listed.len() == 2 && store.reads() == 0
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_is_made_while_it_is_looked_for_stays() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let order = object(Kind::Order, "a");
+    // The look has its answer when the Order is made.
+    let mut look = std::pin::pin!(mirror.get(&order.key));
+    let slow = store.slow.lock().await;
+    assert!(futures_util::poll!(&mut look).is_pending());
+    let made = mirror.create(order.clone()).await.unwrap();
+    drop(slow);
+    assert_eq!(look.await.unwrap(), None);
+    store.reads();
+    assert_eq!(mirror.get(&order.key).await.unwrap(), Some(made));
+    assert_eq!(store.reads(), 0);
+}
+
+#[tokio::test]
+async fn what_goes_while_it_is_looked_for_does_not_come_back() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let order = mirror.create(object(Kind::Order, "a")).await.unwrap();
+    let mut changes = mirror.watch(Kind::Order, Scope::all());
+    changes.next().await.unwrap().unwrap();
+    // A write on something old makes us look; the look finds it before it goes.
+    let mut newer = order.clone();
+    newer.object["spec"] = json!({ "commonName": "theirs" });
+    let newer = store.store.replace(newer, Part::Whole).await.unwrap();
+    let mut write = std::pin::pin!(mirror.replace(order, Part::Whole));
+    let slow = store.slow.lock().await;
+    assert!(futures_util::poll!(&mut write).is_pending());
+    store.store.delete(&newer.key).await.unwrap();
+    while !matches!(changes.next().await.unwrap().unwrap(), Change::Deleted(_)) {}
+    drop(slow);
+    write.await.unwrap_err();
+    assert_eq!(mirror.list(Kind::Order, &Scope::all()).await.unwrap(), []);
 }
