@@ -9,6 +9,7 @@
 #   RETRY_AFTER=3,5                  seconds in Pebble's Retry-After of authorizations and orders; 0,0 sends none
 #   KEY=RSA                          or ECDSA: the certificates' keys
 #   LIMIT=900                        seconds after which a run is given up
+#   CHALLENGES=10000                 lists so many Challenges at the end, and their schedule; 0 leaves it out
 #
 # The Issuer is Ready before the clock starts. Challenges travel through Pod, Service and Ingress of the bed's stand-in.
 # The API server has no priority and fairness, else cert-manager lifts its own limits. Requests are its audit log's.
@@ -19,6 +20,7 @@ program=$(realpath "$1")
 bed=${KUBECTL_ACME_BED:-$("$root/tests/bed/where")}
 limit=${LIMIT:-900}
 key=${KEY:-RSA}
+challenges=${CHALLENGES:-10000}
 folder=$(mktemp -d)
 stop() {
   trap - EXIT INT TERM
@@ -143,4 +145,31 @@ for driver in ${DRIVERS:-ours default lifted}; do
   kill "$driver_pid"
   wait "$driver_pid" || true
   driver_pid=
+done
+
+[ "$challenges" -gt 0 ] || exit 0
+kubectl create namespace many >/dev/null
+for ((number = 1; number <= challenges; number++)); do
+  cat <<YAML
+---
+apiVersion: acme.cert-manager.io/v1
+kind: Challenge
+metadata: {name: many-$number, namespace: many}
+spec:
+  authorizationURL: https://ca.example/authz/$number
+  dnsName: n$number.many.example.com
+  issuerRef: {name: bench}
+  key: token.thumbprint
+  solver: {http01: {ingress: {}}}
+  token: token
+  type: HTTP-01
+  url: https://ca.example/challenge/$number
+YAML
+done >"$folder/challenges.yaml"
+kubectl create -f "$folder/challenges.yaml" >/dev/null
+for command in 'challenge get' schedule; do
+  began=$EPOCHREALTIME
+  # shellcheck disable=SC2086
+  rows=$("$program" $command --kubeconfig "$kubeconfig" --namespace many --no-headers 2>/dev/null | wc -l)
+  awk -v a="$began" -v b="$EPOCHREALTIME" -v c="$command" -v n="$rows" 'BEGIN { printf "%-16s%6d rows%8.2f s\n", c, n, b - a }'
 done
