@@ -164,10 +164,14 @@ fn kubectl_shows_everything_and_takes_it_away() {
             gateway(),
             issuer(&pebble, "Issuer", "acme", &held(ingress())),
             issuer(&pebble, "ClusterIssuer", "shared", &held(route())),
-            certificate("web", "Issuer", "acme"),
-            certificate("route", "ClusterIssuer", "shared"),
         ],
     );
+    // Only the first of several reasons to wait becomes an event of a request.
+    kubectl.wait_for("issuer/acme", "Ready");
+    kubectl.wait_for("clusterissuer/shared", "Ready");
+    let certificates =
+        [certificate("web", "Issuer", "acme"), certificate("route", "ClusterIssuer", "shared")];
+    apply(&kubectl, &certificates);
     eventually("both challenges", || {
         let challenges = kubectl.items("challenges");
         let is_told = |c: &Value| c["status"]["reason"].as_str().unwrap_or_default() != "";

@@ -97,8 +97,10 @@ impl Told {
             process => format!("{reporter}, {process}"),
         };
         self.events.insert(format!("{about}, reported by"), by);
-        // Whether approver or issuer is the first to see a request is a race between two of cert-manager's controllers.
-        if reason != "WaitingForApproval" && !self.sources.contains_key(&about) {
+        // Whether approver or issuer is the first to see a request, or to tell of it, is a race between two of
+        // cert-manager's controllers.
+        let is_of_the_race = ["WaitingForApproval", "cert-manager.io"].contains(&reason);
+        if !is_of_the_race && !self.sources.contains_key(&about) {
             let events = self.events_of.entry(format!("events of {who}")).or_default();
             events.insert((written(text("/metadata/name")), reason.to_owned()));
         }
