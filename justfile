@@ -39,7 +39,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{again,cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare}.sh deploy/krew/render
+    shellcheck --external-sources tests/run .ci/run tests/bed/{cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare}.sh deploy/krew/render
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -66,7 +66,7 @@ pebble *arguments:
 
 # Run the tests that need a Kubernetes API server, all on one that they start
 cluster *arguments:
-    tests/bed/again {{ arguments }}
+    cargo test --all-features --locked --no-fail-fast --test it cluster:: -- --ignored --test-threads=4 {{ arguments }}
 
 # Write the generated files anew
 generate:

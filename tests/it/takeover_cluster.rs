@@ -135,6 +135,8 @@ fn an_api_server_that_goes_for_a_while_is_waited_for() {
     cert_manager.freeze();
     let mut order = bench.start(&kubectl, &["order", "-f", "web.yaml", "--timeout=5m"]);
     order.says("driver: cert-manager (");
+    // It waits once its manifests are applied; before that a server that is away ends it.
+    eventually("the Certificate", || kubectl.try_run(&["get", "certificate/web"]).ok());
     arena.stop_api_server();
     cert_manager.thaw();
     arena.start_api_server();

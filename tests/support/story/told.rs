@@ -87,6 +87,11 @@ impl Told {
         }
         let about = format!("{who}, event {} {reason}: {message}", text("/type"));
         let source = text("/source/component").to_owned();
+        // The API server's own, when it looks after the addresses of Services.
+        if source.starts_with("ipallocator-repair-controller") || reason == "ClusterIPNotAllocated"
+        {
+            return;
+        }
         // The same component in the newer form, and which of its processes.
         let reporter = match text("/reportingComponent") {
             component if component == source => "the same",
