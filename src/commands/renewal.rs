@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
-use crate::model::common::{condition, is_true, set_condition};
+use crate::model::common::{Time, condition, is_true, set_condition};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
-    Certificate, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName, Resource,
+    Certificate, CertificateStatus, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName,
+    Resource,
 };
 use crate::store::resources::Resources;
 use crate::store::{Store, StoreError};
@@ -58,10 +59,19 @@ pub async fn try_mark_for_renewal(
             observed_generation: certificate.metadata.generation,
             last_transition_time: None,
         };
-        set_condition(&mut status.conditions, condition, now);
+        let begins = after_failure(&status, now);
+        set_condition(&mut status.conditions, condition, begins);
         Some(status)
     };
     change_status(&certificates, name, marked).await
+}
+
+/// The moment at which another try begins, later than the failure before it. Times are whole seconds, and a request that failed
+/// in the second in which an issuance began counts as its own, by cert-manager's rule, too.
+fn after_failure(status: &CertificateStatus, now: Timestamp) -> Timestamp {
+    let failed = status.last_failure_time.map(Time::timestamp);
+    let next = failed.and_then(|at| at.checked_add(SignedDuration::from_secs(1)).ok());
+    next.map_or(now, |next| next.max(now))
 }
 
 /// Takes the `Ready=False` of an earlier run from Issuers, so that whatever they say next was found in this run. A moment that
@@ -124,4 +134,27 @@ where
         }
     }
     Err(StoreError::Conflict { key: resources.key(name) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_try_begins_after_the_failure_before_it() {
+        let now: Timestamp = "2026-11-21T20:41:30.7Z".parse().unwrap();
+        let begins = |failed: Option<&str>| {
+            let at = |text: &str| Time::from(text.parse::<Timestamp>().unwrap());
+            let status =
+                CertificateStatus { last_failure_time: failed.map(at), ..Default::default() };
+            after_failure(&status, now)
+        };
+        assert_eq!(begins(None), now);
+        assert_eq!(begins(Some("2026-11-21T20:41:29.9Z")), now);
+        let next: Timestamp = "2026-11-21T20:41:31Z".parse().unwrap();
+        assert_eq!(begins(Some("2026-11-21T20:41:30.1Z")), next);
+        // It failed while this command waited for its turn.
+        let later: Timestamp = "2026-11-21T20:41:36Z".parse().unwrap();
+        assert_eq!(begins(Some("2026-11-21T20:41:35Z")), later);
+    }
 }
