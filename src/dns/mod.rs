@@ -20,7 +20,14 @@ pub trait Resolve: fmt::Debug + Send + Sync {
     }
 }
 
-/// Why a name has no address.
+/// Finds out which zone a name belongs to.
+#[async_trait]
+pub trait FindZone: fmt::Debug + Send + Sync {
+    /// Absolute name of the zone, with the final dot: the owner of the nearest SOA record at or above that absolute name.
+    async fn zone_of(&self, name: &str) -> Result<String, LookupError>;
+}
+
+/// Why a look-up has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// The name does not exist (RFC 2308 §2.1).

@@ -1,5 +1,6 @@
 //! Solvers put the answer where the CA looks.
 
+pub mod dns01;
 pub mod http01;
 #[cfg(test)]
 mod testing;

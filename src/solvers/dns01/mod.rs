@@ -1,0 +1,33 @@
+//! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use super::SolveError;
+
+/// One text at one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxtRecord {
+    /// The name of the Challenge's spec, without `*.`: some providers keep credentials for each.
+    pub domain: String,
+    /// Absolute name with the final dot: `_acme-challenge.example.com.`, or where a followed CNAME leads.
+    pub name: String,
+    /// The text, without quotes: base64url of the key authorization's SHA-256, 43 characters.
+    pub value: String,
+}
+
+/// A place where names are served, written through its own API.
+#[async_trait]
+pub trait Provider: fmt::Debug + Send + Sync {
+    /// Adds the text beside those that others have at the same name, and returns at once: it need not be visible yet. Safe to
+    /// repeat.
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError>;
+
+    /// Takes this text away and leaves all others. Safe to repeat; succeeds when it is not there.
+    async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError>;
+
+    /// Asks whether the credentials are good for the zone of that name, by one cheap read; writes nothing. Providers without
+    /// such a read succeed.
+    async fn check(&self, name: &str) -> Result<(), SolveError>;
+}
