@@ -2,6 +2,8 @@
 
 pub mod lookup;
 pub mod reqwest;
+pub mod tsig;
+pub mod update;
 
 use std::fmt;
 use std::net::IpAddr;
