@@ -36,6 +36,7 @@ pub mod renewal;
 pub mod run;
 pub mod schedule;
 pub mod selector;
+pub mod sight;
 pub mod solve;
 pub mod solver_pod;
 pub mod sweep;

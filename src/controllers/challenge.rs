@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
-use crate::reconcile::{Refusal, Wake, pauses, visible};
+use crate::reconcile::{Refusal, Wake, pauses, published, visible};
 use crate::solvers::{SolveError, Solver};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
@@ -31,6 +31,8 @@ pub struct Means {
     pub http01: Arc<dyn Solver>,
     /// Looks at HTTP-01 answers as the CA does.
     pub http01_probe: Arc<dyn Probe>,
+    /// Looks at the records of DNS-01 as the CA does.
+    pub dns01_probe: Arc<dyn Probe>,
     /// Who waits for whom.
     pub crowd: Crowd,
     /// Longest pause between self-checks (`--dns01-check-retry-period`).
@@ -190,7 +192,10 @@ impl ChallengeController {
             (ChallengeType::Http01, Ok(answer)) => {
                 visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
             }
-            (ChallengeType::Dns01, Ok(_)) => Readiness::NotYet { reason: no_dns01().why },
+            (ChallengeType::Dns01, Ok(answer)) => {
+                let seen = self.means.dns01_probe.look(challenge, answer).await;
+                published::judge(challenge, answer, &seen)
+            }
         }
     }
 

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use crate::support::bed::{self, Server};
 use crate::support::cluster::{Cluster, Kubectl, Namespace, OUR_SOLVER, eventually};
 use crate::support::http;
+use crate::support::name_server::nobody_to_ask;
 use crate::support::pebble::{Pebble, PebbleOptions};
 
 /// The kinds of solver objects.
@@ -189,6 +190,7 @@ async fn check_issuance(http01: Value) {
         http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
         store: Arc::new(store),
         fetcher: Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
+        zones: nobody_to_ask(),
         selection: Selection::all(),
         cluster_resource_namespace: "cert-manager".to_owned(),
         limits: Limits::default(),

@@ -13,7 +13,7 @@ use crate::commands::completion;
 use crate::commands::context::Context;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::look::LookArgs;
+use crate::commands::look::{LookArgs, NameserverArgs};
 use crate::commands::needs::{Places, Task};
 use crate::commands::permissions::Permit;
 use crate::commands::target;
@@ -91,10 +91,13 @@ async fn engine(
         // A listener's answers ended with its process.
         (None, None) => Arc::new(Together(Vec::new())),
     };
+    let look = LookArgs::default();
+    let fetcher = look.fetcher().await?;
     Ok(Engine::start(Equipment {
         store: Arc::clone(store),
         http01,
-        fetcher: LookArgs::default().fetcher().await?,
+        zones: NameserverArgs::default().zones(&look, &fetcher).await?,
+        fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
         approval: Approval::Theirs,
         account_keys: context.account_keys(),

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use crate::support::bed;
 use crate::support::cluster::{Cluster, Kubectl, Namespace, eventually};
 use crate::support::http;
+use crate::support::name_server::nobody_to_ask;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::proxy::Proxy;
 
@@ -99,6 +100,7 @@ impl Stage {
                 resolver: Arc::new(SystemResolver::new()),
                 overrides: Overrides { hosts },
             },
+            zones: nobody_to_ask(),
             selection: Selection::all(),
             cluster_resource_namespace: self.namespace.name().to_owned(),
             limits: Limits { max_in_flight: manner.slots },
