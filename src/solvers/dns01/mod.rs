@@ -1,8 +1,20 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
+mod api;
+pub mod cloudflare;
+mod credential;
+pub mod digitalocean;
+#[cfg(test)]
+mod tests;
+mod text;
+mod zones;
+
 use std::fmt;
 
+pub use api::Connection;
 use async_trait::async_trait;
+
+pub use credential::{Ambient, Credential};
 
 use super::SolveError;
 
