@@ -57,13 +57,13 @@ impl Connection {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let mut builder = Client::builder()
             .user_agent(USER_AGENT)
-            .connect_timeout(CONNECT)
+            .connect_timeout(connect(server))
             .timeout(WHOLE)
             .redirect(Policy::none());
         if let Some(resolver) = &self.resolver {
             builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
         }
-        if is_near(server) {
+        if Self::is_near(server) {
             builder = builder.no_proxy();
         }
         if server.scheme() == "http" {
@@ -72,16 +72,21 @@ impl Connection {
         }
         builder.build()
     }
+
+    /// Whether a server is this machine or on its link, where clouds serve their metadata: never asked through a proxy.
+    pub(super) fn is_near(server: &Url) -> bool {
+        match server.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".internal"),
+            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_link_local(),
+            Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
+            None => false,
+        }
+    }
 }
 
-/// Loopback and the link's own addresses, where clouds serve their metadata, are never asked through a proxy.
-fn is_near(server: &Url) -> bool {
-    match server.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".internal"),
-        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_link_local(),
-        Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
-        None => false,
-    }
+/// How long a connection may take: metadata is next door or nowhere.
+fn connect(server: &Url) -> Duration {
+    if Connection::is_near(server) { Duration::from_secs(2) } else { CONNECT }
 }
 
 /// What a provider says in the body of an error.
@@ -116,8 +121,6 @@ pub(super) struct Request {
 /// A good answer, read to its end.
 #[derive(Debug)]
 pub(super) struct Reply {
-    /// The headers.
-    pub(super) headers: HeaderMap,
     /// The body.
     pub(super) body: Vec<u8>,
 }
@@ -200,7 +203,8 @@ impl Api {
         let sending = self.client.request(method, url).headers(headers).body(body);
         let mut response = sending.send().await.map_err(Refusal::silence)?;
         let status = response.status();
-        let headers = std::mem::take(response.headers_mut());
+        let asked = response.headers().get(RETRY_AFTER);
+        let pause = asked.and_then(|value| retry_after(value, Timestamp::now()));
         let mut body = Vec::new();
         while let Some(part) = response.chunk().await.map_err(Refusal::silence)? {
             if body.len() + part.len() > LIMIT {
@@ -209,9 +213,8 @@ impl Api {
             body.extend_from_slice(&part);
         }
         if status.is_success() {
-            return Ok(Ok(Reply { headers, body }));
+            return Ok(Ok(Reply { body }));
         }
-        let pause = headers.get(RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
         Ok(Err((self.refusal(status, &body), pause)))
     }
 
@@ -288,7 +291,7 @@ impl Refusal {
     fn silence(error: reqwest::Error) -> Self {
         let error = error.without_url();
         let why = match (error.is_timeout(), error.is_connect()) {
-            (true, true) => format!("no connection within {} s", CONNECT.as_secs()),
+            (true, true) => "no connection within the time allowed".to_owned(),
             (true, false) => format!("no answer within {} s", WHOLE.as_secs()),
             (false, _) => innermost(&error),
         };
@@ -387,7 +390,7 @@ mod tests {
             ("https://api.cloudflare.com/client/v4", false),
             ("https://192.0.2.1/", false),
         ] {
-            assert_eq!(is_near(&Url::parse(url).unwrap()), near, "{url}");
+            assert_eq!(Connection::is_near(&Url::parse(url).unwrap()), near, "{url}");
         }
     }
 

@@ -1,9 +1,12 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
 mod api;
+mod aws;
 pub mod cloudflare;
 mod credential;
 pub mod digitalocean;
+mod files;
+pub mod route53;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -42,4 +45,10 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Asks whether the credentials are good for the zone of that name, by one cheap read; writes nothing. Providers without
     /// such a read succeed.
     async fn check(&self, name: &str) -> Result<(), SolveError>;
+
+    /// Whether what was added has reached all of the provider's servers, as the provider itself says; true where it does not
+    /// say, and after a restart. One name served from many places cannot be looked at in all of them.
+    async fn is_everywhere(&self, _record: &TxtRecord) -> Result<bool, SolveError> {
+        Ok(true)
+    }
 }

@@ -2,6 +2,7 @@
 
 mod cloudflare;
 mod digitalocean;
+mod route53;
 mod stub;
 
 use std::sync::Arc;
