@@ -39,7 +39,7 @@ pub struct Ambient(BTreeMap<String, Credential>);
 impl Ambient {
     /// Reads the process's environment, as far as the clouds' own tools would read it.
     pub fn of_process() -> Self {
-        let clouds = ["AWS_", "AZURE_", "GOOGLE_", "GCE_", "IDENTITY_", "HOME"];
+        let clouds = ["AWS_", "AZURE_", "GOOGLE_", "GCE_", "CLOUDSDK_", "HOME"];
         let is_ours = |name: &str| clouds.iter().any(|start| name.starts_with(start));
         Self::from_iter(std::env::vars().filter(|(name, _)| is_ours(name)))
     }

@@ -2,6 +2,8 @@
 
 mod api;
 mod aws;
+pub mod azure_dns;
+mod azure_login;
 pub mod cloudflare;
 mod credential;
 pub mod digitalocean;
@@ -10,6 +12,7 @@ pub mod route53;
 #[cfg(test)]
 mod tests;
 mod text;
+mod token;
 mod zones;
 
 use std::fmt;
