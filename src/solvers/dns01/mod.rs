@@ -7,6 +7,7 @@ mod azure_login;
 pub mod cloudflare;
 mod credential;
 pub mod digitalocean;
+pub mod factory;
 mod files;
 pub mod route53;
 #[cfg(test)]
