@@ -1,10 +1,27 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
+mod api;
+mod aws;
+pub mod azure_dns;
+mod azure_login;
+pub mod cloudflare;
+mod credential;
+pub mod digitalocean;
 pub mod factory;
+mod files;
+pub mod route53;
+#[cfg(test)]
+mod tests;
+mod text;
+mod token;
+mod zones;
 
 use std::fmt;
 
+pub use api::Connection;
 use async_trait::async_trait;
+
+pub use credential::{Ambient, Credential};
 
 use super::SolveError;
 
@@ -32,4 +49,10 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// Asks whether the credentials are good for the zone of that name, by one cheap read; writes nothing. Providers without
     /// such a read succeed.
     async fn check(&self, name: &str) -> Result<(), SolveError>;
+
+    /// Whether what was added has reached all of the provider's servers, as the provider itself says; true where it does not
+    /// say, and after a restart. One name served from many places cannot be looked at in all of them.
+    async fn is_everywhere(&self, _record: &TxtRecord) -> Result<bool, SolveError> {
+        Ok(true)
+    }
 }

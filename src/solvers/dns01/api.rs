@@ -1,0 +1,408 @@
+//! Requests to the APIs of providers: one place for time-outs, rate limits and what goes wrong.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use jiff::Timestamp;
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::{Host, Url};
+
+use super::credential::Credential;
+use super::text::one_line;
+use crate::dns::Resolve;
+use crate::dns::reqwest::ReqwestResolver;
+use crate::solvers::SolveError;
+
+const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
+const CONNECT: Duration = Duration::from_secs(10);
+const WHOLE: Duration = Duration::from_secs(30);
+/// Largest answer read, in bytes.
+const LIMIT: usize = 8 << 20;
+/// How often a provider that asks for patience is asked again within one call.
+const REPEATS: u32 = 3;
+/// The longest pause that a provider may ask for within one call; for longer ones the whole step is repeated later.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How providers are reached: by which look-ups, and how patiently.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    resolver: Option<Arc<dyn Resolve>>,
+    /// Before the first repeat, when the provider names no time; then twice as long each.
+    pause: Duration,
+}
+
+impl Connection {
+    /// Reaches providers by the system's look-ups, unless these stand in for them.
+    pub fn new(resolver: &Arc<dyn Resolve>) -> Self {
+        let resolver = resolver.replaces_system().then(|| Arc::clone(resolver));
+        Self { resolver, pause: Duration::from_secs(1) }
+    }
+
+    /// Reaches stubs: by the system's look-ups, with hardly a pause.
+    #[cfg(test)]
+    pub(super) fn hasty() -> Self {
+        Self { resolver: None, pause: Duration::from_millis(1) }
+    }
+
+    /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.
+    fn client(&self, server: &Url) -> reqwest::Result<Client> {
+        // reqwest takes the process's provider; another one may be there already, which is as good.
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let mut builder = Client::builder()
+            .user_agent(USER_AGENT)
+            .connect_timeout(connect(server))
+            .timeout(WHOLE)
+            .redirect(Policy::none());
+        if let Some(resolver) = &self.resolver {
+            builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
+        }
+        if Self::is_near(server) {
+            builder = builder.no_proxy();
+        }
+        if server.scheme() == "http" {
+            // A plain server needs no roots, and there may be none on this machine.
+            builder = builder.tls_certs_only([]);
+        }
+        builder.build()
+    }
+
+    /// Whether a server is this machine or on its link, where clouds serve their metadata: never asked through a proxy.
+    pub(super) fn is_near(server: &Url) -> bool {
+        match server.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".internal"),
+            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_link_local(),
+            Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
+            None => false,
+        }
+    }
+}
+
+/// How long a connection may take: metadata is next door or nowhere.
+fn connect(server: &Url) -> Duration {
+    if Connection::is_near(server) { Duration::from_secs(2) } else { CONNECT }
+}
+
+/// What a provider says in the body of an error.
+#[derive(Debug, Default)]
+pub(super) struct Explanation {
+    /// Its own word for the error, such as `InvalidChangeBatch`.
+    pub(super) code: String,
+    /// The text for people.
+    pub(super) message: String,
+}
+
+/// Reads the body of an error.
+pub(super) type Explain = fn(&[u8]) -> Option<Explanation>;
+
+/// One server of a provider.
+pub(super) struct Api {
+    base: Url,
+    client: Client,
+    pause: Duration,
+    explain: Explain,
+}
+
+/// A request, before it is signed.
+#[derive(Clone)]
+pub(super) struct Request {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+/// A good answer, read to its end.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// The body.
+    pub(super) body: Vec<u8>,
+}
+
+/// Why there is no good answer.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// The status of HTTP; none where no answer came, or none that can be read.
+    pub(super) status: Option<StatusCode>,
+    /// The provider's own word for the error; may be empty.
+    pub(super) code: String,
+    /// One stable line.
+    pub(super) why: String,
+}
+
+impl Api {
+    /// Reaches the server at that URL, which may have a path that all requests begin with.
+    pub(super) fn new(
+        base: &str,
+        connection: &Connection,
+        explain: Explain,
+    ) -> Result<Self, SolveError> {
+        let unusable = |why: String| SolveError {
+            what: format!("cannot reach {base}"),
+            why,
+            needs_person: true,
+            hint: None,
+        };
+        let base = Url::parse(base).map_err(|_| unusable("it is not a URL".to_owned()))?;
+        let client = connection.client(&base).map_err(|e| unusable(innermost(&e)))?;
+        Ok(Self { base, client, pause: connection.pause, explain })
+    }
+
+    /// Begins a request; the path begins with `/` and may have a query, both encoded.
+    pub(super) fn request(&self, method: Method, path: &str) -> Request {
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path, None),
+        };
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        url.set_query(query);
+        Request { method, url, headers: HeaderMap::new(), body: Vec::new() }
+    }
+
+    /// Sends a request that carries its credentials already.
+    pub(super) async fn send(&self, request: Request) -> Result<Reply, Refusal> {
+        self.send_signed(request, &|_| {}).await
+    }
+
+    /// Sends a request, signed afresh for every try; waits and repeats it where the provider asks for patience.
+    pub(super) async fn send_signed(
+        &self,
+        request: Request,
+        sign: &(dyn Fn(&mut Request) + Send + Sync),
+    ) -> Result<Reply, Refusal> {
+        let mut repeats = 0;
+        loop {
+            let mut signed = request.clone();
+            sign(&mut signed);
+            let (refusal, asked) = match self.exchange(signed).await? {
+                Ok(reply) => return Ok(reply),
+                Err(refused) => refused,
+            };
+            let pause = asked.unwrap_or(self.pause * 2_u32.pow(repeats));
+            if !refusal.asks_for_patience() || repeats == REPEATS || pause > LONGEST_PAUSE {
+                return Err(refusal);
+            }
+            repeats += 1;
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Sends a request once. A refusal comes with the pause that the provider asks for.
+    async fn exchange(
+        &self,
+        request: Request,
+    ) -> Result<Result<Reply, (Refusal, Option<Duration>)>, Refusal> {
+        let Request { method, url, headers, body } = request;
+        let sending = self.client.request(method, url).headers(headers).body(body);
+        let mut response = sending.send().await.map_err(Refusal::silence)?;
+        let status = response.status();
+        let asked = response.headers().get(RETRY_AFTER);
+        let pause = asked.and_then(|value| retry_after(value, Timestamp::now()));
+        let mut body = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(Refusal::silence)? {
+            if body.len() + part.len() > LIMIT {
+                return Err(Refusal::unread("its answer is larger than 8 MiB"));
+            }
+            body.extend_from_slice(&part);
+        }
+        if status.is_success() {
+            return Ok(Ok(Reply { body }));
+        }
+        Ok(Err((self.refusal(status, &body), pause)))
+    }
+
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> Refusal {
+        let Explanation { code, message } = (self.explain)(body).unwrap_or_default();
+        let (code, message) = (one_line(&code), one_line(&message));
+        let why = if message.is_empty() { format!("HTTP {status}") } else { message };
+        Refusal { status: Some(status), code, why }
+    }
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Api({})", self.base)
+    }
+}
+
+impl Request {
+    /// With a header; one that cannot be sent is left out, since names and values of ours all can.
+    pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+
+    /// With a header that holds a credential.
+    pub(super) fn secret_header(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(mut value) = HeaderValue::from_str(value) {
+            value.set_sensitive(true);
+            self.headers.insert(name, value);
+        }
+        self
+    }
+
+    /// With a bearer token (RFC 6750 §2.1).
+    pub(super) fn bearer(self, token: &Credential) -> Self {
+        self.secret_header(AUTHORIZATION, &format!("Bearer {}", token.expose()))
+    }
+
+    /// With a body of JSON.
+    pub(super) fn json(self, body: &impl Serialize) -> Self {
+        // What we send are maps of texts and numbers, which always can be written.
+        let body = serde_json::to_vec(body).unwrap_or_default();
+        Self { body, ..self }.header(CONTENT_TYPE, "application/json")
+    }
+
+    /// With a body as forms send it.
+    pub(super) fn form(self, fields: &[(&str, &str)]) -> Self {
+        let mut form = url::form_urlencoded::Serializer::new(String::new());
+        let body = form.extend_pairs(fields).finish().into_bytes();
+        Self { body, ..self }.header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+    }
+
+    /// Path and query, as signatures and errors name them.
+    pub(super) fn target(&self) -> String {
+        match self.url.query() {
+            Some(query) => format!("{}?{query}", self.url.path()),
+            None => self.url.path().to_owned(),
+        }
+    }
+}
+
+impl Reply {
+    /// Reads a body of JSON.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
+        serde_json::from_slice(&self.body)
+            .map_err(|_| Refusal::unread("its answer is not the JSON that was expected"))
+    }
+}
+
+impl Refusal {
+    /// No answer came.
+    fn silence(error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        let why = match (error.is_timeout(), error.is_connect()) {
+            (true, true) => "no connection within the time allowed".to_owned(),
+            (true, false) => format!("no answer within {} s", WHOLE.as_secs()),
+            (false, _) => innermost(&error),
+        };
+        Self { status: None, code: String::new(), why }
+    }
+
+    /// An answer came that says nothing to us.
+    pub(super) fn unread(why: &str) -> Self {
+        Self { status: None, code: String::new(), why: why.to_owned() }
+    }
+
+    /// Whether the provider answered with that status.
+    pub(super) fn is(&self, status: StatusCode) -> bool {
+        self.status == Some(status)
+    }
+
+    /// Whether the credentials are wrong or may not do this.
+    pub(super) fn is_denial(&self) -> bool {
+        self.is(StatusCode::UNAUTHORIZED) || self.is(StatusCode::FORBIDDEN)
+    }
+
+    /// Whether the same request is worth repeating in a moment.
+    fn asks_for_patience(&self) -> bool {
+        self.is(StatusCode::TOO_MANY_REQUESTS)
+            || self.is(StatusCode::SERVICE_UNAVAILABLE)
+            || self.code.starts_with("Throttling")
+            // Route 53 works on one change of a zone at a time.
+            || self.code == "PriorRequestNotComplete"
+    }
+
+    /// Whether it is over by itself some time: no answer, a fault of the server's, too many requests, somebody else's change.
+    fn passes(&self) -> bool {
+        let Some(status) = self.status else { return true };
+        status.is_server_error()
+            || [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED]
+                .contains(&status)
+            || self.asks_for_patience()
+    }
+
+    /// The error of a deed that failed for this; the hint is for credentials that may not do it.
+    pub(super) fn into_error(self, what: String, hint: &str) -> SolveError {
+        SolveError {
+            what,
+            needs_person: !self.passes(),
+            hint: self.is_denial().then(|| hint.to_owned()),
+            why: self.why,
+        }
+    }
+}
+
+/// Reads Retry-After (RFC 9110 §10.2.3).
+fn retry_after(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    Some(Duration::try_from(moment.duration_since(now)).unwrap_or_default())
+}
+
+/// What lies at the bottom of an error, without the number that the system gives it.
+fn innermost(error: &dyn StdError) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    let text = cause.to_string();
+    one_line(text.split(" (os error").next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_that_is_asked_for_is_read_in_both_forms() {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        for (text, expected) in [
+            ("7", Some(7)),
+            ("Sat, 21 Nov 2026 12:00:09 GMT", Some(9)),
+            ("Sat, 21 Nov 2026 11:00:00 GMT", Some(0)),
+            ("soon", None),
+        ] {
+            let read = retry_after(&HeaderValue::from_static(text), now);
+            assert_eq!(read, expected.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn metadata_and_this_machine_are_never_asked_through_a_proxy() {
+        for (url, near) in [
+            ("http://169.254.169.254/", true),
+            ("http://[fd00:ec2::254]/", true),
+            ("http://metadata.google.internal/", true),
+            ("http://127.0.0.1:8080/", true),
+            ("https://api.cloudflare.com/client/v4", false),
+            ("https://192.0.2.1/", false),
+        ] {
+            assert_eq!(Connection::is_near(&Url::parse(url).unwrap()), near, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_request_prints_no_credential() {
+        let api = Api::new("https://api.example/v1/", &Connection::hasty(), |_| None).unwrap();
+        let request =
+            api.request(Method::GET, "/zones?name=a%2Fb").bearer(&Credential::new("hush"));
+        assert_eq!(request.url.as_str(), "https://api.example/v1/zones?name=a%2Fb");
+        assert_eq!(request.target(), "/v1/zones?name=a%2Fb");
+        assert!(!format!("{:?} {api:?}", request.headers).contains("hush"));
+        let error = Api::new("api.example", &Connection::hasty(), |_| None).unwrap_err();
+        assert_eq!(error.to_string(), "cannot reach api.example: it is not a URL");
+    }
+}

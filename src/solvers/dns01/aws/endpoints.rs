@@ -1,0 +1,89 @@
+//! Where the services of AWS are: by partition, which the region tells.
+
+use super::super::credential::Ambient;
+
+/// Addresses of the services we use, and the regions they are signed for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Route 53, one for each partition.
+    pub route53: String,
+    /// The region that requests to Route 53 are signed for.
+    pub signing_region: String,
+    /// The token service, one for each region.
+    pub sts: String,
+    /// The region that requests to the token service are signed for.
+    pub sts_region: String,
+}
+
+impl Endpoints {
+    /// Those of a region; the world's when it is empty. With ambient credentials `AWS_REGION` comes first, and addresses
+    /// may be set as for AWS's own tools.
+    pub fn new(region: &str, ambient: Option<&Ambient>) -> Self {
+        let variable = |name: &str| ambient.and_then(|a| a.variable(name));
+        let region = variable("AWS_REGION").unwrap_or(region).trim();
+        let (route53, signing_region, domain) = match region {
+            _ if region.starts_with("cn-") => {
+                ("https://route53.amazonaws.com.cn", "cn-northwest-1", "amazonaws.com.cn")
+            }
+            _ if region.starts_with("us-gov-") => {
+                ("https://route53.us-gov.amazonaws.com", "us-gov-west-1", "amazonaws.com")
+            }
+            _ => ("https://route53.amazonaws.com", "us-east-1", "amazonaws.com"),
+        };
+        let sts = if region.is_empty() {
+            format!("https://sts.{domain}")
+        } else {
+            format!("https://sts.{region}.{domain}")
+        };
+        let place = |name: &str, usual: String| {
+            let given = variable(name).or_else(|| variable("AWS_ENDPOINT_URL"));
+            given.map_or(usual, str::to_owned)
+        };
+        let sts_region = if region.is_empty() { "us-east-1" } else { region };
+        Self {
+            route53: place("AWS_ENDPOINT_URL_ROUTE_53", route53.to_owned()),
+            signing_region: signing_region.to_owned(),
+            sts: place("AWS_ENDPOINT_URL_STS", sts),
+            sts_region: sts_region.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(region: &str, ambient: Option<&Ambient>, expected: [&str; 4]) {
+        let Endpoints { route53, signing_region, sts, sts_region } =
+            Endpoints::new(region, ambient);
+        assert_eq!([route53, signing_region, sts, sts_region], expected, "{region}");
+    }
+
+    #[test]
+    fn every_partition_has_its_own() {
+        let world = "https://route53.amazonaws.com";
+        check("", None, [world, "us-east-1", "https://sts.amazonaws.com", "us-east-1"]);
+        let sts = "https://sts.eu-central-1.amazonaws.com";
+        check("eu-central-1", None, [world, "us-east-1", sts, "eu-central-1"]);
+        let china = "https://route53.amazonaws.com.cn";
+        let sts = "https://sts.cn-north-1.amazonaws.com.cn";
+        check("cn-north-1", None, [china, "cn-northwest-1", sts, "cn-north-1"]);
+        let government = "https://route53.us-gov.amazonaws.com";
+        let sts = "https://sts.us-gov-east-1.amazonaws.com";
+        check("us-gov-east-1", None, [government, "us-gov-west-1", sts, "us-gov-east-1"]);
+    }
+
+    #[test]
+    fn an_ambient_region_beats_the_field() {
+        let ambient = Ambient::from_iter([("AWS_REGION", "eu-west-1")]);
+        let world = "https://route53.amazonaws.com";
+        let sts = "https://sts.eu-west-1.amazonaws.com";
+        check("us-west-2", Some(&ambient), [world, "us-east-1", sts, "eu-west-1"]);
+        let ambient = Ambient::from_iter([
+            ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
+            ("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:2"),
+        ]);
+        let set = ["http://127.0.0.1:1", "us-east-1", "http://127.0.0.1:2", "us-east-1"];
+        check("", Some(&ambient), set);
+    }
+}

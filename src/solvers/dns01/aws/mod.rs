@@ -1,0 +1,166 @@
+//! Amazon's way of knowing who calls: keys, where they come from, and signatures made with them.
+
+mod ambient;
+mod endpoints;
+mod signature;
+mod sts;
+pub(super) mod xml;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Mutex;
+
+pub use self::endpoints::Endpoints;
+use self::sts::Sts;
+use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::credential::{Ambient, Credential};
+use crate::solvers::SolveError;
+
+/// Temporary keys are given up this long before they end.
+const MARGIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// Tokens that say which ServiceAccount of a cluster we are.
+#[async_trait]
+pub trait IdentityTokens: fmt::Debug + Send + Sync {
+    /// A fresh token.
+    async fn token(&self) -> Result<Credential, SolveError>;
+}
+
+/// Who we are to AWS, to begin with.
+#[derive(Clone, Debug)]
+pub enum Login {
+    /// Keys of a user.
+    Keys {
+        /// Access key.
+        id: Credential,
+        /// Secret access key.
+        secret: Credential,
+    },
+    /// Whatever surrounds the process.
+    Ambient(Ambient),
+    /// A ServiceAccount; a role must be assumed with it.
+    ServiceAccount(Arc<dyn IdentityTokens>),
+}
+
+/// Keys that requests are signed with.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    pub(super) id: String,
+    pub(super) secret: Credential,
+    /// For temporary keys.
+    pub(super) session: Option<Credential>,
+    /// When temporary keys end.
+    pub(super) expires: Option<Timestamp>,
+}
+
+impl Keys {
+    fn are_good_at(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|end| end.duration_since(now) > MARGIN)
+    }
+}
+
+/// Signs requests to one service with keys that are fetched when they are needed, and kept while they are good.
+#[derive(Debug)]
+pub(super) struct Signer {
+    login: Login,
+    /// Role to assume; none when empty.
+    role: String,
+    service: &'static str,
+    region: String,
+    sts: Sts,
+    connection: Connection,
+    keys: Mutex<Option<Keys>>,
+}
+
+impl Signer {
+    /// Prepares for a service in that region; asks nobody yet.
+    pub(super) fn new(
+        login: Login,
+        role: &str,
+        service: &'static str,
+        endpoints: &Endpoints,
+        connection: &Connection,
+    ) -> Result<Self, SolveError> {
+        Ok(Self {
+            login,
+            role: role.to_owned(),
+            service,
+            region: endpoints.signing_region.clone(),
+            sts: Sts::new(endpoints, connection)?,
+            connection: connection.clone(),
+            keys: Mutex::new(None),
+        })
+    }
+
+    /// The keys to sign with now.
+    async fn keys(&self) -> Result<Keys, SolveError> {
+        let mut kept = self.keys.lock().await;
+        if let Some(keys) = kept.as_ref().filter(|keys| keys.are_good_at(Timestamp::now())) {
+            return Ok(keys.clone());
+        }
+        let keys = self.fetch().await?;
+        *kept = Some(keys.clone());
+        Ok(keys)
+    }
+
+    async fn fetch(&self) -> Result<Keys, SolveError> {
+        let own = match &self.login {
+            Login::Keys { id, secret } => Keys {
+                id: id.expose().to_owned(),
+                secret: secret.clone(),
+                session: None,
+                expires: None,
+            },
+            Login::Ambient(ambient) => ambient::keys(ambient, &self.sts, &self.connection).await?,
+            Login::ServiceAccount(tokens) => {
+                let token = tokens.token().await?;
+                return self.sts.assume_with_token(&self.role, sts::SESSION, &token).await;
+            }
+        };
+        if self.role.is_empty() {
+            return Ok(own);
+        }
+        self.sts.assume(&self.role, &own).await
+    }
+
+    /// Signs and sends a request; the error of a refusal is made by `failed`.
+    pub(super) async fn send(
+        &self,
+        api: &Api,
+        request: Request,
+        what: &str,
+    ) -> Result<Result<Reply, Refusal>, SolveError> {
+        let keys = self.keys().await.map_err(|error| SolveError {
+            why: error.to_string(),
+            what: what.to_owned(),
+            ..error
+        })?;
+        let sign = |request: &mut Request| {
+            signature::sign(request, &keys, &self.region, self.service, Timestamp::now());
+        };
+        let sent = api.send_signed(request, &sign).await;
+        if matches!(&sent, Err(refusal) if refusal.is_denial() || refusal.code.contains("Expired"))
+        {
+            // Keys may have been withdrawn before their time; the next try fetches others.
+            *self.keys.lock().await = None;
+        }
+        Ok(sent)
+    }
+}
+
+/// Reads `<ErrorResponse><Error><Code>…</Code><Message>…</Message></Error></ErrorResponse>`, as all services write it.
+pub(super) fn explain(body: &[u8]) -> Option<Explanation> {
+    let body = std::str::from_utf8(body).ok()?;
+    let code = xml::first(body, "Code")?;
+    let message = xml::first(body, "Message").unwrap_or_default();
+    // They name moments, which a status must not.
+    if message.contains("Signature expired") || message.contains("Signature not yet current") {
+        let message = format!("{code}: the clock of this machine is wrong");
+        return Some(Explanation { code, message });
+    }
+    let message = if message.is_empty() { code.clone() } else { format!("{code}: {message}") };
+    Some(Explanation { code, message })
+}

@@ -1,0 +1,277 @@
+//! Azure DNS, public and private zones, through the resource manager.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::azure_login::AzureLogin;
+pub use super::azure_login::{Cloud, Identity, Login};
+use super::text::{below, encoded, relative, same_name};
+use super::zones::zone_of;
+use super::{Provider, TxtRecord};
+use crate::dns::FindZone;
+use crate::solvers::SolveError;
+
+const RIGHTS: &str = "the identity needs the role DNS Zone Contributor on the zone (Private DNS Zone Contributor for a private one)";
+/// In seconds, for a set that we make.
+const TTL: u32 = 60;
+/// How often a set is read anew because somebody else changed it in between.
+const TRIES: usize = 5;
+
+/// Which kind of zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneType {
+    /// Served to the world.
+    Public,
+    /// Served inside virtual networks.
+    Private,
+}
+
+/// What a solver says about Azure, with its Secrets read.
+#[derive(Debug)]
+pub struct Settings {
+    /// Who we are.
+    pub login: Login,
+    /// Which cloud.
+    pub cloud: Cloud,
+    /// Subscription.
+    pub subscription: String,
+    /// Resource group.
+    pub resource_group: String,
+    /// Zone; may be empty.
+    pub hosted_zone_name: String,
+    /// Kind of zone.
+    pub zone_type: ZoneType,
+}
+
+/// The zones of a resource group.
+#[derive(Debug)]
+pub struct AzureDns {
+    api: Api,
+    login: AzureLogin,
+    group: String,
+    hosted_zone_name: String,
+    zone_type: ZoneType,
+    zones: Arc<dyn FindZone>,
+}
+
+/// The TXT records at a name.
+#[derive(Deserialize)]
+struct RecordSet {
+    #[serde(default)]
+    etag: String,
+    properties: Properties,
+}
+
+/// Public zones write some names in capitals.
+#[derive(Deserialize)]
+struct Properties {
+    #[serde(alias = "TTL", default)]
+    ttl: Option<u32>,
+    #[serde(default)]
+    metadata: Option<Value>,
+    #[serde(alias = "TXTRecords", rename = "txtRecords", default)]
+    texts: Vec<Text>,
+}
+
+#[derive(Deserialize)]
+struct Text {
+    value: Vec<String>,
+}
+
+/// What happens to a set of texts.
+#[derive(Clone, Copy)]
+enum Deed {
+    Add,
+    Remove,
+}
+
+impl AzureDns {
+    /// Works with the zones of a resource group.
+    pub fn new(
+        settings: Settings,
+        zones: Arc<dyn FindZone>,
+        connection: &Connection,
+    ) -> Result<Self, SolveError> {
+        let Settings { login, cloud, subscription, resource_group, hosted_zone_name, zone_type } =
+            settings;
+        Ok(Self {
+            api: Api::new(&cloud.manager, connection, explain)?,
+            login: AzureLogin::new(login, cloud, connection),
+            group: format!(
+                "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network",
+                encoded(&subscription),
+                encoded(&resource_group)
+            ),
+            hosted_zone_name: relative(hosted_zone_name.trim()).to_owned(),
+            zone_type,
+            zones,
+        })
+    }
+
+    async fn send(&self, request: Request) -> Result<Result<Reply, Refusal>, SolveError> {
+        let token = self.login.token().await?;
+        let sent = self.api.send(request.bearer(&token)).await;
+        if matches!(&sent, Err(refusal) if refusal.is(StatusCode::UNAUTHORIZED)) {
+            self.login.clear().await;
+        }
+        Ok(sent)
+    }
+
+    async fn zone(&self, name: &str) -> Result<String, SolveError> {
+        if !self.hosted_zone_name.is_empty() {
+            return Ok(self.hosted_zone_name.clone());
+        }
+        Ok(relative(&zone_of(&*self.zones, name).await?).to_owned())
+    }
+
+    /// Path of the TXT records at a name.
+    fn path(&self, zone: &str, name: &str) -> Result<String, SolveError> {
+        let (kind, version) = match self.zone_type {
+            ZoneType::Public => ("dnsZones", "2018-05-01"),
+            ZoneType::Private => ("privateDnsZones", "2020-06-01"),
+        };
+        let set = match below(name, zone) {
+            Some(set) => set,
+            None if same_name(name, zone) => "@",
+            None => {
+                return Err(SolveError {
+                    what: format!("Zone {zone} not found in AzureDNS for domain {name}"),
+                    why: "the name is not in that zone".to_owned(),
+                    needs_person: true,
+                    hint: Some("hostedZoneName must be a parent of the name".to_owned()),
+                });
+            }
+        };
+        let (group, zone, set) = (&self.group, encoded(zone), encoded(set));
+        Ok(format!("{group}/{kind}/{zone}/TXT/{set}?api-version={version}"))
+    }
+
+    /// Reads the set at a name; none where there is no such record.
+    async fn read(&self, zone: &str, name: &str) -> Result<Option<RecordSet>, SolveError> {
+        let request = self.api.request(Method::GET, &self.path(zone, name)?);
+        let what = format!("failed to read TXT records of {name} in Azure DNS");
+        let reply = match self.send(request).await? {
+            Ok(reply) => reply,
+            Err(refusal) if is_zone_missing(&refusal) => {
+                return Err(SolveError {
+                    hint: Some(
+                        "check subscriptionID, resourceGroupName and hostedZoneName".to_owned(),
+                    ),
+                    ..failed(
+                        refusal,
+                        format!("Zone {zone} not found in AzureDNS for domain {name}"),
+                    )
+                });
+            }
+            Err(refusal) if refusal.is(StatusCode::NOT_FOUND) => return Ok(None),
+            Err(refusal) => return Err(failed(refusal, what)),
+        };
+        reply.json().map(Some).map_err(|refusal| failed(refusal, what))
+    }
+
+    /// The request that turns the set into what it should be; none when it is so already.
+    fn change(
+        &self,
+        path: &str,
+        set: Option<&RecordSet>,
+        deed: Deed,
+        value: &str,
+    ) -> Option<Request> {
+        let texts: &[Text] = set.map_or(&[], |set| &set.properties.texts);
+        let is_ours = |text: &&Text| text.value.concat() == value;
+        let is_there = texts.iter().any(|text| is_ours(&text));
+        let mut wanted: Vec<Value> = match deed {
+            Deed::Add if is_there => return None,
+            Deed::Remove if !is_there => return None,
+            Deed::Add | Deed::Remove => texts
+                .iter()
+                .filter(|text| !is_ours(text))
+                .map(|t| json!({"value": t.value}))
+                .collect(),
+        };
+        if matches!(deed, Deed::Add) {
+            wanted.push(json!({"value": [value]}));
+        }
+        let method = if wanted.is_empty() { Method::DELETE } else { Method::PUT };
+        let mut request = self.api.request(method, path);
+        if !wanted.is_empty() {
+            let (ttl, txt) = match self.zone_type {
+                ZoneType::Public => ("TTL", "TXTRecords"),
+                ZoneType::Private => ("ttl", "txtRecords"),
+            };
+            let seconds = set.and_then(|set| set.properties.ttl).unwrap_or(TTL);
+            let mut properties = json!({ttl: seconds, txt: wanted});
+            if let Some(metadata) = set.and_then(|set| set.properties.metadata.as_ref()) {
+                properties["metadata"] = metadata.clone();
+            }
+            request = request.json(&json!({"properties": properties}));
+        }
+        Some(match set {
+            Some(set) => request.header(IF_MATCH, &set.etag),
+            None => request.header(IF_NONE_MATCH, "*"),
+        })
+    }
+
+    /// Reads the set and writes it, anew when somebody else was quicker.
+    async fn write(&self, record: &TxtRecord, deed: Deed) -> Result<(), SolveError> {
+        let zone = self.zone(&record.name).await?;
+        let path = self.path(&zone, &record.name)?;
+        let what = || format!("failed to change TXT records of {} in Azure DNS", record.name);
+        for last in (0..TRIES).map(|number| number + 1 == TRIES) {
+            let set = self.read(&zone, &record.name).await?;
+            let Some(request) = self.change(&path, set.as_ref(), deed, &record.value) else {
+                return Ok(());
+            };
+            match self.send(request).await? {
+                Err(refusal) if refusal.is(StatusCode::PRECONDITION_FAILED) && !last => {}
+                sent => return sent.map(drop).map_err(|refusal| failed(refusal, what())),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Provider for AzureDns {
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.write(record, Deed::Add).await
+    }
+
+    async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.write(record, Deed::Remove).await
+    }
+
+    async fn check(&self, name: &str) -> Result<(), SolveError> {
+        let zone = self.zone(name).await?;
+        self.read(&zone, name).await.map(drop)
+    }
+}
+
+/// A missing zone, group or subscription is told from a missing record by the code, and where that is vague, by the path.
+fn is_zone_missing(refusal: &Refusal) -> bool {
+    match refusal.code.as_str() {
+        "ParentResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound" => true,
+        "ResourceNotFound" => !refusal.why.contains("/TXT/"),
+        _ => false,
+    }
+}
+
+fn failed(refusal: Refusal, what: String) -> SolveError {
+    refusal.into_error(what, RIGHTS)
+}
+
+/// Reads `{"error": {"code": "…", "message": "…"}}`, or the same without its shell, as some of Azure's services write it.
+fn explain(body: &[u8]) -> Option<Explanation> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let error = body.get("error").unwrap_or(&body);
+    let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let code = text("code");
+    let message = format!("{code}: {}", text("message"));
+    Some(Explanation { code, message })
+}

@@ -1,0 +1,230 @@
+//! Who we are to Azure: a client with its secret, a workload identity, or the machine's managed identity.
+
+use http::{HeaderName, Method};
+
+use super::api::{Api, Connection, Refusal};
+use super::credential::{Ambient, Credential};
+use super::files::read_credential;
+use super::text::encoded;
+use super::token::{Token, TokenPlace, explain};
+use crate::solvers::SolveError;
+
+/// Where machines get the tokens of their identities.
+const MACHINES: &str = "http://169.254.169.254";
+const DEED: &str = "cannot get a token from Azure";
+
+/// Addresses of one of Azure's clouds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cloud {
+    /// Entra ID, which gives tokens.
+    pub authority: String,
+    /// The resource manager.
+    pub manager: String,
+    /// For whom tokens are.
+    pub audience: String,
+}
+
+impl Cloud {
+    /// The cloud of that name, as the field `environment` has it; the public one when it is empty.
+    pub fn named(name: &str) -> Result<Self, SolveError> {
+        let (authority, manager, audience) = match name.to_ascii_uppercase().as_str() {
+            "" | "AZURECLOUD" | "AZUREPUBLICCLOUD" => {
+                ("login.microsoftonline.com", "management.azure.com", "management.azure.com")
+            }
+            "AZUREUSGOVERNMENT" | "AZUREUSGOVERNMENTCLOUD" => (
+                "login.microsoftonline.us",
+                "management.usgovcloudapi.net",
+                "management.core.usgovcloudapi.net",
+            ),
+            "AZURECHINACLOUD" => (
+                "login.chinacloudapi.cn",
+                "management.chinacloudapi.cn",
+                "management.core.chinacloudapi.cn",
+            ),
+            _ => {
+                return Err(SolveError {
+                    what: "unknown cloud configuration name".to_owned(),
+                    why: name.to_owned(),
+                    needs_person: true,
+                    hint: Some(
+                        "environment is one of AzurePublicCloud, AzureUSGovernmentCloud and AzureChinaCloud"
+                            .to_owned(),
+                    ),
+                });
+            }
+        };
+        let url = |host: &str| format!("https://{host}");
+        Ok(Self { authority: url(authority), manager: url(manager), audience: url(audience) })
+    }
+}
+
+/// Who we are to Azure.
+#[derive(Clone, Debug)]
+pub enum Login {
+    /// An application with a secret.
+    Client {
+        /// Tenant.
+        tenant: String,
+        /// Client.
+        id: String,
+        /// Secret.
+        secret: Credential,
+    },
+    /// Whatever surrounds the process: a workload identity where there is one, else the machine's managed identity.
+    Ambient {
+        /// What surrounds it.
+        ambient: Ambient,
+        /// Which identity, where there are several.
+        identity: Identity,
+    },
+}
+
+/// Which managed identity; all empty means the only one.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// By client.
+    pub client_id: String,
+    /// By resource.
+    pub resource_id: String,
+    /// Its tenant; workload identities only.
+    pub tenant_id: String,
+}
+
+/// Gives tokens for the resource manager.
+#[derive(Debug)]
+pub(super) struct AzureLogin {
+    login: Login,
+    cloud: Cloud,
+    connection: Connection,
+    place: TokenPlace,
+}
+
+impl AzureLogin {
+    pub(super) fn new(login: Login, cloud: Cloud, connection: &Connection) -> Self {
+        Self { login, cloud, connection: connection.clone(), place: TokenPlace::default() }
+    }
+
+    /// A good token.
+    pub(super) async fn token(&self) -> Result<Credential, SolveError> {
+        self.place.token(self.fetch()).await
+    }
+
+    /// Fetches another one next time.
+    pub(super) async fn clear(&self) {
+        self.place.clear().await;
+    }
+
+    async fn fetch(&self) -> Result<Token, SolveError> {
+        match &self.login {
+            Login::Client { tenant, id, secret } => {
+                let authority = &self.cloud.authority;
+                self.grant(authority, tenant, id, &[("client_secret", secret.expose())]).await
+            }
+            Login::Ambient { ambient, identity } => {
+                match ambient.variable("AZURE_FEDERATED_TOKEN_FILE") {
+                    Some(file) => self.with_workload_identity(ambient, identity, file).await,
+                    None => self.with_managed_identity(ambient, identity).await,
+                }
+            }
+        }
+    }
+
+    /// By client credentials (RFC 6749 §4.4); `proof` is the secret or the assertion.
+    async fn grant(
+        &self,
+        authority: &str,
+        tenant: &str,
+        id: &str,
+        proof: &[(&str, &str)],
+    ) -> Result<Token, SolveError> {
+        let api = Api::new(authority, &self.connection, explain)?;
+        let scope = format!("{}/.default", self.cloud.audience);
+        let fields = [("grant_type", "client_credentials"), ("client_id", id), ("scope", &scope)];
+        let path = format!("/{}/oauth2/v2.0/token", encoded(tenant));
+        let request = api.request(Method::POST, &path).form(&[&fields, proof].concat());
+        let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
+        reply.map_err(|r| {
+            failed(r, "check tenantID, clientID and the client secret, which may have expired")
+        })
+    }
+
+    async fn with_workload_identity(
+        &self,
+        ambient: &Ambient,
+        identity: &Identity,
+        file: &str,
+    ) -> Result<Token, SolveError> {
+        let choose = |given: &str, variable: &str| {
+            let fallback = || ambient.variable(variable).map(str::to_owned);
+            let chosen = (!given.is_empty()).then(|| given.to_owned()).or_else(fallback);
+            chosen.ok_or_else(|| SolveError {
+                what: DEED.to_owned(),
+                why: format!("AZURE_FEDERATED_TOKEN_FILE is set, {variable} is not"),
+                needs_person: true,
+                hint: None,
+            })
+        };
+        let client = choose(&identity.client_id, "AZURE_CLIENT_ID")?;
+        let tenant = choose(&identity.tenant_id, "AZURE_TENANT_ID")?;
+        let authority = ambient.variable("AZURE_AUTHORITY_HOST").unwrap_or(&self.cloud.authority);
+        let token = read_credential(file).await?;
+        let proof = [
+            ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
+            ("client_assertion", token.expose()),
+        ];
+        self.grant(authority, &tenant, &client, &proof).await
+    }
+
+    async fn with_managed_identity(
+        &self,
+        ambient: &Ambient,
+        identity: &Identity,
+    ) -> Result<Token, SolveError> {
+        let base = ambient.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(MACHINES);
+        let api = Api::new(base, &self.connection, explain)?;
+        let mut path = format!(
+            "/metadata/identity/oauth2/token?api-version=2018-02-01&resource={}",
+            encoded(&self.cloud.audience)
+        );
+        if !identity.resource_id.is_empty() {
+            path += &format!("&msi_res_id={}", encoded(&identity.resource_id));
+        } else if !identity.client_id.is_empty() {
+            path += &format!("&client_id={}", encoded(&identity.client_id));
+        }
+        let flag = HeaderName::from_static("metadata");
+        let request = api.request(Method::GET, &path).header(flag, "true");
+        let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
+        reply.map_err(|r| SolveError {
+            hint: Some(
+                "without clientID the identity of the machine is used: is this a machine of Azure's with that identity?"
+                    .to_owned(),
+            ),
+            ..failed(r, "")
+        })
+    }
+}
+
+fn failed(refusal: Refusal, hint: &str) -> SolveError {
+    let is_final = refusal.status.is_some_and(|status| status.is_client_error());
+    let error = refusal.into_error(DEED.to_owned(), hint);
+    SolveError { hint: is_final.then(|| hint.to_owned()), ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cloud_has_its_own_addresses() {
+        for (name, manager) in [
+            ("", "https://management.azure.com"),
+            ("AzurePublicCloud", "https://management.azure.com"),
+            ("AzureUSGovernmentCloud", "https://management.usgovcloudapi.net"),
+            ("AzureChinaCloud", "https://management.chinacloudapi.cn"),
+        ] {
+            assert_eq!(Cloud::named(name).unwrap().manager, manager, "{name}");
+        }
+        let error = Cloud::named("AzureGermanCloud").unwrap_err().to_string();
+        assert_eq!(error, "unknown cloud configuration name: AzureGermanCloud");
+    }
+}

@@ -1,0 +1,213 @@
+//! Amazon's Route 53 (API 2013-04-01).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use http::header::CONTENT_TYPE;
+use http::{Method, StatusCode};
+
+use super::api::{Api, Connection, Refusal, Reply, Request};
+pub use super::aws::{Endpoints, IdentityTokens, Login};
+use super::aws::{Signer, explain, xml};
+use super::text::{below, encoded, quoted, relative};
+use super::zones::zone_of;
+use super::{Provider, TxtRecord};
+use crate::dns::FindZone;
+use crate::solvers::SolveError;
+
+const VERSION: &str = "/2013-04-01";
+const RIGHTS: &str = "the identity needs route53:ChangeResourceRecordSets and route53:ListResourceRecordSets on the hosted zone, \
+    route53:ListHostedZonesByName, and route53:GetChange";
+/// In seconds.
+const TTL: u32 = 10;
+const ZONE: &str = "failed to determine Route 53 hosted zone ID";
+const CHANGE: &str = "failed to change Route 53 record set";
+const STATUS: &str = "failed to query Route 53 change status";
+
+/// What a solver says about Route 53, with its Secrets read.
+#[derive(Debug)]
+pub struct Settings {
+    /// Who we are.
+    pub login: Login,
+    /// ARN of a role to assume; may be empty.
+    pub role: String,
+    /// Id of the hosted zone; may be empty.
+    pub hosted_zone_id: String,
+    /// Where the services are.
+    pub endpoints: Endpoints,
+}
+
+/// The hosted zones of an AWS account.
+#[derive(Debug)]
+pub struct Route53 {
+    api: Api,
+    signer: Signer,
+    hosted_zone_id: String,
+    zones: Arc<dyn FindZone>,
+    /// Ids of the changes that are under way, by name and text.
+    changes: Mutex<HashMap<(String, String), String>>,
+}
+
+impl Route53 {
+    /// Works with the hosted zones of an account.
+    pub fn new(
+        settings: Settings,
+        zones: Arc<dyn FindZone>,
+        connection: &Connection,
+    ) -> Result<Self, SolveError> {
+        let Settings { login, role, hosted_zone_id, endpoints } = settings;
+        let (id, secret) = match &login {
+            Login::Keys { id, secret } => (!id.is_empty(), !secret.is_empty()),
+            Login::ServiceAccount(_) if role.is_empty() => {
+                return Err(unusable("role must be set when web identity token is set"));
+            }
+            Login::Ambient(_) | Login::ServiceAccount(_) => (true, true),
+        };
+        if !id && !secret {
+            let why = "empty credentials; perhaps you meant to enable ambient credentials?";
+            return Err(unusable(why));
+        }
+        if !id || !secret {
+            return Err(unusable("only one of access and secret key was provided"));
+        }
+        Ok(Self {
+            api: Api::new(&endpoints.route53, connection, explain)?,
+            signer: Signer::new(login, &role, "route53", &endpoints, connection)?,
+            hosted_zone_id: hosted_zone_id.trim().trim_start_matches("/hostedzone/").to_owned(),
+            zones,
+            changes: Mutex::default(),
+        })
+    }
+
+    async fn send(
+        &self,
+        request: Request,
+        what: &str,
+    ) -> Result<Result<Reply, Refusal>, SolveError> {
+        self.signer.send(&self.api, request, what).await
+    }
+
+    async fn get(&self, path: &str, what: &str) -> Result<String, SolveError> {
+        let request = self.api.request(Method::GET, &format!("{VERSION}{path}"));
+        let reply = self.send(request, what).await?.map_err(|r| failed(r, what))?;
+        Ok(String::from_utf8_lossy(&reply.body).into_owned())
+    }
+
+    /// The id of the public hosted zone that holds a name, the nearest one where there are several.
+    async fn zone(&self, name: &str) -> Result<String, SolveError> {
+        if !self.hosted_zone_id.is_empty() {
+            return Ok(self.hosted_zone_id.clone());
+        }
+        let zone = zone_of(&*self.zones, name).await?;
+        let path = format!("/hostedzonesbyname?dnsname={}", encoded(relative(&zone)));
+        let list = self.get(&path, ZONE).await?;
+        let public = xml::all(&list, "HostedZone").filter_map(|entry| {
+            let is_private = xml::first(entry, "PrivateZone").is_some_and(|text| text == "true");
+            let found = (xml::first(entry, "Name")?, xml::first(entry, "Id")?);
+            (!is_private && below(name, &found.0).is_some()).then_some(found)
+        });
+        // Of several with one name, the first, as AWS lists them.
+        let nearest = public.reduce(|a, b| if b.0.len() > a.0.len() { b } else { a });
+        let Some((_, id)) = nearest else {
+            return Err(SolveError {
+                what: ZONE.to_owned(),
+                why: format!("zone {zone} not found in Route 53 for domain {name}"),
+                needs_person: true,
+                hint: Some(format!(
+                    "check that this account has a public hosted zone {zone}, or set hostedZoneID"
+                )),
+            });
+        };
+        Ok(id.trim_start_matches("/hostedzone/").to_owned())
+    }
+
+    /// Sends one change. Every text is a record set of its own, so that others at the same name stay as they are.
+    async fn change(
+        &self,
+        action: &str,
+        record: &TxtRecord,
+    ) -> Result<Result<Reply, Refusal>, SolveError> {
+        let zone = self.zone(&record.name).await?;
+        let (name, text) = (xml::escaped(&record.name), xml::escaped(&quoted(&record.value)));
+        let body = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+            <ChangeResourceRecordSetsRequest xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\">\
+            <ChangeBatch><Comment>Managed by cert-manager</Comment><Changes><Change>\
+            <Action>{action}</Action><ResourceRecordSet>\
+            <Name>{name}</Name><Type>TXT</Type><SetIdentifier>{text}</SetIdentifier>\
+            <MultiValueAnswer>true</MultiValueAnswer><TTL>{TTL}</TTL>\
+            <ResourceRecords><ResourceRecord><Value>{text}</Value></ResourceRecord></ResourceRecords>\
+            </ResourceRecordSet></Change></Changes></ChangeBatch></ChangeResourceRecordSetsRequest>"
+        );
+        let path = format!("{VERSION}/hostedzone/{}/rrset", encoded(&zone));
+        let mut request = self.api.request(Method::POST, &path).header(CONTENT_TYPE, "text/xml");
+        request.body = body.into_bytes();
+        self.send(request, CHANGE).await
+    }
+
+    fn changes(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), String>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Provider for Route53 {
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        let reply = self.change("UPSERT", record).await?.map_err(|r| failed(r, CHANGE))?;
+        if let Some(id) = xml::first(&String::from_utf8_lossy(&reply.body), "Id") {
+            let id = id.trim_start_matches("/change/").to_owned();
+            self.changes().insert((record.name.clone(), record.value.clone()), id);
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.changes().remove(&(record.name.clone(), record.value.clone()));
+        match self.change("DELETE", record).await? {
+            // So it is told that the set is not there.
+            Err(refusal) if refusal.code == "InvalidChangeBatch" => Ok(()),
+            sent => sent.map(drop).map_err(|r| failed(r, CHANGE)),
+        }
+    }
+
+    async fn check(&self, name: &str) -> Result<(), SolveError> {
+        let zone = self.zone(name).await?;
+        let path = format!(
+            "{VERSION}/hostedzone/{}/rrset?name={}&type=TXT&maxitems=1",
+            encoded(&zone),
+            encoded(name)
+        );
+        match self.send(self.api.request(Method::GET, &path), ZONE).await? {
+            // Who may change records need not be allowed to list them, and the signature was good.
+            Err(refusal) if refusal.is(StatusCode::FORBIDDEN) && refusal.code == "AccessDenied" => {
+                Ok(())
+            }
+            sent => sent.map(drop).map_err(|r| failed(r, ZONE)),
+        }
+    }
+
+    async fn is_everywhere(&self, record: &TxtRecord) -> Result<bool, SolveError> {
+        let key = (record.name.clone(), record.value.clone());
+        let Some(id) = self.changes().get(&key).cloned() else { return Ok(true) };
+        let reply = self.get(&format!("/change/{}", encoded(&id)), STATUS).await?;
+        if xml::first(&reply, "Status").as_deref() != Some("INSYNC") {
+            return Ok(false);
+        }
+        self.changes().remove(&key);
+        Ok(true)
+    }
+}
+
+fn unusable(why: &str) -> SolveError {
+    SolveError {
+        what: "unable to construct route53 provider".to_owned(),
+        why: why.to_owned(),
+        needs_person: true,
+        hint: None,
+    }
+}
+
+fn failed(refusal: Refusal, what: &str) -> SolveError {
+    refusal.into_error(what.to_owned(), RIGHTS)
+}

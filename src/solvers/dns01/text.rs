@@ -1,0 +1,120 @@
+//! How providers spell names and texts.
+
+use std::fmt::Write as _;
+
+/// A name without the final dot.
+pub(super) fn relative(name: &str) -> &str {
+    name.trim_end_matches('.')
+}
+
+/// A name with the final dot.
+pub(super) fn absolute(name: &str) -> String {
+    format!("{}.", relative(name))
+}
+
+/// Whether two names are one, whatever their case and with or without the final dot.
+pub(super) fn same_name(one: &str, other: &str) -> bool {
+    relative(one).eq_ignore_ascii_case(relative(other))
+}
+
+/// What stands before the zone in an absolute name: `_acme-challenge.www` of `_acme-challenge.www.example.com.`; none for the zone
+/// itself and for a name outside of it.
+pub(super) fn below<'a>(name: &'a str, zone: &str) -> Option<&'a str> {
+    let (name, zone) = (relative(name), relative(zone));
+    let at = name.len().checked_sub(zone.len())?;
+    let (head, tail) = (name.get(..at)?, name.get(at..)?);
+    if !tail.eq_ignore_ascii_case(zone) {
+        return None;
+    }
+    head.strip_suffix('.').filter(|head| !head.is_empty())
+}
+
+/// The text of a TXT record as some providers write it, `"abc" "def"`, without its quotes.
+pub(super) fn unquoted(text: &str) -> String {
+    let text = text.trim();
+    match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\" \"", ""),
+        None => text.to_owned(),
+    }
+}
+
+/// The text of a TXT record in quotes.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+/// A part of a URL, with everything but unreserved characters in per cent (RFC 3986 §2.3), as AWS wants it for signatures, too.
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(byte.into());
+            }
+            // Writing to a String cannot fail.
+            _ => write!(encoded, "%{byte:02X}").unwrap_or_default(),
+        }
+    }
+    encoded
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        write!(text, "{byte:02x}").unwrap_or_default();
+        text
+    })
+}
+
+/// The first line of a text that others wrote, no longer than a status should be.
+pub(super) fn one_line(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}…", &words[..at]),
+        None => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_split_at_its_zone() {
+        for (name, zone, expected) in [
+            ("_acme-challenge.www.example.com.", "example.com.", Some("_acme-challenge.www")),
+            ("_acme-challenge.Example.com", "example.COM.", Some("_acme-challenge")),
+            ("example.com.", "example.com.", None),
+            ("_acme-challenge.notexample.com.", "example.com.", None),
+            ("com.", "example.com.", None),
+            ("ü.example.com.", "example.com", Some("ü")),
+        ] {
+            assert_eq!(below(name, zone), expected, "{name} in {zone}");
+        }
+    }
+
+    #[test]
+    fn quotes_are_no_part_of_a_text() {
+        for (text, expected) in
+            [("\"abc\"", "abc"), ("abc", "abc"), ("\"ab\" \"c\"", "abc"), ("\"", "\""), ("", "")]
+        {
+            assert_eq!(unquoted(text), expected);
+        }
+        assert_eq!(unquoted(&quoted("abc")), "abc");
+    }
+
+    #[test]
+    fn only_unreserved_characters_stay() {
+        assert_eq!(encoded("a-b_c.d~e f/g:ü"), "a-b_c.d~e%20f%2Fg%3A%C3%BC");
+        assert_eq!(hex(&[0, 10, 255]), "000aff");
+    }
+
+    #[test]
+    fn what_others_wrote_is_cut_to_a_line() {
+        assert_eq!(one_line(" a\n\tb  c "), "a b c");
+        let long = one_line(&"ü".repeat(1000));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (301, true));
+    }
+}

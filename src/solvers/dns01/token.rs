@@ -1,0 +1,122 @@
+//! Bearer tokens of OAuth 2.0 (RFC 6749 §5.1): fetched when they are needed, kept while they are good.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::api::{Explanation, Refusal, Reply};
+use super::credential::Credential;
+use super::text::one_line;
+use crate::solvers::SolveError;
+
+/// A token is given up this long before it ends.
+const MARGIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// A token, and when it ends.
+pub(super) struct Token {
+    text: Credential,
+    end: Timestamp,
+}
+
+/// The place of one token.
+#[derive(Default)]
+pub(super) struct TokenPlace(Mutex<Option<Token>>);
+
+impl Token {
+    /// Reads `{"access_token": "…", "expires_in": 3599}`; some servers write the number as text.
+    pub(super) fn read(reply: &Reply) -> Result<Self, Refusal> {
+        #[derive(Deserialize)]
+        struct Granted {
+            access_token: String,
+            #[serde(default)]
+            expires_in: Value,
+        }
+        let Granted { access_token, expires_in } = reply.json()?;
+        let seconds = expires_in.as_i64().or_else(|| expires_in.as_str()?.parse().ok());
+        let life = SignedDuration::from_secs(seconds.unwrap_or_default().clamp(0, 86_400));
+        Ok(Self { text: Credential::new(&access_token), end: Timestamp::now() + life })
+    }
+}
+
+impl TokenPlace {
+    /// The token that is here, while it is good; else what is fetched.
+    pub(super) async fn token(
+        &self,
+        fetch: impl Future<Output = Result<Token, SolveError>> + Send,
+    ) -> Result<Credential, SolveError> {
+        let mut kept = self.0.lock().await;
+        let is_good = |token: &&Token| token.end.duration_since(Timestamp::now()) > MARGIN;
+        if let Some(token) = kept.as_ref().filter(is_good) {
+            return Ok(token.text.clone());
+        }
+        let token = fetch.await?;
+        let text = token.text.clone();
+        *kept = Some(token);
+        Ok(text)
+    }
+
+    /// Forgets the token, which may have been withdrawn.
+    pub(super) async fn clear(&self) {
+        *self.0.lock().await = None;
+    }
+}
+
+impl fmt::Debug for TokenPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenPlace(..)")
+    }
+}
+
+/// Reads `{"error": "invalid_client", "error_description": "…"}` (RFC 6749 §5.2), as token services write it.
+pub(super) fn explain(body: &[u8]) -> Option<Explanation> {
+    #[derive(Deserialize)]
+    struct Body {
+        error: String,
+        #[serde(default)]
+        error_description: String,
+    }
+    let Body { error, error_description } = serde_json::from_slice(body).ok()?;
+    // What comes behind in Microsoft's answers differs each time.
+    let description = one_line(&error_description);
+    let description = description.split(" Trace ID:").next().unwrap_or_default();
+    let message =
+        if description.is_empty() { error.clone() } else { format!("{error}: {description}") };
+    Some(Explanation { code: error, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_token_services_are_cut_before_what_differs_each_time() {
+        let body = br#"{"error": "invalid_client", "error_description":
+            "AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1\r\nTimestamp: 2026-11-21"}"#;
+        assert_eq!(
+            explain(body).unwrap().message,
+            "invalid_client: AADSTS7000215: Invalid client secret provided."
+        );
+        assert_eq!(explain(br#"{"error": "invalid_grant"}"#).unwrap().message, "invalid_grant");
+    }
+
+    #[tokio::test]
+    async fn a_token_is_fetched_once_while_it_is_good() {
+        let reply = |seconds: &str| Reply {
+            body: format!(r#"{{"access_token": "t{seconds}", "expires_in": "{seconds}"}}"#)
+                .into_bytes(),
+        };
+        let place = TokenPlace::default();
+        for (seconds, expected) in
+            [("60", "t60"), ("3600", "t3600"), ("7200", "t3600"), ("7201", "t3600")]
+        {
+            let token = place.token(async { Ok(Token::read(&reply(seconds)).unwrap()) }).await;
+            assert_eq!(token.unwrap().expose(), expected, "the first is too short-lived to keep");
+        }
+        place.clear().await;
+        let token = place.token(async { Ok(Token::read(&reply("7200")).unwrap()) }).await;
+        assert_eq!(token.unwrap().expose(), "t7200");
+    }
+}

@@ -1,0 +1,14 @@
+//! The zone of a name, for providers whose API wants to be told it.
+
+use crate::dns::FindZone;
+use crate::solvers::SolveError;
+
+/// Absolute name of the zone, with the final dot.
+pub(super) async fn zone_of(zones: &dyn FindZone, name: &str) -> Result<String, SolveError> {
+    zones.zone_of(name).await.map_err(|error| SolveError {
+        what: format!("cannot find the zone of {name}"),
+        why: error.to_string(),
+        needs_person: false,
+        hint: None,
+    })
+}
