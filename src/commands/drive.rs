@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::dns01::{Dns01Args, Reach};
 use super::failure::{Failure, Kind as FailureKind};
 use super::look::{LookArgs, NameserverArgs};
 use super::probe_pod::ProbePodArgs;
@@ -74,6 +75,9 @@ pub struct DriveArgs {
     /// How the self-check looks at names
     #[command(flatten)]
     pub look: LookArgs,
+    /// How records are published
+    #[command(flatten)]
+    pub dns01: Dns01Args,
     /// Whom the self-check of DNS-01 asks
     #[command(flatten)]
     pub nameservers: NameserverArgs,
@@ -174,6 +178,8 @@ pub struct Equipment {
     pub store: Arc<dyn Store>,
     /// What answers HTTP-01.
     pub http01: Arc<dyn Solver>,
+    /// What publishes the records of DNS-01 reaches.
+    pub dns01: Reach,
     /// What the self-check looks with.
     pub fetcher: Fetcher,
     /// What finds zones and their servers.
@@ -205,7 +211,7 @@ impl Engine {
         probe: Arc<dyn Probe>,
         stop: CancellationToken,
     ) -> Self {
-        let Equipment { store, http01, fetcher, zones, selection, limits, .. } = equipment;
+        let Equipment { store, http01, dns01, fetcher, zones, selection, limits, .. } = equipment;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let clients = Arc::new(clients(&fetcher.resolver));
         let namespace = equipment.cluster_resource_namespace;
@@ -213,8 +219,10 @@ impl Engine {
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
         let recorder = Recorder::new(Arc::clone(&store));
         let crowd = Crowd::default();
+        let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
         let means = Means {
             http01,
+            dns01: Arc::new(dns01),
             http01_probe: probe,
             dns01_probe: Arc::new(DnsProbe { zones }),
             crowd: crowd.clone(),

@@ -124,15 +124,23 @@ impl std::fmt::Display for Refusal {
 /// One server that takes updates.
 #[derive(Clone, Debug)]
 pub struct Updater {
-    /// Where it is.
-    pub server: SocketAddr,
-    /// How it is spoken with.
-    pub protocol: Protocol,
-    /// What updates are signed with.
-    pub key: Option<Key>,
+    server: SocketAddr,
+    protocol: Protocol,
+    key: Option<Key>,
+    patience: Duration,
 }
 
 impl Updater {
+    /// Speaks with that server, and signs with the key.
+    pub fn new(server: SocketAddr, protocol: Protocol, key: Option<Key>) -> Self {
+        Self { server, protocol, key, patience: PATIENCE }
+    }
+
+    /// Where it is.
+    pub fn server(&self) -> SocketAddr {
+        self.server
+    }
+
     /// Has one change made. Safe to repeat: a text that is there already, or gone already, is as good.
     ///
     /// # Errors
@@ -140,7 +148,7 @@ impl Updater {
     pub async fn send(&self, update: &Update<'_>) -> Result<(), UpdateError> {
         let mut message = update.message(random_id()?)?;
         let signed = self.key.as_ref().map(|key| key.sign(&mut message, now()));
-        let exchange = Exchange { server: self.server, request: &message, signed };
+        let exchange = Exchange { updater: self, request: &message, signed };
         match self.protocol {
             Protocol::Tcp => exchange.over_tcp().await,
             Protocol::Udp => exchange.over_udp().await,
@@ -185,7 +193,7 @@ impl Update<'_> {
 
 /// One update on its way.
 struct Exchange<'a> {
-    server: SocketAddr,
+    updater: &'a Updater,
     request: &'a [u8],
     signed: Option<Signed<'a>>,
 }
@@ -210,7 +218,7 @@ impl Exchange<'_> {
             if let Err(error) = socket.send(self.request).await {
                 fault = self.silent(&error);
             }
-            let waited = timeout(PATIENCE, async {
+            let waited = timeout(self.updater.patience, async {
                 loop {
                     let length = socket.recv(&mut packet).await.map_err(|e| self.silent(&e))?;
                     match self.judge(&packet[..length]) {
@@ -226,7 +234,7 @@ impl Exchange<'_> {
                 Ok(Ok(_)) => return Ok(()),
                 Ok(Err(error @ UpdateError::Silent { .. })) => {
                     fault = error;
-                    tokio::time::sleep(PATIENCE / 10).await;
+                    tokio::time::sleep(self.updater.patience / 10).await;
                 }
                 Ok(Err(error)) => return Err(error),
                 Err(_) => {}
@@ -236,8 +244,8 @@ impl Exchange<'_> {
     }
 
     async fn over_tcp(&self) -> Result<(), UpdateError> {
-        let answered = timeout(PATIENCE * SENDINGS, async {
-            let mut stream = TcpStream::connect(self.server).await?;
+        let answered = timeout(self.updater.patience * SENDINGS, async {
+            let mut stream = TcpStream::connect(self.updater.server).await?;
             let length = u16::try_from(self.request.len()).map_err(io::Error::other)?;
             stream.write_all(&[&length.to_be_bytes(), self.request].concat()).await?;
             let length = stream.read_u16().await?;
@@ -258,12 +266,12 @@ impl Exchange<'_> {
     }
 
     async fn socket(&self) -> io::Result<UdpSocket> {
-        let from: SocketAddr = match self.server {
+        let from: SocketAddr = match self.updater.server {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let socket = UdpSocket::bind(from).await?;
-        socket.connect(self.server).await?;
+        socket.connect(self.updater.server).await?;
         Ok(socket)
     }
 
@@ -275,7 +283,7 @@ impl Exchange<'_> {
         }
         let code = u16::from(answer[3] & 0x0f);
         let verdict = self.signed.as_ref().map(|signed| signed.verify(answer, now()));
-        let untrusted = |why| UpdateError::Untrusted { server: self.server, why };
+        let untrusted = |why| UpdateError::Untrusted { server: self.updater.server, why };
         let refusal = match verdict {
             Some(Verdict::Good(18) | Verdict::Unsigned(18)) => Refusal::BadTime,
             Some(Verdict::Unsigned(16)) => Refusal::BadSignature,
@@ -295,7 +303,7 @@ impl Exchange<'_> {
     }
 
     fn silence(&self, why: &str) -> UpdateError {
-        UpdateError::Silent { server: self.server, why: why.to_owned() }
+        UpdateError::Silent { server: self.updater.server, why: why.to_owned() }
     }
 
     fn silent(&self, error: &io::Error) -> UpdateError {
@@ -322,4 +330,118 @@ fn random_id() -> Result<u16, UpdateError> {
     aws_lc_rs::rand::fill(&mut id)
         .map_err(|_| UpdateError::Unwritable("this system has no randomness".to_owned()))?;
     Ok(u16::from_be_bytes(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UPDATE: Update<'_> = Update {
+        zone: "example.com.",
+        name: "_acme-challenge.Example.com.",
+        text: "text",
+        change: Change::Add { ttl: 60 },
+    };
+
+    fn updater(server: SocketAddr, protocol: Protocol, key: Option<Key>) -> Updater {
+        Updater { patience: Duration::from_millis(100), ..Updater::new(server, protocol, key) }
+    }
+
+    #[test]
+    fn an_update_names_its_zone_and_one_record() {
+        let message = UPDATE.message(0x0102).unwrap();
+        let name = b"\x0f_acme-challenge\x07example\x03com\0";
+        let expected = [
+            &b"\x01\x02\x28\0\0\x01\0\0\0\x01\0\0\x07example\x03com\0\0\x06\0\x01"[..],
+            name,
+            b"\0\x10\0\x01\0\0\0\x3c\0\x05\x04text",
+        ];
+        assert_eq!(message, expected.concat());
+        let removal = Update { change: Change::Remove, ..UPDATE }.message(0x0102).unwrap();
+        assert!(removal.ends_with(b"\0\x10\0\xfe\0\0\0\0\0\x05\x04text"));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused() {
+        let long = "x".repeat(256);
+        for (update, why) in [
+            (Update { text: &long, ..UPDATE }, "the text is longer than 255 octets"),
+            (Update { zone: "a..b", ..UPDATE }, "\"a..b\" is not a DNS name"),
+        ] {
+            assert_eq!(update.message(1), Err(UpdateError::Unwritable(why.to_owned())));
+        }
+    }
+
+    /// A server whose answer to a datagram is that of a function; without one it is silent.
+    async fn serve(answer: fn(&[u8]) -> Vec<Vec<u8>>) -> SocketAddr {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut packet = vec![0; DATAGRAM];
+            while let Ok((length, from)) = socket.recv_from(&mut packet).await {
+                for answer in answer(&packet[..length]) {
+                    socket.send_to(&answer, from).await.unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    /// The header of an answer with a code.
+    fn header(request: &[u8], code: u8) -> Vec<u8> {
+        vec![request[0], request[1], 0xa8, code, 0, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    async fn check(answer: fn(&[u8]) -> Vec<Vec<u8>>, key: Option<Key>, expected: &str) {
+        let server = serve(answer).await;
+        let sent = updater(server, Protocol::Udp, key).send(&UPDATE).await;
+        let seen = sent.map_or_else(|error| error.to_string(), |()| "done".to_owned());
+        assert_eq!(seen.replace(&server.to_string(), "SERVER"), expected);
+    }
+
+    fn key() -> Option<Key> {
+        Some(Key::new("key.", super::super::tsig::Algorithm::Md5, "c2VjcmV0").unwrap())
+    }
+
+    #[tokio::test]
+    async fn only_the_answer_to_the_update_counts() {
+        let answers = |request: &[u8]| {
+            let foreign = [request[0] ^ 1, request[1], 0xa8, 5, 0, 0, 0, 0, 0, 0, 0, 0].to_vec();
+            let query = [request[0], request[1], 0x80, 5, 0, 0, 0, 0, 0, 0, 0, 0].to_vec();
+            vec![vec![0; 3], foreign, query, request.to_vec(), header(request, 0)]
+        };
+        check(answers, None, "done").await;
+    }
+
+    #[tokio::test]
+    async fn a_refusal_has_the_name_of_its_code() {
+        for code in 1..16 {
+            let expected = Refusal::Code(code).to_string();
+            assert_ne!(expected, "", "{code}");
+        }
+        check(|request| vec![header(request, 5)], None, "REFUSED").await;
+        check(|request| vec![header(request, 9)], key(), "NOTAUTH").await;
+        check(|request| vec![header(request, 11)], None, "RCODE11").await;
+    }
+
+    #[tokio::test]
+    async fn consent_that_is_not_signed_does_not_count() {
+        check(|request| vec![header(request, 0)], key(), "SERVER does not sign its answer").await;
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_named() {
+        check(|_| Vec::new(), None, "SERVER does not answer over UDP").await;
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let (gone, silent) = (socket.local_addr().unwrap(), listener.local_addr().unwrap());
+        drop(socket);
+        for (server, protocol, why) in [
+            (gone, Protocol::Udp, "has nobody listening"),
+            (silent, Protocol::Tcp, "does not answer over TCP"),
+        ] {
+            let sent = updater(server, protocol, None).send(&UPDATE).await;
+            assert_eq!(sent.unwrap_err().to_string(), format!("{server} {why}"));
+        }
+    }
 }

@@ -16,6 +16,7 @@ use kubectl_acme::acme::{
 };
 use kubectl_acme::ca::{self, Config};
 use kubectl_acme::commands::context;
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::controllers::Controller;
 use kubectl_acme::controllers::accounts::Accounts;
 use kubectl_acme::controllers::certificate::CertificateController;
@@ -270,10 +271,13 @@ async fn issue_at(host: &str, script: Script) -> End {
     let recorder = Recorder::new(Arc::clone(&store));
     let clock = Arc::new(SystemClock);
     let crowd = Crowd::default();
+    let zones = nobody_to_ask();
+    let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
     let means = Means {
+        dns01: Arc::new(dns01),
         http01: Arc::new(listener),
         http01_probe: Arc::new(HttpProbe { fetcher }),
-        dns01_probe: Arc::new(DnsProbe { zones: nobody_to_ask() }),
+        dns01_probe: Arc::new(DnsProbe { zones }),
         crowd: crowd.clone(),
         check_period: SignedDuration::from_secs(10),
     };

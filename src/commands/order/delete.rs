@@ -11,6 +11,7 @@ use crate::commands::announce;
 use crate::commands::claim::{Claim, claim};
 use crate::commands::completion;
 use crate::commands::context::Context;
+use crate::commands::dns01::Dns01Args;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::look::{LookArgs, NameserverArgs};
@@ -40,6 +41,10 @@ pub struct DeleteOrderArgs {
     /// Where answers were written as files, to take them away
     #[arg(long, value_name = "DIR")]
     http01_webroot: Option<PathBuf>,
+    #[command(flatten)]
+    dns01: Dns01Args,
+    #[command(flatten)]
+    nameservers: NameserverArgs,
 }
 
 /// Deletes orders and waits until their challenges are gone.
@@ -96,12 +101,13 @@ async fn engine(
     Ok(Engine::start(Equipment {
         store: Arc::clone(store),
         http01,
-        zones: NameserverArgs::default().zones(&look, &fetcher).await?,
+        dns01: args.dns01.reach(context.cluster()),
+        zones: args.nameservers.zones(&look, &fetcher).await?,
         fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
         approval: Approval::Theirs,
         account_keys: context.account_keys(),
-        cluster_resource_namespace: String::new(),
+        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: Limits { max_in_flight: 0 },
         check_period: SignedDuration::from_secs(10),
     }))

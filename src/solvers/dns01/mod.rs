@@ -1,5 +1,6 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
+pub mod acme_dns;
 mod api;
 mod aws;
 pub mod azure_dns;
@@ -9,11 +10,14 @@ mod credential;
 pub mod digitalocean;
 pub mod factory;
 mod files;
+pub mod rfc2136;
 pub mod route53;
+pub mod solver;
 #[cfg(test)]
 mod tests;
 mod text;
 mod token;
+pub mod webhook;
 mod zones;
 
 use std::fmt;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kubectl_acme::acme::KeyAlgorithm;
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
@@ -96,6 +97,7 @@ impl Stage {
             account_keys: KeyAlgorithm::Rsa(2048),
             http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
             store: Arc::new(store),
+            dns01: Reach::default(),
             fetcher: Fetcher {
                 resolver: Arc::new(SystemResolver::new()),
                 overrides: Overrides { hosts },

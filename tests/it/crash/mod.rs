@@ -13,6 +13,7 @@ use kubectl_acme::acme::{AccountKey, KeyAlgorithm};
 use kubectl_acme::ca::Config;
 use kubectl_acme::ca::validation::Look;
 use kubectl_acme::commands::context;
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::{Fetched, Fetcher};
@@ -134,6 +135,7 @@ impl Bed {
         let engine = Engine::start(Equipment {
             store,
             http01: Arc::new(listener),
+            dns01: Reach::default(),
             fetcher: self.ca.fetcher(),
             zones: nobody_to_ask(),
             selection: Selection::only(
