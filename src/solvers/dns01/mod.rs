@@ -4,11 +4,14 @@ mod api;
 mod aws;
 pub mod azure_dns;
 mod azure_login;
+pub mod cloud_dns;
 pub mod cloudflare;
 mod credential;
 pub mod digitalocean;
 pub mod factory;
 mod files;
+mod google_login;
+mod memory;
 pub mod route53;
 #[cfg(test)]
 mod tests;

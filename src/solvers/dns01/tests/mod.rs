@@ -1,6 +1,7 @@
 //! Every provider against a stub of its API: the contract of all, then each one's exact requests.
 
 mod azure_dns;
+mod cloud_dns;
 mod cloudflare;
 mod digitalocean;
 mod route53;
