@@ -1,5 +1,6 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
+pub mod akamai;
 mod api;
 mod aws;
 pub mod azure_dns;
@@ -8,6 +9,7 @@ pub mod cloud_dns;
 pub mod cloudflare;
 mod credential;
 pub mod digitalocean;
+mod edge_grid;
 pub mod factory;
 mod files;
 mod google_login;

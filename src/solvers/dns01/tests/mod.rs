@@ -1,5 +1,6 @@
 //! Every provider against a stub of its API: the contract of all, then each one's exact requests.
 
+mod akamai;
 mod azure_dns;
 mod cloud_dns;
 mod cloudflare;
