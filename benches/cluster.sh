@@ -42,7 +42,7 @@ wait_for() {
 mkdir "$folder/cluster"
 printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n' >"$folder/audit.yaml"
 audit=$folder/cluster/audit.log
-API_SERVER_FLAGS="--enable-priority-and-fairness=false --audit-policy-file=$folder/audit.yaml --audit-log-path=$audit --audit-log-maxsize=4000" \
+GOGC=400 API_SERVER_FLAGS="--enable-priority-and-fairness=false --audit-policy-file=$folder/audit.yaml --audit-log-path=$audit --audit-log-maxsize=4000" \
   "$root/tests/bed/cluster-up" "$folder/cluster" >/dev/null 2>"$folder/cluster-up.log" &
 cluster_pid=$!
 wait_for "$folder/cluster/ready" "$cluster_pid"
@@ -119,7 +119,7 @@ printf 'Retry-After %s s, %s keys\n' "${RETRY_AFTER:-3,5}" "$key"
 printf '%8s   %-9s%10s%10s%12s%10s   %s\n' COUNT DRIVER TIME RATE REQUESTS MEMORY 'OF THEM'
 for driver in ${DRIVERS:-ours default lifted}; do
   agent=kubectl-acme
-  [ "$driver" = ours ] || agent=peer
+  [ "$driver" = ours ] || agent=cert-manager
   "start_$driver"
   for count in ${COUNTS:-1 100}; do
     namespace=$driver-$count
