@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use zeroize::Zeroizing;
 
-use super::Provider;
+use super::{Provider, hosted};
 use crate::dns::{FindZone, Resolve};
 use crate::model::solver::Dns01Solver;
 use crate::model::{Secret, SecretKeySelector};
@@ -98,13 +98,15 @@ impl Site<'_> {
 ///
 /// # Errors
 /// Fails when it names none, or when a Secret or a field of its is missing or cannot be used.
-#[expect(clippy::unused_async, reason = "every provider reads its Secrets")]
 pub async fn provider(
     solver: &Dns01Solver,
     site: &Site<'_>,
 ) -> Result<Arc<dyn Provider>, SolveError> {
     // One provider, one line: `if let Some(fields) = &solver.rfc2136 { return rfc2136::provider(fields, site).await; }`
     tracing::trace!(namespace = site.namespace, "choosing a DNS provider");
+    if let Some(provider) = hosted::provider(solver, site).await? {
+        return Ok(provider);
+    }
     let named = serde_json::to_value(solver).ok();
     let named = named.as_ref().and_then(|v| v.as_object()).and_then(|fields| {
         fields.keys().find(|name| !["cnameStrategy", "nameservers"].contains(&name.as_str()))

@@ -13,6 +13,7 @@ mod edge_grid;
 pub mod factory;
 mod files;
 mod google_login;
+mod hosted;
 mod memory;
 pub mod route53;
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod azure_dns;
 mod cloud_dns;
 mod cloudflare;
 mod digitalocean;
+mod factory;
 mod route53;
 mod stub;
 
