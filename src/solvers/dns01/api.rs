@@ -154,6 +154,11 @@ impl Api {
         Ok(Self { base, client, pause: connection.pause, explain })
     }
 
+    /// The URL that all requests begin with.
+    pub(super) fn base(&self) -> &str {
+        self.base.as_str()
+    }
+
     /// Begins a request; the path begins with `/` and may have a query, both encoded.
     pub(super) fn request(&self, method: Method, path: &str) -> Request {
         let (path, query) = match path.split_once('?') {

@@ -101,7 +101,16 @@ pub(super) struct AzureLogin {
 
 impl AzureLogin {
     pub(super) fn new(login: Login, cloud: Cloud, connection: &Connection) -> Self {
-        Self { login, cloud, connection: connection.clone(), place: TokenPlace::default() }
+        let mut owner = vec!["Azure", &cloud.authority, &cloud.audience];
+        match &login {
+            Login::Client { tenant, id, secret } => owner.extend([tenant, id, secret.expose()]),
+            Login::Ambient { ambient, identity } => {
+                owner.extend([&*identity.client_id, &identity.resource_id, &identity.tenant_id]);
+                owner.extend(ambient.parts());
+            }
+        }
+        let place = TokenPlace::of(owner);
+        Self { login, cloud, connection: connection.clone(), place }
     }
 
     /// A good token.

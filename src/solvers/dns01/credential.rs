@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Deserialize;
 use zeroize::Zeroizing;
 
 /// A password, key or token.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 pub struct Credential(Zeroizing<String>);
 
 impl Credential {
@@ -26,6 +28,12 @@ impl Credential {
     }
 }
 
+impl From<String> for Credential {
+    fn from(text: String) -> Self {
+        Self::new(&Zeroizing::new(text))
+    }
+}
+
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credential(..)")
@@ -42,6 +50,11 @@ impl Ambient {
         let clouds = ["AWS_", "AZURE_", "GOOGLE_", "GCE_", "CLOUDSDK_", "HOME"];
         let is_ours = |name: &str| clouds.iter().any(|start| name.starts_with(start));
         Self::from_iter(std::env::vars().filter(|(name, _)| is_ours(name)))
+    }
+
+    /// Names and values, to tell one surrounding from another.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(|(name, value)| [name.as_str(), value.expose()])
     }
 
     /// A variable that is set and not empty.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use zeroize::Zeroizing;
 
-use super::Provider;
 use super::acme_dns::AcmeDns;
 use super::rfc2136::Rfc2136;
 use super::webhook::{Webhook, Webhooks};
+use super::{Provider, hosted};
 use crate::dns::{FindZone, Resolve};
 use crate::model::solver::Dns01Solver;
 use crate::model::{Secret, SecretKeySelector};
@@ -116,27 +116,12 @@ pub async fn provider(
     if let Some(fields) = &solver.webhook {
         return Ok(Arc::new(Webhook::of(fields, site)));
     }
-    Err(unusable(match named(solver) {
-        None => "no dns provider config specified for challenge".to_owned(),
-        Some(name) => format!("this version does not have the provider {name}"),
-    }))
+    let hosted = hosted::provider(solver, site).await?;
+    hosted.ok_or_else(|| unusable("no dns provider config specified for challenge".to_owned()))
 }
 
 /// The error of a solver that only another manifest helps.
 pub(super) fn unusable(why: String) -> SolveError {
     let what = "cannot publish the record".to_owned();
     SolveError { what, why, needs_person: true, hint: None }
-}
-
-/// The field of the provider.
-fn named(solver: &Dns01Solver) -> Option<&'static str> {
-    let fields = [
-        ("akamai", solver.akamai.is_some()),
-        ("azureDNS", solver.azure_dns.is_some()),
-        ("cloudDNS", solver.cloud_dns.is_some()),
-        ("cloudflare", solver.cloudflare.is_some()),
-        ("digitalocean", solver.digitalocean.is_some()),
-        ("route53", solver.route53.is_some()),
-    ];
-    fields.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
 }

@@ -1,15 +1,21 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
 pub mod acme_dns;
+pub mod akamai;
 mod api;
 mod aws;
 pub mod azure_dns;
 mod azure_login;
+pub mod cloud_dns;
 pub mod cloudflare;
 mod credential;
 pub mod digitalocean;
+mod edge_grid;
 pub mod factory;
 mod files;
+mod google_login;
+mod hosted;
+mod memory;
 pub mod rfc2136;
 pub mod route53;
 pub mod solver;

@@ -1,14 +1,14 @@
 //! Amazon's Route 53 (API 2013-04-01).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 
 use super::api::{Api, Connection, Refusal, Reply, Request};
-pub use super::aws::{Endpoints, IdentityTokens, Login};
+pub use super::aws::{Endpoints, Login};
 use super::aws::{Signer, explain, xml};
 use super::text::{below, encoded, quoted, relative};
 use super::zones::zone_of;
@@ -45,8 +45,16 @@ pub struct Route53 {
     signer: Signer,
     hosted_zone_id: String,
     zones: Arc<dyn FindZone>,
-    /// Ids of the changes that are under way, by name and text.
-    changes: Mutex<HashMap<(String, String), String>>,
+}
+
+/// Server, name and text.
+type Change = [String; 3];
+
+/// Ids of the process's changes that are under way: providers are built anew for every step.
+static CHANGES: Mutex<BTreeMap<Change, String>> = Mutex::new(BTreeMap::new());
+
+fn changes() -> MutexGuard<'static, BTreeMap<Change, String>> {
+    CHANGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Route53 {
@@ -59,10 +67,10 @@ impl Route53 {
         let Settings { login, role, hosted_zone_id, endpoints } = settings;
         let (id, secret) = match &login {
             Login::Keys { id, secret } => (!id.is_empty(), !secret.is_empty()),
-            Login::ServiceAccount(_) if role.is_empty() => {
+            Login::WebIdentity { .. } if role.is_empty() => {
                 return Err(unusable("role must be set when web identity token is set"));
             }
-            Login::Ambient(_) | Login::ServiceAccount(_) => (true, true),
+            Login::Ambient(_) | Login::WebIdentity { .. } => (true, true),
         };
         if !id && !secret {
             let why = "empty credentials; perhaps you meant to enable ambient credentials?";
@@ -76,7 +84,6 @@ impl Route53 {
             signer: Signer::new(login, &role, "route53", &endpoints, connection)?,
             hosted_zone_id: hosted_zone_id.trim().trim_start_matches("/hostedzone/").to_owned(),
             zones,
-            changes: Mutex::default(),
         })
     }
 
@@ -122,6 +129,10 @@ impl Route53 {
         Ok(id.trim_start_matches("/hostedzone/").to_owned())
     }
 
+    fn key(&self, record: &TxtRecord) -> Change {
+        [self.api.base(), &record.name, &record.value].map(str::to_owned)
+    }
+
     /// Sends one change. Every text is a record set of its own, so that others at the same name stay as they are.
     async fn change(
         &self,
@@ -145,10 +156,6 @@ impl Route53 {
         request.body = body.into_bytes();
         self.send(request, CHANGE).await
     }
-
-    fn changes(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), String>> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
@@ -157,13 +164,13 @@ impl Provider for Route53 {
         let reply = self.change("UPSERT", record).await?.map_err(|r| failed(r, CHANGE))?;
         if let Some(id) = xml::first(&String::from_utf8_lossy(&reply.body), "Id") {
             let id = id.trim_start_matches("/change/").to_owned();
-            self.changes().insert((record.name.clone(), record.value.clone()), id);
+            changes().insert(self.key(record), id);
         }
         Ok(())
     }
 
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.changes().remove(&(record.name.clone(), record.value.clone()));
+        changes().remove(&self.key(record));
         match self.change("DELETE", record).await? {
             // So it is told that the set is not there.
             Err(refusal) if refusal.code == "InvalidChangeBatch" => Ok(()),
@@ -188,13 +195,13 @@ impl Provider for Route53 {
     }
 
     async fn is_everywhere(&self, record: &TxtRecord) -> Result<bool, SolveError> {
-        let key = (record.name.clone(), record.value.clone());
-        let Some(id) = self.changes().get(&key).cloned() else { return Ok(true) };
+        let key = self.key(record);
+        let Some(id) = changes().get(&key).cloned() else { return Ok(true) };
         let reply = self.get(&format!("/change/{}", encoded(&id)), STATUS).await?;
         if xml::first(&reply, "Status").as_deref() != Some("INSYNC") {
             return Ok(false);
         }
-        self.changes().remove(&key);
+        changes().remove(&key);
         Ok(true)
     }
 }

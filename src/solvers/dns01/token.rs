@@ -5,10 +5,10 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::Mutex;
 
 use super::api::{Explanation, Refusal, Reply};
 use super::credential::Credential;
+use super::memory::{Memory, Place};
 use super::text::one_line;
 use crate::solvers::SolveError;
 
@@ -21,9 +21,11 @@ pub(super) struct Token {
     end: Timestamp,
 }
 
+/// The tokens of the process.
+static TOKENS: Memory<Token> = Memory::new();
+
 /// The place of one token.
-#[derive(Default)]
-pub(super) struct TokenPlace(Mutex<Option<Token>>);
+pub(super) struct TokenPlace(Place<Token>);
 
 impl Token {
     /// Reads `{"access_token": "…", "expires_in": 3599}`; some servers write the number as text.
@@ -42,6 +44,11 @@ impl Token {
 }
 
 impl TokenPlace {
+    /// The place that belongs to these texts: the server and the credentials.
+    pub(super) fn of<'a>(owner: impl IntoIterator<Item = &'a str>) -> Self {
+        Self(TOKENS.place(owner))
+    }
+
     /// The token that is here, while it is good; else what is fetched.
     pub(super) async fn token(
         &self,
@@ -108,7 +115,7 @@ mod tests {
             body: format!(r#"{{"access_token": "t{seconds}", "expires_in": "{seconds}"}}"#)
                 .into_bytes(),
         };
-        let place = TokenPlace::default();
+        let place = TokenPlace::of(["a test of tokens"]);
         for (seconds, expected) in
             [("60", "t60"), ("3600", "t3600"), ("7200", "t3600"), ("7201", "t3600")]
         {

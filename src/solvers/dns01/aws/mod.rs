@@ -7,27 +7,21 @@ mod sts;
 pub(super) mod xml;
 
 use std::fmt;
-use std::sync::Arc;
 
-use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::Mutex;
 
 pub use self::endpoints::Endpoints;
 use self::sts::Sts;
 use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
 use super::credential::{Ambient, Credential};
+use super::memory::{Memory, Place};
 use crate::solvers::SolveError;
 
 /// Temporary keys are given up this long before they end.
 const MARGIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// Tokens that say which ServiceAccount of a cluster we are.
-#[async_trait]
-pub trait IdentityTokens: fmt::Debug + Send + Sync {
-    /// A fresh token.
-    async fn token(&self) -> Result<Credential, SolveError>;
-}
+/// The keys of the process.
+static KEYS: Memory<Keys> = Memory::new();
 
 /// Who we are to AWS, to begin with.
 #[derive(Clone, Debug)]
@@ -41,8 +35,13 @@ pub enum Login {
     },
     /// Whatever surrounds the process.
     Ambient(Ambient),
-    /// A ServiceAccount; a role must be assumed with it.
-    ServiceAccount(Arc<dyn IdentityTokens>),
+    /// A token of a cluster's ServiceAccount; a role must be assumed with it.
+    WebIdentity {
+        /// Whose it is; the same for every token of theirs.
+        owner: String,
+        /// Token.
+        token: Credential,
+    },
 }
 
 /// Keys that requests are signed with.
@@ -63,7 +62,6 @@ impl Keys {
 }
 
 /// Signs requests to one service with keys that are fetched when they are needed, and kept while they are good.
-#[derive(Debug)]
 pub(super) struct Signer {
     login: Login,
     /// Role to assume; none when empty.
@@ -72,7 +70,7 @@ pub(super) struct Signer {
     region: String,
     sts: Sts,
     connection: Connection,
-    keys: Mutex<Option<Keys>>,
+    keys: Place<Keys>,
 }
 
 impl Signer {
@@ -84,6 +82,13 @@ impl Signer {
         endpoints: &Endpoints,
         connection: &Connection,
     ) -> Result<Self, SolveError> {
+        let mut owner = vec!["AWS", role, &endpoints.sts];
+        match &login {
+            Login::Keys { id, secret } => owner.extend([id.expose(), secret.expose()]),
+            Login::Ambient(ambient) => owner.extend(ambient.parts()),
+            Login::WebIdentity { owner: whose, .. } => owner.push(whose),
+        }
+        let keys = KEYS.place(owner);
         Ok(Self {
             login,
             role: role.to_owned(),
@@ -91,7 +96,7 @@ impl Signer {
             region: endpoints.signing_region.clone(),
             sts: Sts::new(endpoints, connection)?,
             connection: connection.clone(),
-            keys: Mutex::new(None),
+            keys,
         })
     }
 
@@ -115,9 +120,8 @@ impl Signer {
                 expires: None,
             },
             Login::Ambient(ambient) => ambient::keys(ambient, &self.sts, &self.connection).await?,
-            Login::ServiceAccount(tokens) => {
-                let token = tokens.token().await?;
-                return self.sts.assume_with_token(&self.role, sts::SESSION, &token).await;
+            Login::WebIdentity { token, .. } => {
+                return self.sts.assume_with_token(&self.role, sts::SESSION, token).await;
             }
         };
         if self.role.is_empty() {
@@ -148,6 +152,12 @@ impl Signer {
             *self.keys.lock().await = None;
         }
         Ok(sent)
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signer({}, {})", self.service, self.region)
     }
 }
 

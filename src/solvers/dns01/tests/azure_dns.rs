@@ -259,10 +259,7 @@ async fn errors_say_which_zone_and_quote_azure() {
     let provider = provider(&stub, client(), "", ZoneType::Public);
     let denied =
         json!({"error": {"code": "AuthorizationFailed", "message": "The client 'c-1' may not"}});
-    stub.script([
-        Told::new(200, json!({"access_token": "bearer", "expires_in": 3599})),
-        Told::new(403, denied),
-    ]);
+    stub.script([Told::new(403, denied)]);
     let error = provider.add(&record("one")).await.unwrap_err();
     assert!(
         error.to_string().ends_with("AuthorizationFailed: The client 'c-1' may not"),

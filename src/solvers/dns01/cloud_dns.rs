@@ -1,0 +1,248 @@
+//! Google Cloud DNS (API v1).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{Method, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::google_login::GoogleLogin;
+pub use super::google_login::Login;
+use super::text::{encoded, quoted, same_name, unquoted};
+use super::zones::zone_of;
+use super::{Provider, TxtRecord};
+use crate::dns::FindZone;
+use crate::solvers::SolveError;
+
+/// Where the API is.
+pub const ENDPOINT: &str = "https://dns.googleapis.com";
+
+const RIGHTS: &str = "the service account needs dns.managedZones.list, dns.resourceRecordSets.list, .create, .update and .delete, \
+    and dns.changes.create, .get and .list in the project, as the role DNS Administrator has them";
+/// In seconds, for a set that we make.
+const TTL: u32 = 60;
+/// How often a set is read anew because somebody else changed it in between.
+const TRIES: usize = 5;
+
+/// The managed zones of a project.
+#[derive(Debug)]
+pub struct CloudDns {
+    api: Api,
+    login: GoogleLogin,
+    project: String,
+    hosted_zone_name: String,
+    zones: Arc<dyn FindZone>,
+}
+
+#[derive(Deserialize)]
+struct ManagedZones {
+    #[serde(rename = "managedZones", default)]
+    zones: Vec<ManagedZone>,
+}
+
+#[derive(Deserialize)]
+struct ManagedZone {
+    name: String,
+    #[serde(default)]
+    visibility: String,
+}
+
+#[derive(Deserialize)]
+struct RecordSets {
+    #[serde(default)]
+    rrsets: Vec<RecordSet>,
+}
+
+/// A set must be given back as it was read to be deleted.
+#[derive(Clone, Serialize, Deserialize)]
+struct RecordSet {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    ttl: u32,
+    #[serde(default)]
+    rrdatas: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Changes {
+    #[serde(default)]
+    changes: Vec<Change>,
+}
+
+#[derive(Deserialize)]
+struct Change {
+    status: String,
+    #[serde(default)]
+    additions: Vec<RecordSet>,
+}
+
+/// What happens to a set of texts.
+#[derive(Clone, Copy)]
+enum Deed {
+    Add,
+    Remove,
+}
+
+impl RecordSet {
+    fn has(&self, record: &TxtRecord) -> bool {
+        same_name(&self.name, &record.name)
+            && self.rrdatas.iter().any(|text| unquoted(text) == record.value)
+    }
+}
+
+impl CloudDns {
+    /// Works with the managed zones of a project, through the API at that URL; a zone's name may be given.
+    pub fn new(
+        login: Login,
+        project: &str,
+        hosted_zone_name: &str,
+        zones: Arc<dyn FindZone>,
+        endpoint: &str,
+        connection: &Connection,
+    ) -> Result<Self, SolveError> {
+        Ok(Self {
+            api: Api::new(endpoint, connection, explain)?,
+            login: GoogleLogin::new(login, connection),
+            project: format!("/dns/v1/projects/{}/managedZones", encoded(project.trim())),
+            hosted_zone_name: hosted_zone_name.trim().to_owned(),
+            zones,
+        })
+    }
+
+    async fn send(&self, request: Request) -> Result<Result<Reply, Refusal>, SolveError> {
+        let token = self.login.token().await?;
+        let sent = self.api.send(request.bearer(&token)).await;
+        if matches!(&sent, Err(refusal) if refusal.is(StatusCode::UNAUTHORIZED)) {
+            self.login.clear().await;
+        }
+        Ok(sent)
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        what: &str,
+    ) -> Result<T, SolveError> {
+        let sent = self.send(self.api.request(Method::GET, path)).await?;
+        sent.and_then(|reply| reply.json()).map_err(|r| failed(r, what.to_owned()))
+    }
+
+    /// Path of the managed zone that holds a name; a public one where there are several.
+    async fn zone(&self, name: &str) -> Result<String, SolveError> {
+        if !self.hosted_zone_name.is_empty() {
+            return Ok(format!("{}/{}", self.project, encoded(&self.hosted_zone_name)));
+        }
+        let zone = zone_of(&*self.zones, name).await?;
+        let path = format!("{}?dnsName={}", self.project, encoded(&zone));
+        let found: ManagedZones = self.get(&path, "GoogleCloud API call failed").await?;
+        let is_public = |zone: &&ManagedZone| zone.visibility == "public";
+        let Some(found) = found.zones.iter().find(is_public).or(found.zones.first()) else {
+            return Err(SolveError {
+                what: format!("No matching GoogleCloud domain found for domain {zone}"),
+                why: "this project has no managed zone with that DNS name".to_owned(),
+                needs_person: true,
+                hint: Some(
+                    "check project, or set hostedZoneName to the name of the managed zone"
+                        .to_owned(),
+                ),
+            });
+        };
+        Ok(format!("{}/{}", self.project, encoded(&found.name)))
+    }
+
+    /// The TXT records at a name.
+    async fn read(&self, zone: &str, name: &str) -> Result<Option<RecordSet>, SolveError> {
+        let path = format!("{zone}/rrsets?name={}&type=TXT", encoded(name));
+        let what = format!("failed to read TXT records of {name} in Cloud DNS");
+        let found: RecordSets = self.get(&path, &what).await?;
+        Ok(found.rrsets.into_iter().find(|set| set.kind == "TXT" && same_name(&set.name, name)))
+    }
+
+    /// Replaces the set in one change, anew when somebody else was quicker.
+    async fn write(&self, record: &TxtRecord, deed: Deed) -> Result<(), SolveError> {
+        let zone = self.zone(&record.name).await?;
+        for last in (0..TRIES).map(|number| number + 1 == TRIES) {
+            let old = self.read(&zone, &record.name).await?;
+            let Some(change) = change(old, record, deed) else { return Ok(()) };
+            let request = self.api.request(Method::POST, &format!("{zone}/changes"));
+            match self.send(request.json(&change)).await? {
+                Err(refusal) if is_overtaken(&refusal) && !last => {}
+                sent => {
+                    let what =
+                        || format!("failed to change TXT records of {} in Cloud DNS", record.name);
+                    return sent.map(drop).map_err(|refusal| failed(refusal, what()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Provider for CloudDns {
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.write(record, Deed::Add).await
+    }
+
+    async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.write(record, Deed::Remove).await
+    }
+
+    async fn check(&self, name: &str) -> Result<(), SolveError> {
+        let zone = self.zone(name).await?;
+        self.read(&zone, name).await.map(drop)
+    }
+
+    async fn is_everywhere(&self, record: &TxtRecord) -> Result<bool, SolveError> {
+        let zone = self.zone(&record.name).await?;
+        let path =
+            format!("{zone}/changes?maxResults=20&sortBy=changeSequence&sortOrder=descending");
+        let what = "failed to query the changes of Cloud DNS";
+        let Changes { changes } = self.get(&path, what).await?;
+        let last = changes.iter().find(|change| change.additions.iter().any(|set| set.has(record)));
+        Ok(last.is_none_or(|change| change.status != "pending"))
+    }
+}
+
+/// The change that turns the set into what it should be; none when it is so already.
+fn change(old: Option<RecordSet>, record: &TxtRecord, deed: Deed) -> Option<Value> {
+    let is_there = old.as_ref().is_some_and(|set| set.has(record));
+    if is_there == matches!(deed, Deed::Add) {
+        return None;
+    }
+    let mut new = old.clone().unwrap_or_else(|| RecordSet {
+        name: record.name.clone(),
+        kind: "TXT".to_owned(),
+        ttl: TTL,
+        rrdatas: Vec::new(),
+    });
+    match deed {
+        Deed::Add => new.rrdatas.push(quoted(&record.value)),
+        Deed::Remove => new.rrdatas.retain(|text| unquoted(text) != record.value),
+    }
+    let additions = if new.rrdatas.is_empty() { vec![] } else { vec![new] };
+    Some(json!({"additions": additions, "deletions": old.into_iter().collect::<Vec<_>>()}))
+}
+
+/// The set was not as we had read it any more.
+fn is_overtaken(refusal: &Refusal) -> bool {
+    refusal.is(StatusCode::PRECONDITION_FAILED) || refusal.is(StatusCode::CONFLICT)
+}
+
+fn failed(refusal: Refusal, what: String) -> SolveError {
+    refusal.into_error(what, RIGHTS)
+}
+
+/// Reads `{"error": {"code": 403, "message": "…", "errors": [{"reason": "forbidden"}]}}`.
+fn explain(body: &[u8]) -> Option<Explanation> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let error = body.get("error")?;
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let code = text(error.pointer("/errors/0/reason"));
+    let message = text(error.get("message"));
+    let message = if code.is_empty() { message } else { format!("{message}, {code}") };
+    Some(Explanation { code, message })
+}

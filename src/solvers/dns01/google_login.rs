@@ -1,0 +1,199 @@
+//! Who we are to Google: a service account by its key, or what surrounds the process.
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeyPair;
+use aws_lc_rs::signature::RSA_PKCS1_SHA256;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{HeaderName, Method};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::api::{Api, Connection, Refusal};
+use super::credential::{Ambient, Credential};
+use super::files::read_credential;
+use super::text::encoded;
+use super::token::{Token, TokenPlace, explain};
+use crate::solvers::SolveError;
+
+/// Where machines get the tokens of their service accounts.
+const MACHINES: &str = "169.254.169.254";
+/// Where users' tokens are renewed, and those of service accounts whose key does not say where.
+const TOKENS: &str = "https://oauth2.googleapis.com/token";
+const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.readwrite";
+/// How long an assertion is good, in seconds; the longest that Google takes.
+const LIFE: i64 = 3600;
+const DEED: &str = "cannot get a token from Google";
+
+/// Who we are to Google.
+#[derive(Clone, Debug)]
+pub enum Login {
+    /// A service account's key, the JSON file that Google gives out.
+    Key(Credential),
+    /// Whatever surrounds the process: a key file, gcloud's own credentials, else the machine's service account.
+    Ambient(Ambient),
+}
+
+/// A file of credentials, as far as we read it.
+#[derive(Deserialize)]
+struct KeyFile {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    client_email: String,
+    #[serde(default)]
+    private_key: Credential,
+    #[serde(default)]
+    private_key_id: String,
+    #[serde(default)]
+    token_uri: String,
+    #[serde(default)]
+    client_id: String,
+    #[serde(default)]
+    client_secret: Credential,
+    #[serde(default)]
+    refresh_token: Credential,
+}
+
+/// Gives tokens for Cloud DNS.
+#[derive(Debug)]
+pub(super) struct GoogleLogin {
+    login: Login,
+    connection: Connection,
+    place: TokenPlace,
+}
+
+impl GoogleLogin {
+    pub(super) fn new(login: Login, connection: &Connection) -> Self {
+        let mut owner = vec!["Google"];
+        match &login {
+            Login::Key(key) => owner.push(key.expose()),
+            Login::Ambient(ambient) => owner.extend(ambient.parts()),
+        }
+        let place = TokenPlace::of(owner);
+        Self { login, connection: connection.clone(), place }
+    }
+
+    /// A good token.
+    pub(super) async fn token(&self) -> Result<Credential, SolveError> {
+        self.place.token(self.fetch()).await
+    }
+
+    /// Fetches another one next time.
+    pub(super) async fn clear(&self) {
+        self.place.clear().await;
+    }
+
+    async fn fetch(&self) -> Result<Token, SolveError> {
+        let ambient = match &self.login {
+            Login::Key(key) => return self.by_file(key).await,
+            Login::Ambient(ambient) => ambient,
+        };
+        if let Some(path) = ambient.variable("GOOGLE_APPLICATION_CREDENTIALS") {
+            return self.by_file(&read_credential(path).await?).await;
+        }
+        let config = match ambient.variable("CLOUDSDK_CONFIG") {
+            Some(folder) => Some(folder.to_owned()),
+            None => ambient.variable("HOME").map(|home| format!("{home}/.config/gcloud")),
+        };
+        if let Some(folder) = config
+            && let Ok(file) =
+                read_credential(&format!("{folder}/application_default_credentials.json")).await
+        {
+            return self.by_file(&file).await;
+        }
+        self.by_machine(ambient).await
+    }
+
+    async fn by_file(&self, file: &Credential) -> Result<Token, SolveError> {
+        let file: KeyFile = serde_json::from_str(file.expose())
+            .map_err(|_| unusable("it is not the JSON of a service account key"))?;
+        match file.kind.as_str() {
+            "service_account" | "" => {
+                let assertion = assertion(&file, Timestamp::now())?;
+                let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+                let fields = [("grant_type", grant), ("assertion", assertion.expose())];
+                self.grant(audience(&file), &fields).await
+            }
+            "authorized_user" => {
+                let fields = [
+                    ("grant_type", "refresh_token"),
+                    ("client_id", file.client_id.as_str()),
+                    ("client_secret", file.client_secret.expose()),
+                    ("refresh_token", file.refresh_token.expose()),
+                ];
+                self.grant(audience(&file), &fields).await
+            }
+            other => Err(unusable(&format!("credentials of type {other} are not known here"))),
+        }
+    }
+
+    async fn grant(&self, server: &str, fields: &[(&str, &str)]) -> Result<Token, SolveError> {
+        let api = Api::new(server, &self.connection, explain)?;
+        let request = api.request(Method::POST, "").form(fields);
+        let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
+        reply.map_err(|r| {
+            failed(r, "the key may have been deleted, or its service account disabled")
+        })
+    }
+
+    async fn by_machine(&self, ambient: &Ambient) -> Result<Token, SolveError> {
+        let host = ambient.variable("GCE_METADATA_HOST").unwrap_or(MACHINES);
+        let api = Api::new(&format!("http://{host}"), &self.connection, explain)?;
+        let path = format!(
+            "/computeMetadata/v1/instance/service-accounts/default/token?scopes={}",
+            encoded(SCOPE)
+        );
+        let flag = HeaderName::from_static("metadata-flavor");
+        let request = api.request(Method::GET, &path).header(flag, "Google");
+        let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
+        let hint = "give the solver a key by serviceAccountSecretRef, or set GOOGLE_APPLICATION_CREDENTIALS";
+        reply.map_err(|r| SolveError { hint: Some(hint.to_owned()), ..failed(r, hint) })
+    }
+}
+
+fn audience(file: &KeyFile) -> &str {
+    if file.token_uri.is_empty() { TOKENS } else { &file.token_uri }
+}
+
+/// A statement, signed by the service account's key, that we are it (RFC 7523 §3).
+fn assertion(file: &KeyFile, now: Timestamp) -> Result<Credential, SolveError> {
+    let block = pem::parse(file.private_key.expose())
+        .map_err(|_| unusable("its private_key is not PEM"))?;
+    let key = KeyPair::from_pkcs8(block.contents())
+        .map_err(|_| unusable("its private_key is not an RSA key in PKCS #8"))?;
+    let issued = now.as_second();
+    let header = json!({"alg": "RS256", "typ": "JWT", "kid": file.private_key_id});
+    let claims = json!({
+        "iss": file.client_email,
+        "scope": SCOPE,
+        "aud": audience(file),
+        "iat": issued,
+        "exp": issued + LIFE,
+    });
+    let [header, claims] =
+        [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string().as_bytes()));
+    let signed = format!("{header}.{claims}");
+    let mut signature = vec![0; key.public_modulus_len()];
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
+        .map_err(|_| unusable("its private_key cannot sign"))?;
+    Ok(Credential::new(&format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))))
+}
+
+fn unusable(why: &str) -> SolveError {
+    SolveError {
+        what: "cannot use the Google service account key".to_owned(),
+        why: why.to_owned(),
+        needs_person: true,
+        hint: Some(
+            "the Secret must hold the JSON file of a service account key, unchanged".to_owned(),
+        ),
+    }
+}
+
+fn failed(refusal: Refusal, hint: &str) -> SolveError {
+    let is_final = refusal.status.is_some_and(|status| status.is_client_error());
+    let error = refusal.into_error(DEED.to_owned(), hint);
+    SolveError { hint: is_final.then(|| hint.to_owned()), ..error }
+}
