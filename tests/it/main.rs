@@ -12,6 +12,7 @@ mod conformance_cluster;
 mod crash;
 mod deploy;
 mod dns;
+mod dns_look;
 mod faults;
 mod faults_cluster;
 mod generated;
