@@ -1,6 +1,7 @@
 //! Looking at DNS-01 on real servers: what is wrong is told with the server and its answer, and heals once it is repaired.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,12 +10,15 @@ use kubectl_acme::dns::FindZone as _;
 use kubectl_acme::dns::lookup::DirectResolver;
 use kubectl_acme::dns::server::Server;
 use kubectl_acme::dns::zone::{Trust, Zones};
+use kubectl_acme::model::Record;
 use kubectl_acme::model::{Answer, Challenge};
 use kubectl_acme::probes::Probe as _;
 use kubectl_acme::probes::dns::DnsProbe;
 use kubectl_acme::reconcile::challenge::Readiness;
 use kubectl_acme::reconcile::published;
-use serde_json::json;
+use kubectl_acme::store::Store as _;
+use kubectl_acme::store::local::{Access, LocalStore};
+use serde_json::{Value, json};
 
 use crate::support::dns::relay::Transport;
 use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone, loopback};
@@ -55,22 +59,7 @@ impl Bed {
 
     /// What a Challenge waits for; empty when it is ready.
     async fn reason(&self, trust: Trust, strategy: &str) -> String {
-        let challenge: Challenge = serde_json::from_value(json!({
-            "apiVersion": "acme.cert-manager.io/v1",
-            "kind": "Challenge",
-            "metadata": {"name": "web-1-1-1", "namespace": "web"},
-            "spec": {
-                "url": "https://ca.example/chall/1",
-                "authorizationURL": "https://ca.example/authz/1",
-                "dnsName": "www.example.com",
-                "type": "DNS-01",
-                "token": "token",
-                "key": TEXT,
-                "solver": {"dns01": {"cnameStrategy": strategy}},
-                "issuerRef": {"name": "acme"},
-            },
-        }))
-        .unwrap();
+        let challenge: Challenge = serde_json::from_value(challenge(strategy)).unwrap();
         let answer = Answer::of(&challenge).unwrap();
         let probe = DnsProbe { zones: self.zones(trust) };
         match published::judge(&challenge, &answer, &probe.look(&challenge, &answer).await) {
@@ -110,6 +99,24 @@ impl Bed {
     fn resolver_knows_of_the_record(&self) -> bool {
         self.resolver.asked().iter().any(|asked| asked.name.starts_with("_acme-challenge"))
     }
+}
+
+fn challenge(strategy: &str) -> Value {
+    json!({
+        "apiVersion": "acme.cert-manager.io/v1",
+        "kind": "Challenge",
+        "metadata": {"name": "web-1-1-1", "namespace": "default"},
+        "spec": {
+            "url": "https://ca.example/chall/1",
+            "authorizationURL": "https://ca.example/authz/1",
+            "dnsName": "www.example.com",
+            "type": "DNS-01",
+            "token": "token",
+            "key": TEXT,
+            "solver": {"dns01": {"cnameStrategy": strategy}},
+            "issuerRef": {"name": "acme"},
+        },
+    })
 }
 
 #[tokio::test]
@@ -294,4 +301,74 @@ async fn a_resolver_that_was_asked_too_early_is_named_until_it_has_forgotten() {
     bed.servers[0].publish(ZONE, RECORD, TEXT);
     bed.check("").await;
     bed.heals(Trust::RecursiveOnly, "").await;
+}
+
+/// Runs `challenge check` beside a bed; its output, `{1}` and `{2}` standing for the servers' addresses.
+async fn checked(bed: &Bed, flags: &[&str]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = LocalStore::open(folder.path(), Access::ReadWrite).unwrap();
+    store.create(Record::new(challenge("")).unwrap()).await.unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+        .args(["challenge", "check", "web-1-1-1", "--dns"])
+        .arg(bed.resolver.address().to_string())
+        .args(flags)
+        .env_clear()
+        .env("KUBECTL_ACME_LOCAL", folder.path())
+        .env("KUBECTL_ACME_NOW", "2026-11-21T04:54:20Z")
+        .output()
+        .unwrap();
+    let text = |bytes| {
+        let mut text = String::from_utf8(bytes).unwrap();
+        for (number, (_, address)) in bed.names.iter().enumerate() {
+            text = text.replace(&address.to_string(), &format!("{{{}}}", number + 1));
+        }
+        // Addresses have different lengths, and so has the column.
+        text.lines().map(|line| columns(line) + "\n").collect::<String>()
+    };
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+fn columns(line: &str) -> String {
+    if line.contains(":  ") {
+        return line.to_owned();
+    }
+    line.split("   ").map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join(" | ")
+}
+
+#[tokio::test]
+#[ignore = "needs name servers: run by just pebble"]
+async fn a_check_shows_what_every_server_says() {
+    let all = [Software::Bind, Software::Knot];
+    let bed = Bed::start(&all, "", |_, zone| vec![zone]);
+    bed.servers[0].publish(ZONE, RECORD, TEXT);
+    let (code, shown, said) = checked(&bed, &["--show-commands"]).await;
+    insta::assert_snapshot!(shown + &said, @r#"
+    Challenge:   web-1-1-1
+    Domain:      www.example.com
+    Expected:    gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA
+    Seen from:   this machine at 2026-11-21T04:54:20Z
+    Saw:         what 2 servers of zone example.com. say of _acme-challenge.www.example.com.
+    Command:     dig +norecurse @{1} _acme-challenge.www.example.com. TXT
+    Command:     dig +norecurse @{2} _acme-challenge.www.example.com. TXT
+    Verdict:     not visible: DNS record for "www.example.com" not yet propagated: 1 of 2 nameservers answer: ns2.example.com. ({2}) says NXDOMAIN
+
+    NAMESERVER | ADDRESS | SAYS
+    ns1.example.com. | {1}:53 | "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA"
+    ns2.example.com. | {2}:53 | NXDOMAIN
+    error: the CA would not see the answer of challenge web-1-1-1: DNS record for "www.example.com" not yet propagated: 1 of 2 nameservers answer: ns2.example.com. ({2}) says NXDOMAIN
+    hint: it has not been presented yet: order -f … or run puts it up
+    "#);
+    assert_eq!(code, Some(9));
+    bed.servers[1].publish(ZONE, RECORD, TEXT);
+    let (code, shown, said) =
+        checked(&bed, &["-o", "jsonpath={.visible} {.observations[0].url}"]).await;
+    assert_eq!(
+        (code, shown.as_str(), said.as_str()),
+        (Some(0), "true dns:_acme-challenge.www.example.com?type=TXT\n", "")
+    );
+    let resolver = bed.resolver.address().to_string();
+    let only = ["--dns01-recursive-nameservers", &resolver, "--dns01-recursive-nameservers-only"];
+    let (code, shown, _) = checked(&bed, &only).await;
+    let saw = "Saw:         what 1 resolver says of _acme-challenge.www.example.com.";
+    assert!(code == Some(0) && shown.contains(saw), "{shown}");
 }
