@@ -90,6 +90,8 @@ fn name_servers(servers: &[NameServer]) -> Table {
             Said::Texts(texts) => {
                 texts.iter().map(|text| format!("{text:?}")).collect::<Vec<_>>().join(" ")
             }
+            Said::NoName => "NXDOMAIN".to_owned(),
+            Said::Code(code) => code.clone(),
             said => published::words(said),
         };
         let address = server.address.map(|address| address.to_string());
@@ -121,11 +123,13 @@ fn saw(seen: &Seen) -> String {
             format!("status {status}, {} bytes{more}: {body:?}", body.len())
         }
         Seen::Records { name, zone, servers } => {
-            let whose = match zone.as_str() {
-                "" => "of resolvers".to_owned(),
-                zone => format!("of the servers of zone {zone}"),
+            let who = match (zone.as_str(), servers.len()) {
+                ("", 1) => "1 resolver says".to_owned(),
+                ("", count) => format!("{count} resolvers say"),
+                (zone, 1) => format!("1 server of zone {zone} says"),
+                (zone, count) => format!("{count} servers of zone {zone} say"),
             };
-            format!("{} answers {whose} about {name}", servers.len())
+            format!("what {who} of {name}")
         }
     }
 }

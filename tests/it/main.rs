@@ -12,6 +12,8 @@ mod conformance_cluster;
 mod crash;
 mod deploy;
 mod dns;
+mod dns01;
+mod dns_look;
 mod dns_update;
 mod faults;
 mod faults_cluster;

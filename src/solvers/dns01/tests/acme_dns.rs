@@ -109,7 +109,8 @@ async fn an_account_is_looked_for_by_the_exact_name() {
     let stub = Stub::serve(Server(Vec::new())).await;
     let provider = build(&stub.url, &accounts("example.com", "hush")).await.unwrap();
     let error = provider.add(&record("one")).await.unwrap_err();
-    let expected = "cannot publish the record: account credentials not found for domain www.example.com";
+    let expected =
+        "cannot publish the record: account credentials not found for domain www.example.com";
     assert_eq!(error.to_string(), expected);
     assert!(error.needs_person && error.hint.unwrap().contains("Secret \"acme-dns\""));
     assert_eq!(stub.lines(), [""; 0]);

@@ -104,7 +104,9 @@ async fn its_response_decides() {
 #[tokio::test]
 async fn one_that_cannot_be_called_says_why() {
     let error = webhook(&webhooks(), None).add(&record("one")).await.unwrap_err();
-    assert!(error.needs_person && error.hint.unwrap().contains("--dns01-webhook acme.example.org="));
+    assert!(
+        error.needs_person && error.hint.unwrap().contains("--dns01-webhook acme.example.org=")
+    );
     let stub = Stub::serve(Server(Value::Null)).await;
     let refusal = json!({"kind": "Status", "reason": "NotFound", "message": "no solver ours"});
     stub.script([Told::new(404, refusal), Told::new(200, "<html>")]);
