@@ -129,6 +129,7 @@ fn dns_detail(error: &LookupError) -> String {
         LookupError::Failed { name, why } => {
             format!("DNS problem: {why} looking up A or AAAA for {name}")
         }
+        other => format!("DNS problem: {other}"),
     }
 }
 

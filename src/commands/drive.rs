@@ -10,8 +10,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::dns01::{Dns01Args, Reach};
 use super::failure::{Failure, Kind as FailureKind};
-use super::look::LookArgs;
+use super::look::{LookArgs, NameserverArgs};
 use super::probe_pod::ProbePodArgs;
 use super::schedule::SlotArgs;
 use super::solver_pod::SolverPodArgs;
@@ -30,9 +31,11 @@ use crate::controllers::scheduler::{Crowd, Scheduler};
 use crate::controllers::selection::Selection;
 use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
+use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
 use crate::probes::Probe;
+use crate::probes::dns::DnsProbe;
 use crate::probes::http::HttpProbe;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
@@ -72,6 +75,12 @@ pub struct DriveArgs {
     /// How the self-check looks at names
     #[command(flatten)]
     pub look: LookArgs,
+    /// How records are published
+    #[command(flatten)]
+    pub dns01: Dns01Args,
+    /// Whom the self-check of DNS-01 asks
+    #[command(flatten)]
+    pub nameservers: NameserverArgs,
     /// How the self-check looks from inside a cluster
     #[command(flatten)]
     pub probe_pod: ProbePodArgs,
@@ -97,6 +106,14 @@ impl DriveArgs {
     /// Fails when a flag cannot be read, or the resolver's host has no address.
     pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
         self.look.fetcher().await
+    }
+
+    /// What finds zones and their servers.
+    ///
+    /// # Errors
+    /// Fails when the resolver's host has no address.
+    pub async fn zones(&self, fetcher: &Fetcher) -> Result<Zones, Failure> {
+        self.nameservers.zones(&self.look, fetcher).await
     }
 
     /// Tells whether a flag has HTTP-01 answered on this machine, where there is a cluster, too.
@@ -161,8 +178,12 @@ pub struct Equipment {
     pub store: Arc<dyn Store>,
     /// What answers HTTP-01.
     pub http01: Arc<dyn Solver>,
+    /// What publishes the records of DNS-01 reaches.
+    pub dns01: Reach,
     /// What the self-check looks with.
     pub fetcher: Fetcher,
+    /// What finds zones and their servers.
+    pub zones: Zones,
     /// Which objects are worked on.
     pub selection: Selection,
     /// Who approves CertificateRequests.
@@ -190,7 +211,7 @@ impl Engine {
         probe: Arc<dyn Probe>,
         stop: CancellationToken,
     ) -> Self {
-        let Equipment { store, http01, fetcher, selection, limits, .. } = equipment;
+        let Equipment { store, http01, dns01, fetcher, zones, selection, limits, .. } = equipment;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let clients = Arc::new(clients(&fetcher.resolver));
         let namespace = equipment.cluster_resource_namespace;
@@ -198,9 +219,12 @@ impl Engine {
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
         let recorder = Recorder::new(Arc::clone(&store));
         let crowd = Crowd::default();
+        let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
         let means = Means {
             http01,
+            dns01: Arc::new(dns01),
             http01_probe: probe,
+            dns01_probe: Arc::new(DnsProbe { zones }),
             crowd: crowd.clone(),
             check_period: equipment.check_period,
         };

@@ -70,7 +70,7 @@ pub async fn server(
         Some(_) if claim::is_driven(context).await? => Bench::Elsewhere,
         Some(_) => Bench::Cluster,
     };
-    precheck::check(&records, &store, bench).await?;
+    precheck::check(&records, &store, bench, &context.global.cluster_resource_namespace).await?;
     let after = match context.cluster() {
         None => records,
         Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,

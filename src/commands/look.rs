@@ -1,10 +1,13 @@
 //! Looking at names as the CA would: flags shared by whoever looks.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::failure::Failure;
 use crate::dns::Resolve;
 use crate::dns::lookup::{DirectResolver, SystemResolver, server_address};
+use crate::dns::server::{self, Server};
+use crate::dns::zone::{Trust, Zones};
 use crate::fetch::{Fetcher, Overrides};
 
 /// How names are looked at.
@@ -25,18 +28,66 @@ impl LookArgs {
     /// # Errors
     /// Fails when a flag cannot be read, or the resolver's host has no address.
     pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
-        let system = SystemResolver::new();
-        let resolver: Arc<dyn Resolve> = match &self.dns {
-            None => Arc::new(system),
-            Some(text) => {
-                let server = server_address(text, &system)
-                    .await
-                    .map_err(|why| Failure::usage(format!("cannot use --dns {text}: {why}")))?;
-                Arc::new(DirectResolver::new(server))
-            }
+        let resolver: Arc<dyn Resolve> = match self.server().await? {
+            None => Arc::new(SystemResolver::new()),
+            Some(server) => Arc::new(DirectResolver::new(server)),
         };
         let overrides = Overrides::parse(self.http01_resolve.iter().map(String::as_str))
             .map_err(|why| Failure::usage(format!("cannot use --http01-resolve: {why}")))?;
         Ok(Fetcher { resolver, overrides })
+    }
+
+    /// Where `--dns` is, if it is given.
+    async fn server(&self) -> Result<Option<SocketAddr>, Failure> {
+        let Some(text) = &self.dns else { return Ok(None) };
+        let found = server_address(text, &SystemResolver::new()).await;
+        found.map(Some).map_err(|why| Failure::usage(format!("cannot use --dns {text}: {why}")))
+    }
+}
+
+/// Who is asked about the records of DNS-01.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Looking at names")]
+pub struct NameserverArgs {
+    /// Resolvers for DNS-01, which find zones and the servers of zones: ADDR:PORT, or https://... for DNS over HTTPS
+    /// [default: that of --dns, else the system's]
+    #[arg(
+        long,
+        value_name = "SERVER",
+        value_delimiter = ',',
+        value_parser = |text: &str| Server::parse(text)
+    )]
+    pub dns01_recursive_nameservers: Vec<Server>,
+    /// Ask only these resolvers for the records of DNS-01, where the servers of zones cannot be reached
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub dns01_recursive_nameservers_only: bool,
+}
+
+impl NameserverArgs {
+    /// What finds zones and their servers by these flags, in cert-manager's order: those named, that of `--dns`, the
+    /// system's, two public ones.
+    ///
+    /// # Errors
+    /// Fails when the host of `--dns` has no address.
+    pub async fn zones(&self, look: &LookArgs, fetcher: &Fetcher) -> Result<Zones, Failure> {
+        let resolvers = match (&self.dns01_recursive_nameservers[..], look.server().await?) {
+            ([], Some(server)) => vec![Server::Plain(server)],
+            ([], None) => server::of_the_system(),
+            (named, _) => named.to_vec(),
+        };
+        let trust = if self.dns01_recursive_nameservers_only {
+            Trust::RecursiveOnly
+        } else {
+            Trust::Authoritative
+        };
+        Ok(Zones::new(resolvers, trust, Arc::clone(&fetcher.resolver)))
     }
 }

@@ -7,6 +7,7 @@ use super::chain::issuer_key;
 use super::claim::Claim;
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
+use super::provider_secrets::{self, Places};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, would_choose};
 use crate::store::Store;
@@ -61,7 +62,9 @@ pub async fn check(
     records: &[Record],
     store: &Arc<dyn Store>,
     bench: Bench,
+    cluster_resources: &str,
 ) -> Result<(), Failure> {
+    let places = Places { records, store, cluster_resources };
     for record in records {
         if bench.is_ours_alone() && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
             check_type(record)?;
@@ -99,7 +102,7 @@ pub async fn check(
             },
         };
         if bench != Bench::Elsewhere {
-            check_solvers(&certificate, &key, &issuer)?;
+            check_solvers(&certificate, &key, &issuer, bench, places).await?;
         }
     }
     Ok(())
@@ -127,7 +130,13 @@ fn check_type(record: &Record) -> Result<(), Failure> {
     .hint("a cluster with cert-manager serves the other types"))
 }
 
-fn check_solvers(certificate: &Certificate, key: &Key, issuer: &Issuer) -> Result<(), Failure> {
+async fn check_solvers(
+    certificate: &Certificate,
+    key: &Key,
+    issuer: &Issuer,
+    bench: Bench,
+    places: Places<'_>,
+) -> Result<(), Failure> {
     let Some(acme) = &issuer.spec.acme else { return Ok(()) };
     let asking = Asking {
         namespace: &certificate.metadata.namespace,
@@ -143,18 +152,23 @@ fn check_solvers(certificate: &Certificate, key: &Key, issuer: &Issuer) -> Resul
             Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
         };
         match would_choose(&acme.solvers, &identifier, asking) {
-            Ok(chosen) if chosen.kind == ChallengeType::Dns01 => {
+            Ok(chosen) if chosen.kind == ChallengeType::Dns01 && bench == Bench::Rehearsal => {
                 return Err(refused(&format!(
-                    "only a dns01 solver of {key} fits, and this version answers HTTP-01 only"
+                    "only a dns01 solver of {key} fits, and rehearsals answer HTTP-01 only"
                 ))
-                .hint("add an http01 solver that fits the name; wildcards need DNS-01"));
+                .hint("rehearse with an http01 solver that fits the name"));
+            }
+            Ok(chosen) if chosen.kind == ChallengeType::Dns01 => {
+                let whose = format!("Certificate {name}: {text}");
+                let solver = chosen.solver.dns01.unwrap_or_default();
+                provider_secrets::check(&solver, issuer, key, &whose, places).await?;
             }
             Ok(_) => {}
             Err(_) if text.starts_with("*.") => {
-                return Err(refused(
-                    "wildcards need DNS-01, and this version answers HTTP-01 only",
-                )
-                .hint("name each host in dnsNames, in place of the wildcard"));
+                return Err(refused(&format!(
+                    "wildcards need DNS-01, and no dns01 solver of {key} fits"
+                ))
+                .hint(format!("add a dns01 solver to {key}, or widen the selector of one")));
             }
             Err(why) => {
                 return Err(refused(&format!("{why} (solvers of {key})"))

@@ -57,6 +57,8 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let equipment = Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
+        dns01: args.drive.dns01.reach(context.cluster()),
+        zones: args.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::all(),
         approval: args.drive.approval(),

@@ -19,8 +19,8 @@ use crate::model::{
 };
 use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
-use crate::reconcile::{Refusal, Wake, pauses, visible};
-use crate::solvers::{SolveError, Solver};
+use crate::reconcile::{Refusal, Wake, pauses, published, visible};
+use crate::solvers::Solver;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
 
@@ -29,12 +29,26 @@ use crate::store::{Scope, StoreError};
 pub struct Means {
     /// Answers HTTP-01.
     pub http01: Arc<dyn Solver>,
+    /// Answers DNS-01.
+    pub dns01: Arc<dyn Solver>,
     /// Looks at HTTP-01 answers as the CA does.
     pub http01_probe: Arc<dyn Probe>,
+    /// Looks at the records of DNS-01 as the CA does.
+    pub dns01_probe: Arc<dyn Probe>,
     /// Who waits for whom.
     pub crowd: Crowd,
     /// Longest pause between self-checks (`--dns01-check-retry-period`).
     pub check_period: SignedDuration,
+}
+
+impl Means {
+    /// What answers a challenge.
+    fn solver(&self, challenge: &Challenge) -> &dyn Solver {
+        match challenge.spec.kind {
+            ChallengeType::Http01 => &*self.http01,
+            ChallengeType::Dns01 => &*self.dns01,
+        }
+    }
 }
 
 /// How often an accepted challenge looks whether another one has come to wait for it; no request is spent on that.
@@ -174,10 +188,7 @@ impl ChallengeController {
     }
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
-        match challenge.spec.kind {
-            ChallengeType::Http01 => self.means.http01.stands(challenge, answer),
-            ChallengeType::Dns01 => true,
-        }
+        self.means.solver(challenge).stands(challenge, answer)
     }
 
     async fn self_check(
@@ -190,7 +201,10 @@ impl ChallengeController {
             (ChallengeType::Http01, Ok(answer)) => {
                 visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
             }
-            (ChallengeType::Dns01, Ok(_)) => Readiness::NotYet { reason: no_dns01().why },
+            (ChallengeType::Dns01, Ok(answer)) => {
+                let seen = self.means.dns01_probe.look(challenge, answer).await;
+                published::judge(challenge, answer, &seen)
+            }
         }
     }
 
@@ -206,14 +220,11 @@ impl ChallengeController {
         challenge: &Challenge,
         answer: Result<&Answer, &String>,
     ) -> Result<Outcome, ReconcileError> {
-        let result = match (challenge.spec.kind, answer) {
-            (_, Err(why)) => return Ok(Outcome::PresentFailed(why.clone())),
-            (ChallengeType::Http01, Ok(answer)) => {
-                self.means.http01.present(challenge, answer).await
-            }
-            (ChallengeType::Dns01, Ok(_)) => Err(no_dns01()),
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(why) => return Ok(Outcome::PresentFailed(why.clone())),
         };
-        match result {
+        match self.means.solver(challenge).present(challenge, answer).await {
             Ok(()) => Ok(Outcome::Presented),
             Err(error) => {
                 self.keep(challenge, Outcome::PresentFailed(error.to_string()), self.clock.now())
@@ -230,8 +241,8 @@ impl ChallengeController {
         answer: Result<&Answer, &String>,
         now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
-        if let (ChallengeType::Http01, Ok(answer)) = (challenge.spec.kind, answer)
-            && let Err(error) = self.means.http01.clean_up(challenge, answer).await
+        if let Ok(answer) = answer
+            && let Err(error) = self.means.solver(challenge).clean_up(challenge, answer).await
         {
             self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
             return Err(error.into());
@@ -343,15 +354,6 @@ fn without_finalizer(challenge: &Challenge) -> Challenge {
     let mut bare = challenge.clone();
     bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
     bare
-}
-
-fn no_dns01() -> SolveError {
-    SolveError {
-        what: "cannot answer a DNS-01 challenge".to_owned(),
-        why: "this version answers HTTP-01 only".to_owned(),
-        needs_person: true,
-        hint: None,
-    }
 }
 
 fn said(reply: ChallengeReply) -> Seen {

@@ -7,6 +7,7 @@ pub mod certificate;
 pub mod challenge;
 pub mod clock;
 pub mod delivery;
+pub mod dns01;
 pub mod driver;
 pub mod facts;
 pub mod issuer;

@@ -258,23 +258,15 @@ fn stable_text(error: &NetError) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use hickory_resolver::proto::op::{Message, MessageType};
+    use hickory_resolver::proto::op::Message;
     use hickory_resolver::proto::rr::rdata::{A, AAAA, SOA};
     use hickory_resolver::proto::rr::{RData, Record};
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpListener, UdpSocket};
 
     use super::*;
-
-    #[derive(Clone, Copy, PartialEq)]
-    enum Transport {
-        Tcp,
-        Udp,
-    }
+    use crate::dns::testing::{self, Transport};
 
     /// What the test server says; the first label of the name tells which fault it plays.
-    fn answer(question: &[u8], transport: Transport) -> Option<Vec<u8>> {
-        let question = Message::from_vec(question).unwrap();
+    fn answer(question: &Message, transport: Transport) -> Option<Message> {
         let query = question.queries[0].clone();
         let four = RData::A(A::new(192, 0, 2, 1));
         let six = RData::AAAA(AAAA::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1));
@@ -296,11 +288,8 @@ mod tests {
             ("silent", _) => return None,
             _ => (ResponseCode::NoError, vec![], false),
         };
-        let mut reply = Message::response(question.metadata.id, question.metadata.op_code);
-        reply.metadata.message_type = MessageType::Response;
-        reply.metadata.response_code = code;
+        let mut reply = testing::reply(question, code);
         reply.metadata.truncation = truncated;
-        reply.metadata.recursion_available = true;
         for data in &data {
             reply.add_answer(Record::from_rdata(query.name().clone(), 60, data.clone()));
         }
@@ -309,38 +298,11 @@ mod tests {
             let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 60, 60);
             reply.add_authority(Record::from_rdata(zone, 60, RData::SOA(soa)));
         }
-        reply.add_query(query);
-        Some(reply.to_vec().unwrap())
+        Some(reply)
     }
 
-    /// Serves DNS on loopback, UDP and TCP on one port, until the test ends.
     async fn serve() -> SocketAddr {
-        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = tcp.local_addr().unwrap();
-        let udp = Arc::new(UdpSocket::bind(address).await.unwrap());
-        tokio::spawn(async move {
-            let mut packet = [0; 1500];
-            while let Ok((length, from)) = udp.recv_from(&mut packet).await {
-                if let Some(reply) = answer(&packet[..length], Transport::Udp) {
-                    udp.send_to(&reply, from).await.unwrap();
-                }
-            }
-        });
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = tcp.accept().await {
-                tokio::spawn(async move {
-                    while let Ok(length) = stream.read_u16().await {
-                        let mut packet = vec![0; length.into()];
-                        stream.read_exact(&mut packet).await.unwrap();
-                        if let Some(reply) = answer(&packet, Transport::Tcp) {
-                            stream.write_u16(reply.len().try_into().unwrap()).await.unwrap();
-                            stream.write_all(&reply).await.unwrap();
-                        }
-                    }
-                });
-            }
-        });
-        address
+        testing::serve(answer).await
     }
 
     /// Looks a host up; several addresses are separated by blanks.

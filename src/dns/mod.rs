@@ -1,7 +1,16 @@
-//! Names on the wire: the [`Resolve`] trait.
+//! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
 pub mod lookup;
+mod reply;
 pub mod reqwest;
+pub mod server;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod text;
+pub mod tsig;
+pub mod update;
+pub mod wire;
+pub mod zone;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -48,6 +57,53 @@ pub enum LookupError {
         /// Name.
         name: String,
         /// What the servers said; stable text.
+        why: String,
+    },
+    /// The walk towards the root found no zone, in cert-manager's words.
+    #[error(
+        "Could not find the SOA record in the DNS tree for the domain '{name}' using nameservers [{servers}]"
+    )]
+    NoZone {
+        /// Absolute name.
+        name: String,
+        /// Who was asked, separated by blanks.
+        servers: String,
+    },
+    /// The walk met a server that answered with another code, in cert-manager's words.
+    #[error(
+        "When querying the SOA record for the domain '{name}' using nameservers [{servers}], \
+         rcode was expected to be 'NOERROR' or 'NXDOMAIN', but got '{code}'"
+    )]
+    UnexpectedCode {
+        /// Absolute name that was asked for.
+        name: String,
+        /// Who was asked.
+        servers: String,
+        /// Code, such as `SERVFAIL`.
+        code: String,
+    },
+    /// Aliases lead back to where they began, in cert-manager's words.
+    #[error("Found recursive CNAME record to \"{target}\" when looking up \"{name}\"")]
+    AliasLoop {
+        /// Absolute name that was asked for.
+        name: String,
+        /// Where its alias leads.
+        target: String,
+    },
+    /// The zone of a name cannot be found, in cert-manager's words.
+    #[error("Could not determine the zone for \"{name}\": {why}")]
+    UnknownZone {
+        /// Absolute name.
+        name: String,
+        /// Why.
+        why: Box<Self>,
+    },
+    /// The servers of a zone cannot be found, in cert-manager's words and ours.
+    #[error("Could not determine authoritative nameservers for \"{name}\": {why}")]
+    NoServers {
+        /// Absolute name of the record.
+        name: String,
+        /// Why; stable text.
         why: String,
     },
 }

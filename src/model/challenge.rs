@@ -45,6 +45,13 @@ pub struct ChallengeSpec {
     pub issuer_ref: IssuerRef,
 }
 
+impl ChallengeSpec {
+    /// Absolute name of the TXT record that a CA asks for (RFC 8555 §8.4), before aliases are followed.
+    pub fn record_name(&self) -> String {
+        format!("_acme-challenge.{}.", self.dns_name.trim_end_matches('.'))
+    }
+}
+
 /// Exactly cert-manager's status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

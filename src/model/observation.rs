@@ -6,16 +6,16 @@ use std::net::SocketAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One look at a challenge's URL.
+/// One look at a challenge's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
     /// Where the look came from.
     pub vantage: Vantage,
     /// When.
     pub at: Timestamp,
-    /// The URL asked first.
+    /// The URL asked first; for DNS-01 the record, as in `dns:_acme-challenge.example.com?type=TXT` (RFC 4501).
     pub url: String,
-    /// Every URL asked, that one included, each with the address that answered or was tried last.
+    /// Every URL asked, that one included, each with the address that answered or was tried last: redirects, or aliases.
     pub hops: Vec<Hop>,
     /// What came of it.
     pub seen: Seen,
@@ -87,4 +87,47 @@ pub enum Seen {
         /// Whether there was more.
         truncated: bool,
     },
+    /// What name servers say of a TXT record.
+    Records {
+        /// Absolute name of the record, where aliases lead.
+        name: String,
+        /// Absolute name of its zone; empty when resolvers were asked in place of the zone's own servers.
+        zone: String,
+        /// Everybody who was asked, by name, then address.
+        servers: Vec<NameServer>,
+    },
+}
+
+/// What one name server says of a TXT record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameServer {
+    /// Absolute name; of a resolver, how it was named to us.
+    pub name: String,
+    /// Address asked; none for a resolver behind a URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+    /// What it says.
+    pub said: Said,
+}
+
+/// What a name server says of a TXT record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Said {
+    /// The texts at the name, each joined from its strings, sorted.
+    Texts(Vec<String>),
+    /// The name is there and has no text.
+    NoText,
+    /// There is no such name (NXDOMAIN).
+    NoName,
+    /// The name is an alias of this one (CNAME).
+    Alias(String),
+    /// Servers of this zone are to be asked.
+    Referral(String),
+    /// Another code, such as `SERVFAIL`.
+    Code(String),
+    /// It did not answer; the text is stable.
+    Nothing(String),
+    /// This machine has no way to that address, such as one without IPv6.
+    NoRoute,
 }

@@ -1,6 +1,8 @@
-//! Probes look before the CA does, and report what was seen; `reconcile::visible` judges it.
+//! Probes look before the CA does, and report what was seen; `reconcile::visible` and
+//! `reconcile::published` judge it.
 
 pub mod cluster;
+pub mod dns;
 pub mod http;
 
 use std::fmt;

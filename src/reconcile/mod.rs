@@ -16,6 +16,7 @@ pub mod order;
 pub mod order_outcome;
 pub mod pauses;
 pub mod policy;
+pub mod published;
 pub mod readiness;
 pub mod renewal;
 pub mod request;

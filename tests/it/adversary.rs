@@ -16,6 +16,7 @@ use kubectl_acme::acme::{
 };
 use kubectl_acme::ca::{self, Config};
 use kubectl_acme::commands::context;
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::controllers::Controller;
 use kubectl_acme::controllers::accounts::Accounts;
 use kubectl_acme::controllers::certificate::CertificateController;
@@ -31,6 +32,7 @@ use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Blob, Kind, Problem, Record};
+use kubectl_acme::probes::dns::DnsProbe;
 use kubectl_acme::probes::http::HttpProbe;
 use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
@@ -39,6 +41,8 @@ use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Scope, Store};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::name_server::nobody_to_ask;
 
 /// A request to the CA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,9 +271,13 @@ async fn issue_at(host: &str, script: Script) -> End {
     let recorder = Recorder::new(Arc::clone(&store));
     let clock = Arc::new(SystemClock);
     let crowd = Crowd::default();
+    let zones = nobody_to_ask();
+    let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
     let means = Means {
+        dns01: Arc::new(dns01),
         http01: Arc::new(listener),
         http01_probe: Arc::new(HttpProbe { fetcher }),
+        dns01_probe: Arc::new(DnsProbe { zones }),
         crowd: crowd.clone(),
         check_period: SignedDuration::from_secs(10),
     };

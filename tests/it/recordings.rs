@@ -10,6 +10,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 use kubectl_acme::acme::KeyAlgorithm;
 use kubectl_acme::ca::{self, Config, Server};
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::commands::renewal::mark_for_renewal;
 use kubectl_acme::controllers::selection::Selection;
@@ -26,6 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::difference::{self, Difference};
 use crate::support::gate::{Gate, Passage};
+use crate::support::name_server::nobody_to_ask;
 use crate::support::purpose;
 use crate::support::recorded::{manifest, recorded, without_cluster};
 use crate::support::story::{self, Turn};
@@ -74,7 +76,9 @@ impl Stage {
         let engine = Engine::start(Equipment {
             store: Arc::clone(&store),
             http01: Arc::new(listener),
+            dns01: Reach::default(),
             fetcher: fetcher(self_check.port),
+            zones: nobody_to_ask(),
             selection: Selection::all(),
             approval: Approval::Ours,
             account_keys: KeyAlgorithm::Rsa(2048), // as cert-manager makes them

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use kubectl_acme::acme::KeyAlgorithm;
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 use crate::support::bed::{self, Server};
 use crate::support::cluster::{Cluster, Kubectl, Namespace, OUR_SOLVER, eventually};
 use crate::support::http;
+use crate::support::name_server::nobody_to_ask;
 use crate::support::pebble::{Pebble, PebbleOptions};
 
 /// The kinds of solver objects.
@@ -188,7 +190,9 @@ async fn check_issuance(http01: Value) {
         account_keys: KeyAlgorithm::Rsa(2048),
         http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
         store: Arc::new(store),
+        dns01: Reach::default(),
         fetcher: Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
+        zones: nobody_to_ask(),
         selection: Selection::all(),
         cluster_resource_namespace: "cert-manager".to_owned(),
         limits: Limits::default(),

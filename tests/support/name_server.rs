@@ -3,7 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
+use kubectl_acme::dns::lookup::SystemResolver;
+use kubectl_acme::dns::zone::{Trust, Zones};
 use serde_json::{Value, json};
 
 use super::bed::{Server, free_port, program};
@@ -98,4 +101,9 @@ impl NameServer {
     pub fn look(&self) -> io::Result<()> {
         http::post(self.management_port, "/clear-servfail", &json!({"host": "nobody."})).map(drop)
     }
+}
+
+/// For tests that do without DNS-01: nobody is asked for zones.
+pub fn nobody_to_ask() -> Zones {
+    Zones::new(Vec::new(), Trust::Authoritative, Arc::new(SystemResolver::new()))
 }

@@ -66,7 +66,13 @@ pub async fn run(
     let (store, permit) = workplace(context, &found, false, answers).await?;
     let claim = claim(context, deadline, &permit).await?;
     let records = read(&store, &keys).await?;
-    precheck::check(&records, &store, Bench::of(context, &claim)).await?;
+    precheck::check(
+        &records,
+        &store,
+        Bench::of(context, &claim),
+        &context.global.cluster_resource_namespace,
+    )
+    .await?;
     announce::work(context, &store, &precheck::issuers(&records), &[], &claim).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
     for record in &records {

@@ -89,7 +89,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         Some(_) => Bench::Local,
         None => Bench::of(context, &workshop.claim),
     };
-    precheck::check(records, &workshop.store, bench).await?;
+    precheck::check(records, &workshop.store, bench, &context.global.cluster_resource_namespace)
+        .await?;
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(records));
     match &workshop.rehearsal {

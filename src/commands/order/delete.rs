@@ -11,9 +11,10 @@ use crate::commands::announce;
 use crate::commands::claim::{Claim, claim};
 use crate::commands::completion;
 use crate::commands::context::Context;
+use crate::commands::dns01::Dns01Args;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::look::LookArgs;
+use crate::commands::look::{LookArgs, NameserverArgs};
 use crate::commands::needs::{Places, Task};
 use crate::commands::permissions::Permit;
 use crate::commands::target;
@@ -40,6 +41,10 @@ pub struct DeleteOrderArgs {
     /// Where answers were written as files, to take them away
     #[arg(long, value_name = "DIR")]
     http01_webroot: Option<PathBuf>,
+    #[command(flatten)]
+    dns01: Dns01Args,
+    #[command(flatten)]
+    nameservers: NameserverArgs,
 }
 
 /// Deletes orders and waits until their challenges are gone.
@@ -91,14 +96,18 @@ async fn engine(
         // A listener's answers ended with its process.
         (None, None) => Arc::new(Together(Vec::new())),
     };
+    let look = LookArgs::default();
+    let fetcher = look.fetcher().await?;
     Ok(Engine::start(Equipment {
         store: Arc::clone(store),
         http01,
-        fetcher: LookArgs::default().fetcher().await?,
+        dns01: args.dns01.reach(context.cluster()),
+        zones: args.nameservers.zones(&look, &fetcher).await?,
+        fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
         approval: Approval::Theirs,
         account_keys: context.account_keys(),
-        cluster_resource_namespace: String::new(),
+        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: Limits { max_in_flight: 0 },
         check_period: SignedDuration::from_secs(10),
     }))

@@ -185,6 +185,8 @@ async fn begin(
     let equipment = Equipment {
         store: Arc::clone(&job.store),
         http01,
+        dns01: job.drive.dns01.reach(context.cluster()),
+        zones: job.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::only(job.given.clone()),
         approval,

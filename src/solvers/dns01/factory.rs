@@ -6,6 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use zeroize::Zeroizing;
 
+use super::acme_dns::AcmeDns;
+use super::rfc2136::Rfc2136;
+use super::webhook::{Webhook, Webhooks};
 use super::{Provider, hosted};
 use crate::dns::{FindZone, Resolve};
 use crate::model::solver::Dns01Solver;
@@ -46,6 +49,8 @@ pub struct Site<'a> {
     pub zones: &'a Arc<dyn FindZone>,
     /// Looks up hosts of APIs and name servers.
     pub resolver: &'a Arc<dyn Resolve>,
+    /// Calls webhooks.
+    pub webhooks: &'a Arc<dyn Webhooks>,
 }
 
 impl Site<'_> {
@@ -102,27 +107,21 @@ pub async fn provider(
     solver: &Dns01Solver,
     site: &Site<'_>,
 ) -> Result<Arc<dyn Provider>, SolveError> {
-    // One provider, one line: `if let Some(fields) = &solver.rfc2136 { return rfc2136::provider(fields, site).await; }`
-    tracing::trace!(namespace = site.namespace, "choosing a DNS provider");
-    if let Some(provider) = hosted::provider(solver, site).await? {
-        return Ok(provider);
+    if let Some(fields) = &solver.rfc2136 {
+        return Ok(Arc::new(Rfc2136::of(fields, site).await?));
     }
-    let named = serde_json::to_value(solver).ok();
-    let named = named.as_ref().and_then(|v| v.as_object()).and_then(|fields| {
-        fields.keys().find(|name| !["cnameStrategy", "nameservers"].contains(&name.as_str()))
-    });
-    Err(match named {
-        None => SolveError {
-            what: "cannot publish the record".to_owned(),
-            why: "no dns provider config specified for challenge".to_owned(),
-            needs_person: true,
-            hint: None,
-        },
-        Some(name) => SolveError {
-            what: "cannot publish the record".to_owned(),
-            why: format!("this version does not have the provider {name}"),
-            needs_person: true,
-            hint: None,
-        },
-    })
+    if let Some(fields) = &solver.acme_dns {
+        return Ok(Arc::new(AcmeDns::of(fields, site).await?));
+    }
+    if let Some(fields) = &solver.webhook {
+        return Ok(Arc::new(Webhook::of(fields, site)));
+    }
+    let hosted = hosted::provider(solver, site).await?;
+    hosted.ok_or_else(|| unusable("no dns provider config specified for challenge".to_owned()))
+}
+
+/// The error of a solver that only another manifest helps.
+pub(super) fn unusable(why: String) -> SolveError {
+    let what = "cannot publish the record".to_owned();
+    SolveError { what, why, needs_person: true, hint: None }
 }

@@ -1,5 +1,6 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
+pub mod acme_dns;
 pub mod akamai;
 mod api;
 mod aws;
@@ -15,11 +16,14 @@ mod files;
 mod google_login;
 mod hosted;
 mod memory;
+pub mod rfc2136;
 pub mod route53;
+pub mod solver;
 #[cfg(test)]
 mod tests;
 mod text;
 mod token;
+pub mod webhook;
 mod zones;
 
 use std::fmt;

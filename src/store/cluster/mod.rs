@@ -27,6 +27,7 @@ use crate::model::{Key, Kind, Record};
 mod applying;
 mod confinement;
 mod connection;
+mod creating;
 mod definitions;
 mod fault;
 pub mod foreign;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kubectl_acme::acme::KeyAlgorithm;
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 use crate::support::bed;
 use crate::support::cluster::{Cluster, Kubectl, Namespace, eventually};
 use crate::support::http;
+use crate::support::name_server::nobody_to_ask;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::proxy::Proxy;
 
@@ -95,10 +97,12 @@ impl Stage {
             account_keys: KeyAlgorithm::Rsa(2048),
             http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
             store: Arc::new(store),
+            dns01: Reach::default(),
             fetcher: Fetcher {
                 resolver: Arc::new(SystemResolver::new()),
                 overrides: Overrides { hosts },
             },
+            zones: nobody_to_ask(),
             selection: Selection::all(),
             cluster_resource_namespace: self.namespace.name().to_owned(),
             limits: Limits { max_in_flight: manner.slots },

@@ -13,6 +13,7 @@ use kubectl_acme::acme::{AccountKey, KeyAlgorithm};
 use kubectl_acme::ca::Config;
 use kubectl_acme::ca::validation::Look;
 use kubectl_acme::commands::context;
+use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::{Fetched, Fetcher};
@@ -27,6 +28,7 @@ use url::Url;
 
 use self::mortal::{Death, Mortal};
 use crate::support::ca::{TestCa, certificate, is_pair};
+use crate::support::name_server::nobody_to_ask;
 
 /// How many issuances run side by side: they wait more than they work.
 const SIDE_BY_SIDE: usize = 6;
@@ -133,7 +135,9 @@ impl Bed {
         let engine = Engine::start(Equipment {
             store,
             http01: Arc::new(listener),
+            dns01: Reach::default(),
             fetcher: self.ca.fetcher(),
+            zones: nobody_to_ask(),
             selection: Selection::only(
                 self.given.iter().map(|r| r.key.clone()).collect::<BTreeSet<_>>(),
             ),

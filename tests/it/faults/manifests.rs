@@ -75,17 +75,17 @@ hint: a cluster with cert-manager serves the other types
 #[test]
 fn a_wildcard_needs_dns01() {
     check(replace("[www.example.com]", "['*.example.com']"), "", 9, "\
-error: Certificate default/web: *.example.com: wildcards need DNS-01, and this version answers HTTP-01 only
-hint: name each host in dnsNames, in place of the wildcard
+error: Certificate default/web: *.example.com: wildcards need DNS-01, and no dns01 solver of Issuer default/acme fits
+hint: add a dns01 solver to Issuer default/acme, or widen the selector of one
 ");
 }
 
 #[test]
-fn a_name_that_only_a_dns01_solver_fits_is_refused() {
+fn a_dns01_solver_without_its_secret_is_refused() {
     let dns01 = "dns01:\n        rfc2136:\n          nameserver: 127.0.0.1:53\n          tsigSecretSecretRef: {name: tsig, key: key}\n          tsigKeyName: k";
     check(replace("http01:\n        ingress: {}", dns01), "", 9, "\
-error: Certificate default/web: www.example.com: only a dns01 solver of Issuer default/acme fits, and this version answers HTTP-01 only
-hint: add an http01 solver that fits the name; wildcards need DNS-01
+error: Certificate default/web: www.example.com: the dns01 solver of Issuer default/acme lacks its Secret: secrets \"tsig\" not found in namespace \"default\"
+hint: add a manifest of Secret tsig, with the key key, in namespace default
 ");
 }
 

@@ -9,6 +9,7 @@ use super::{Setup, Updates, copied};
 /// The command for a server of zones, whose files are in the folder.
 pub(super) fn command(folder: &Path, port: u16, setup: &Setup) -> Command {
     let place = folder.display();
+    std::fs::create_dir(folder.join("database")).unwrap();
     let list = |items: Vec<String>| format!("[ {} ]", items.join(", "));
     let mut text = format!(
         r#"server:

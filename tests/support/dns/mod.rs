@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::proto::rr::rdata::TXT;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tempfile::TempDir;
 
 use super::bed::{Server, free_port};
@@ -96,12 +97,19 @@ pub struct Zone {
     pub records: String,
     /// Who may change it.
     pub updates: Updates,
+    /// Its name servers; none means the server itself, as `ns` below the zone.
+    pub servers: Vec<(String, IpAddr)>,
 }
 
 impl Zone {
     /// A zone with nothing but its SOA and NS, which nobody may change.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), records: String::new(), updates: Updates::Refused }
+        Self {
+            name: name.to_owned(),
+            records: String::new(),
+            updates: Updates::Refused,
+            servers: Vec::new(),
+        }
     }
 
     /// Adds a line of the zone file, such as `www 60 A 127.0.0.1`.
@@ -116,12 +124,31 @@ impl Zone {
         self
     }
 
+    /// Says who serves it: absolute names below the zone, and their addresses.
+    pub fn served_by(mut self, servers: &[(String, IpAddr)]) -> Self {
+        self.servers = servers.to_vec();
+        self
+    }
+
+    /// The lines of a parent's zone file that lead here.
+    pub fn delegation(&self) -> String {
+        let lines = self.servers.iter().map(|(name, address)| {
+            let kind = if address.is_ipv4() { "A" } else { "AAAA" };
+            format!("{} NS {name}\n{name} {kind} {address}\n", self.name)
+        });
+        lines.collect()
+    }
+
     /// Its file; absence is remembered for `ttl` seconds, the SOA's minimum.
     fn text(&self, addresses: &[IpAddr], ttl: u32) -> String {
         let mut text = format!(
-            "$ORIGIN {name}\n$TTL {ttl}\n@ SOA ns hostmaster 1 3600 600 86400 {ttl}\n@ NS ns\n",
+            "$ORIGIN {name}\n$TTL {ttl}\n@ SOA ns hostmaster 1 3600 600 86400 {ttl}\n",
             name = self.name
         );
+        if !self.servers.is_empty() {
+            return text + &self.delegation() + &self.records;
+        }
+        text += "@ NS ns\n";
         for address in addresses {
             let kind = if address.is_ipv4() { "A" } else { "AAAA" };
             writeln!(text, "ns {kind} {address}").unwrap();
@@ -258,6 +285,16 @@ impl DnsServer {
         texts
     }
 
+    /// Adds a text at a name of a zone that everybody may change (RFC 2136).
+    pub fn publish(&self, zone: &str, name: &str, text: &str) {
+        let mut update = Message::new(4712, MessageType::Query, OpCode::Update);
+        update.add_query(Query::query(Name::from_ascii(zone).unwrap(), RecordType::SOA));
+        let data = RData::TXT(TXT::new(vec![text.to_owned()]));
+        update.add_authority(Record::from_rdata(Name::from_ascii(name).unwrap(), 2, data));
+        let reply = exchange(self.address(), &update, PATIENCE).unwrap();
+        assert_eq!(reply.metadata.response_code, ResponseCode::NoError, "{}", self.log());
+    }
+
     /// What it logged so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
@@ -351,8 +388,11 @@ pub fn try_ask(
     let mut question = Message::new(4711, MessageType::Query, OpCode::Query);
     question.add_query(Query::query(Name::from_ascii(name).unwrap(), kind));
     question.metadata.recursion_desired = true;
-    let question = question.to_vec().map_err(io::Error::other)?;
+    exchange(server, &question, patience)
+}
 
+fn exchange(server: SocketAddr, question: &Message, patience: Duration) -> io::Result<Message> {
+    let question = question.to_vec().map_err(io::Error::other)?;
     let from: IpAddr =
         if server.is_ipv4() { [127, 0, 0, 1].into() } else { "::1".parse().unwrap() };
     let socket = UdpSocket::bind((from, 0))?;

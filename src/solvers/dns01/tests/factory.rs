@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::super::factory::{Credentials, Site, provider};
-use super::zones;
+use super::{webhooks, zones};
 use crate::dns::Resolve;
 use crate::dns::lookup::SystemResolver;
 use crate::model::Secret;
@@ -13,7 +13,7 @@ use crate::solvers::SolveError;
 
 /// The Secret `dns` of the namespace `web`, and tokens that say for whom they are.
 #[derive(Debug)]
-struct Store;
+pub(super) struct Store;
 
 #[async_trait]
 impl Credentials for Store {
@@ -37,8 +37,15 @@ impl Credentials for Store {
 async fn build(solver: Value, ambient: bool) -> Result<String, String> {
     let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
     let zones = zones();
-    let site =
-        Site { namespace: "web", credentials: &Store, ambient, zones: &zones, resolver: &resolver };
+    let webhooks = webhooks();
+    let site = Site {
+        namespace: "web",
+        credentials: &Store,
+        ambient,
+        zones: &zones,
+        resolver: &resolver,
+        webhooks: &webhooks,
+    };
     let solver = serde_json::from_value(solver).unwrap();
     let built = provider(&solver, &site).await;
     built.map(|provider| format!("{provider:?}")).map_err(|error| {

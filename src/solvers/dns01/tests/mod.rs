@@ -1,5 +1,6 @@
 //! Every provider against a stub of its API: the contract of all, then each one's exact requests.
 
+mod acme_dns;
 mod akamai;
 mod azure_dns;
 mod cloud_dns;
@@ -8,13 +9,17 @@ mod digitalocean;
 mod factory;
 mod route53;
 mod stub;
+mod webhook;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use self::stub::{Fake, Stub};
+use super::webhook::{DirectWebhooks, Webhooks};
 use super::{Provider, TxtRecord};
+use crate::dns::lookup::SystemResolver;
 use crate::dns::{FindZone, LookupError};
 
 /// The name that all tests write to.
@@ -45,6 +50,12 @@ impl FindZone for OneZone {
 
 fn zones() -> Arc<dyn FindZone> {
     Arc::new(OneZone)
+}
+
+/// Knows no webhook.
+fn webhooks() -> Arc<dyn Webhooks> {
+    let resolver = Arc::new(SystemResolver::new());
+    Arc::new(DirectWebhooks { urls: BTreeMap::new(), resolver, others: None })
 }
 
 /// What every provider owes. The stub holds the text `theirs` of somebody else at the name.

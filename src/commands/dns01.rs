@@ -1,0 +1,75 @@
+//! What publishes the records of DNS-01: flags, and the solver made of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::controllers::dns01::{ClusterWebhooks, StoreCredentials};
+use crate::dns::Resolve;
+use crate::dns::zone::Zones;
+use crate::solvers::dns01::solver::Dns01;
+use crate::solvers::dns01::webhook::{DirectWebhooks, Webhooks};
+use crate::store::Store;
+use crate::store::cluster::ClusterStore;
+
+/// How records of DNS-01 are published.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Challenges")]
+pub struct Dns01Args {
+    /// Where the webhook solvers of a group listen, repeatable: they are called there, not through an API server
+    #[arg(long, value_name = "GROUP=URL", value_delimiter = ',', value_parser = webhook)]
+    pub dns01_webhook: Vec<(String, String)>,
+}
+
+impl Dns01Args {
+    /// What providers reach: these webhooks, and those that the cluster knows.
+    pub fn reach(&self, cluster: Option<&ClusterStore>) -> Reach {
+        Reach { cluster: cluster.cloned(), webhooks: self.dns01_webhook.iter().cloned().collect() }
+    }
+}
+
+/// What providers reach beyond names.
+#[derive(Clone, Debug, Default)]
+pub struct Reach {
+    /// The cluster, if there is one.
+    cluster: Option<ClusterStore>,
+    /// URL of the webhooks of a group.
+    webhooks: BTreeMap<String, String>,
+}
+
+impl Reach {
+    /// The solver, with the Secrets of a store.
+    pub fn solver(
+        self,
+        store: &Arc<dyn Store>,
+        zones: Zones,
+        resolver: &Arc<dyn Resolve>,
+        cluster_namespace: &str,
+    ) -> Dns01 {
+        let others = self.cluster.clone().map(|cluster| {
+            let others: Arc<dyn Webhooks> = Arc::new(ClusterWebhooks(cluster));
+            others
+        });
+        let resolver = Arc::clone(resolver);
+        let webhooks =
+            DirectWebhooks { urls: self.webhooks, resolver: Arc::clone(&resolver), others };
+        Dns01 {
+            credentials: Arc::new(StoreCredentials::new(store, self.cluster)),
+            webhooks: Arc::new(webhooks),
+            zones,
+            resolver,
+            cluster_namespace: cluster_namespace.to_owned(),
+        }
+    }
+}
+
+/// Reads a group and a URL.
+fn webhook(text: &str) -> Result<(String, String), String> {
+    let (group, url) = text.split_once('=').ok_or("it is not GROUP=URL")?;
+    let read = Url::parse(url).map_err(|error| format!("\"{url}\" is not a URL: {error}"))?;
+    if !["http", "https"].contains(&read.scheme()) {
+        return Err(format!("\"{url}\" is neither an http nor an https URL"));
+    }
+    Ok((group.to_owned(), url.to_owned()))
+}

@@ -1,0 +1,82 @@
+//! What DNS-01 solvers reach beyond names: Secrets of the store, and webhooks and service accounts of a cluster.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use zeroize::Zeroizing;
+
+use crate::model::{Kind, ObjectName, Secret};
+use crate::solvers::SolveError;
+use crate::solvers::dns01::factory::Credentials;
+use crate::solvers::dns01::webhook::{Webhooks, path};
+use crate::store::cluster::ClusterStore;
+use crate::store::resources::Resources;
+use crate::store::{Store, StoreError};
+
+/// The Secrets of a store, and the service accounts of the cluster, where there is one.
+#[derive(Debug)]
+pub struct StoreCredentials {
+    secrets: Resources<Secret>,
+    cluster: Option<ClusterStore>,
+}
+
+impl StoreCredentials {
+    /// Reads from that store.
+    pub fn new(store: &Arc<dyn Store>, cluster: Option<ClusterStore>) -> Self {
+        Self { secrets: Resources::new(Arc::clone(store), Kind::Secret), cluster }
+    }
+}
+
+#[async_trait]
+impl Credentials for StoreCredentials {
+    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, SolveError> {
+        let found = self.secrets.get(&ObjectName::new(namespace, name)).await;
+        found.map_err(|error| fault(format!("cannot read Secret {namespace}/{name}"), &error))
+    }
+
+    async fn service_account_token(
+        &self,
+        namespace: &str,
+        name: &str,
+        audiences: &[String],
+    ) -> Result<Zeroizing<String>, SolveError> {
+        let what = format!("cannot get a token of the service account {namespace}/{name}");
+        let Some(cluster) = &self.cluster else {
+            return Err(SolveError {
+                what,
+                why: "there are service accounts only in a cluster".to_owned(),
+                needs_person: true,
+                hint: Some("on this machine, name an access key in a Secret".to_owned()),
+            });
+        };
+        let token = cluster.service_account_token(namespace, name, audiences).await;
+        token.map_err(|error| fault(what, &error))
+    }
+}
+
+/// Webhooks that an API server knows.
+#[derive(Debug)]
+pub struct ClusterWebhooks(pub ClusterStore);
+
+#[async_trait]
+impl Webhooks for ClusterWebhooks {
+    async fn call(
+        &self,
+        group: &str,
+        solver: &str,
+        payload: &serde_json::Value,
+    ) -> Result<serde_json::Value, SolveError> {
+        let resource = format!("{solver}.{group}");
+        let called = self.0.create_at(&path(group, solver), &resource, payload).await;
+        called.map_err(|error| {
+            let hint = format!("kubectl get apiservice v1alpha1.{group} says whether it runs");
+            let what = format!("cannot call the webhook {solver} of {group}");
+            SolveError { hint: Some(hint), ..fault(what, &error) }
+        })
+    }
+}
+
+fn fault(what: String, error: &StoreError) -> SolveError {
+    let needs_person = error.lacks_permission();
+    SolveError { what, why: error.to_string(), needs_person, hint: None }
+}

@@ -1,0 +1,115 @@
+//! What a name server said, read for what we ask for.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hickory_resolver::proto::op::{Message, ResponseCode};
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+
+/// An answer, whatever its code.
+#[derive(Clone, Debug)]
+pub(super) struct Reply(pub(super) Message);
+
+impl Reply {
+    pub(super) fn code(&self) -> ResponseCode {
+        self.0.metadata.response_code
+    }
+
+    /// Whether the server speaks for the zone itself (AA).
+    pub(super) fn is_authoritative(&self) -> bool {
+        self.0.metadata.authoritative
+    }
+
+    /// The texts at a name, each joined from its strings (RFC 8555 §8.4), sorted.
+    pub(super) fn texts(&self, name: &Name) -> Vec<String> {
+        let texts = self.at(name).filter_map(|record| match &record.data {
+            RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
+            _ => None,
+        });
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort();
+        texts.dedup();
+        texts
+    }
+
+    /// Where a name leads.
+    pub(super) fn alias(&self, name: &Name) -> Option<&Name> {
+        self.at(name).find_map(|record| match &record.data {
+            RData::CNAME(target) => Some(&target.0),
+            _ => None,
+        })
+    }
+
+    /// The zone whose SOA record is the answer, and how long that holds.
+    pub(super) fn zone(&self) -> Option<(&Name, Duration)> {
+        let soa = self.0.answers.iter().find(|r| r.record_type() == RecordType::SOA)?;
+        Some((&soa.name, Duration::from_secs(soa.ttl.into())))
+    }
+
+    /// The zone that says what is not there (RFC 2308 §3).
+    pub(super) fn zone_of_absence(&self) -> Option<&Name> {
+        let soa = self.0.authorities.iter().find(|r| r.record_type() == RecordType::SOA)?;
+        Some(&soa.name)
+    }
+
+    /// The name servers of a zone that was asked for, sorted, and how long that holds.
+    pub(super) fn name_servers(&self, zone: &Name) -> (Vec<Name>, Duration) {
+        let ttl = self.at(zone).map(|record| record.ttl).min().unwrap_or_default();
+        (names(self.at(zone)), Duration::from_secs(ttl.into()))
+    }
+
+    /// A zone below `zone` whose servers are to be asked for `name`, and these servers (RFC 1034 §4.2.1).
+    pub(super) fn referral(&self, zone: &Name, name: &Name) -> Option<(Name, Vec<Name>)> {
+        if self.code() != ResponseCode::NoError || !self.0.answers.is_empty() {
+            return None;
+        }
+        let owner = &self.0.authorities.iter().find(|r| r.record_type() == RecordType::NS)?.name;
+        let is_below = zone.zone_of(owner) && zone != owner && owner.zone_of(name);
+        let servers = names(self.0.authorities.iter().filter(|record| record.name == *owner));
+        is_below.then(|| (owner.clone(), servers))
+    }
+
+    /// The addresses of a server that a referral brings along, sorted.
+    pub(super) fn glue(&self, server: &Name) -> Vec<IpAddr> {
+        let glue = self.0.additionals.iter().filter(|record| record.name == *server);
+        let mut addresses: Vec<_> = glue.filter_map(|record| record.data.ip_addr()).collect();
+        addresses.sort();
+        addresses
+    }
+
+    /// All addresses in the answer.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.0.answers.iter().filter_map(|record| record.data.ip_addr())
+    }
+
+    fn at(&self, name: &Name) -> impl Iterator<Item = &Record> {
+        self.0.answers.iter().filter(move |record| record.name == *name)
+    }
+}
+
+fn names<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name> {
+    let servers = records.filter_map(|record| match &record.data {
+        RData::NS(server) => Some(server.0.clone()),
+        _ => None,
+    });
+    let mut servers: Vec<_> = servers.collect();
+    servers.sort();
+    servers.dedup();
+    servers
+}
+
+/// The code as `dig` writes it.
+pub(super) fn mnemonic(code: ResponseCode) -> String {
+    let known = match code {
+        ResponseCode::NoError => "NOERROR",
+        ResponseCode::FormErr => "FORMERR",
+        ResponseCode::ServFail => "SERVFAIL",
+        ResponseCode::NXDomain => "NXDOMAIN",
+        ResponseCode::NotImp => "NOTIMP",
+        ResponseCode::Refused => "REFUSED",
+        ResponseCode::NotAuth => "NOTAUTH",
+        ResponseCode::NotZone => "NOTZONE",
+        other => return format!("RCODE {}", u16::from(other)),
+    };
+    known.to_owned()
+}

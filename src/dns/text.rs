@@ -1,0 +1,453 @@
+//! What name servers say of a TXT record: every server of its zone, or every resolver, all at once.
+
+use futures_util::future::join_all;
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RecordType};
+
+use super::LookupError;
+use super::reply::{Reply, mnemonic};
+use super::server::Server;
+use super::wire::{Recursion, Silence};
+use super::zone::{Authority, HOPS, Trust, Zones, absolute, follow};
+use crate::model::observation::{NameServer, Said};
+
+/// What everybody says of one TXT record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answers {
+    /// Absolute names asked for, one after another: aliases lead from each to the next.
+    pub chain: Vec<String>,
+    /// Absolute name of the last one's zone; empty when resolvers were asked.
+    pub zone: String,
+    /// Who was asked, by name, then address.
+    pub servers: Vec<NameServer>,
+}
+
+impl Zones {
+    /// Asks everybody for the texts at a name, and where all agree that it is an alias, for those where that leads.
+    ///
+    /// # Errors
+    /// Fails when nobody can be asked: no zone, no servers of it, or aliases in a circle.
+    pub async fn texts(&self, name: &str) -> Result<Answers, LookupError> {
+        let mut chain = vec![absolute(name)?];
+        loop {
+            let name = &chain[chain.len() - 1];
+            let (zone, servers) = match self.trust {
+                Trust::Authoritative => self.ask_zone(name).await?,
+                Trust::RecursiveOnly => (String::new(), self.ask_resolvers(name).await),
+            };
+            let Some(next) = agreed_alias(&servers) else {
+                let chain = chain.iter().map(Name::to_ascii).collect();
+                return Ok(Answers { chain, zone, servers });
+            };
+            let next = absolute(next)?;
+            follow(&mut chain, next)?;
+        }
+    }
+
+    async fn ask_zone(&self, name: &Name) -> Result<(String, Vec<NameServer>), LookupError> {
+        let unknown = |why| LookupError::UnknownZone { name: name.to_ascii(), why: Box::new(why) };
+        let apex = self.apex_above(name).await.map_err(unknown)?;
+        let zone = self.descend(apex, name).await?;
+        let asked = zone.servers.iter().map(|server| self.ask_server(server, &zone.name, name));
+        let servers = join_all(asked).await.concat();
+        Ok((zone.name.to_ascii(), servers))
+    }
+
+    /// Asks a server of the zone at each of its addresses.
+    async fn ask_server(&self, server: &Authority, zone: &Name, name: &Name) -> Vec<NameServer> {
+        let server_name = server.name.to_ascii();
+        if server.addresses.is_empty() {
+            let said = Said::Nothing("has no address".to_owned());
+            return vec![NameServer { name: server_name, address: None, said }];
+        }
+        let asked = self.addresses(server).map(|address| {
+            let server_name = server_name.clone();
+            async move {
+                let server = Server::Plain(address);
+                let reply =
+                    self.wire.ask(&server, name, RecordType::TXT, Recursion::Unwanted).await;
+                let said = said(reply, name, Some(zone));
+                NameServer { name: server_name, address: Some(address), said }
+            }
+        });
+        join_all(asked).await
+    }
+
+    async fn ask_resolvers(&self, name: &Name) -> Vec<NameServer> {
+        let asked = self.resolvers.iter().map(|resolver| async move {
+            let reply = self.wire.ask(resolver, name, RecordType::TXT, Recursion::Desired).await;
+            let address = match resolver {
+                Server::Plain(address) => Some(*address),
+                Server::Https(_) => None,
+            };
+            NameServer { name: resolver.to_string(), address, said: said(reply, name, None) }
+        });
+        join_all(asked).await
+    }
+}
+
+/// Reads a reply. A resolver (without `zone`) follows aliases itself, and what is at their end counts; a server of the zone
+/// speaks only for the name itself.
+fn said(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(Silence::NoRoute) => return Said::NoRoute,
+        Err(why) => return Said::Nothing(why.to_string()),
+    };
+    let mut end = name;
+    if let (Some(_), Some(target)) = (zone, reply.alias(name)) {
+        return Said::Alias(target.to_lowercase().to_ascii());
+    }
+    for _ in 0..HOPS {
+        let Some(target) = reply.alias(end) else { break };
+        end = target;
+    }
+    let texts = reply.texts(end);
+    match reply.code() {
+        ResponseCode::NoError if !texts.is_empty() => Said::Texts(texts),
+        ResponseCode::NoError if end != name => Said::Alias(end.to_lowercase().to_ascii()),
+        ResponseCode::NoError => match zone.and_then(|zone| reply.referral(zone, name)) {
+            Some((below, _)) => Said::Referral(below.to_ascii()),
+            None => Said::NoText,
+        },
+        ResponseCode::NXDomain => Said::NoName,
+        code => Said::Code(mnemonic(code)),
+    }
+}
+
+/// Where the name leads by the word of everybody who has one: no text, no other alias beside it.
+fn agreed_alias(servers: &[NameServer]) -> Option<&str> {
+    let mut agreed = None;
+    for server in servers {
+        match &server.said {
+            Said::Code(_) | Said::Nothing(_) | Said::NoRoute => {}
+            Said::Alias(target) if agreed.is_none_or(|known| known == target) => {
+                agreed = Some(target.as_str());
+            }
+            Said::Alias(_) | Said::Texts(_) | Said::NoText | Said::NoName | Said::Referral(_) => {
+                return None;
+            }
+        }
+    }
+    agreed
+}
+
+#[cfg(test)]
+mod tests {
+    use hickory_resolver::proto::op::ResponseCode;
+    use hickory_resolver::proto::rr::RecordType;
+
+    use super::*;
+    use crate::dns::testing::{World, Zone};
+
+    const RECORD: &str = "_acme-challenge.www.example.com.";
+    const NS1: &str = "127.0.0.2";
+    const NS2: &str = "127.0.0.3";
+
+    /// `example.com.` with two servers and what `change` adds.
+    fn example(change: impl FnOnce(Zone) -> Zone) -> Zone {
+        let zone = Zone::new("example.com.")
+            .ns("example.com.", "ns1.example.com.")
+            .ns("example.com.", "ns2.example.com.")
+            .address("ns1.example.com.", NS1.parse().unwrap())
+            .address("ns2.example.com.", NS2.parse().unwrap());
+        change(zone)
+    }
+
+    /// What a resolver knows of the zones above.
+    fn above() -> Vec<Zone> {
+        let com = Zone::new("com.")
+            .ns("com.", "a.com.")
+            .address("a.com.", "127.0.0.9".parse().unwrap())
+            .ns("example.com.", "ns1.example.com.")
+            .ns("example.com.", "ns2.example.com.");
+        vec![Zone::new("."), com]
+    }
+
+    fn known(zones: impl IntoIterator<Item = Zone>) -> Vec<Zone> {
+        above().into_iter().chain(zones).collect()
+    }
+
+    fn text(value: &'static str) -> impl Fn(Zone) -> Zone {
+        move |zone| zone.txt(RECORD, &[value])
+    }
+
+    async fn seen(world: &World, trust: Trust) -> String {
+        match world.zones(trust).texts(RECORD).await {
+            Err(error) => error.to_string(),
+            Ok(answers) => {
+                let said = answers.servers.iter().map(|server| {
+                    let place = server.address.map(|address| address.ip().to_string());
+                    format!("{} {} {:?}", server.name, place.unwrap_or_default(), server.said)
+                });
+                let head = format!("{} in \"{}\"", answers.chain.join(" "), answers.zone);
+                [head].into_iter().chain(said).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    /// What is seen by way of the zone's own servers.
+    async fn check(world: &World, expected: &[&str]) {
+        assert_eq!(seen(world, Trust::Authoritative).await, expected.join("\n"));
+    }
+
+    #[tokio::test]
+    async fn every_server_of_the_zone_is_asked_and_strings_are_joined() {
+        let split = |zone: Zone| zone.txt(RECORD, &["one ", "text"]).txt(RECORD, &["another"]);
+        let servers = [(NS1, vec![example(split)]), (NS2, vec![example(text("other"))])];
+        let world = World::start(known([example(|zone| zone)]), &servers).await;
+        check(
+            &world,
+            &[
+                "_acme-challenge.www.example.com. in \"example.com.\"",
+                "ns1.example.com. 127.0.0.2 Texts([\"another\", \"one text\"])",
+                "ns2.example.com. 127.0.0.3 Texts([\"other\"])",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_secondary_that_lags_behind_is_seen_until_it_has_caught_up() {
+        let servers = [(NS1, vec![example(text("text"))]), (NS2, vec![example(|zone| zone)])];
+        let world = World::start(known([example(|zone| zone)]), &servers).await;
+        let head = "_acme-challenge.www.example.com. in \"example.com.\"";
+        let first = "ns1.example.com. 127.0.0.2 Texts([\"text\"])";
+        check(&world, &[head, first, "ns2.example.com. 127.0.0.3 NoName"]).await;
+        world.servers[1].replace(vec![example(|zone| zone.txt(&format!("x.{RECORD}"), &["x"]))]);
+        check(&world, &[head, first, "ns2.example.com. 127.0.0.3 NoText"]).await;
+        world.servers[1].replace(vec![example(text("text"))]);
+        check(&world, &[head, first, "ns2.example.com. 127.0.0.3 Texts([\"text\"])"]).await;
+    }
+
+    #[tokio::test]
+    async fn resolvers_never_hear_the_name_of_the_record() {
+        let servers = [(NS1, vec![example(|zone| zone)]), (NS2, vec![example(|zone| zone)])];
+        let world = World::start(known([example(|zone| zone)]), &servers).await;
+        let zones = world.zones(Trust::Authoritative);
+        for _ in 0..2 {
+            zones.texts(RECORD).await.unwrap();
+            assert_eq!(zones.canonical(RECORD).await.unwrap(), RECORD);
+            assert_eq!(
+                crate::dns::FindZone::zone_of(&zones, RECORD).await.unwrap(),
+                "example.com."
+            );
+        }
+        let mut asked = world.resolver.questions();
+        asked.sort();
+        asked.dedup();
+        assert_eq!(
+            asked,
+            [
+                "example.com. NS",
+                "example.com. SOA",
+                "ns1.example.com. A",
+                "ns1.example.com. AAAA",
+                "ns2.example.com. A",
+                "ns2.example.com. AAAA",
+                "www.example.com. SOA",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn delegations_are_followed_down_to_the_record() {
+        let cut = |zone: Zone| {
+            zone.ns(RECORD, "acme.example.org.").txt(&format!("x.{RECORD}"), &["hidden"])
+        };
+        let below = Zone::new(RECORD).ns(RECORD, "acme.example.org.").txt(RECORD, &["text"]);
+        let org =
+            Zone::new("example.org.").address("acme.example.org.", "127.0.0.4".parse().unwrap());
+        let servers = [
+            (NS1, vec![example(cut)]),
+            (NS2, vec![example(cut)]),
+            ("127.0.0.4", vec![below.clone()]),
+        ];
+        let world = World::start(known([example(cut), below, org]), &servers).await;
+        let head = format!("{RECORD} in \"{RECORD}\"");
+        check(&world, &[&head, "acme.example.org. 127.0.0.4 Texts([\"text\"])"]).await;
+        let zones = world.zones(Trust::Authoritative);
+        assert_eq!(crate::dns::FindZone::zone_of(&zones, RECORD).await.unwrap(), RECORD);
+    }
+
+    #[tokio::test]
+    async fn a_delegation_to_a_server_that_knows_nothing_of_it_shows_that_server() {
+        let cut = |zone: Zone| {
+            zone.ns("www.example.com.", "lame.example.com.")
+                .address("lame.example.com.", "127.0.0.4".parse().unwrap())
+        };
+        let servers = [(NS1, vec![example(cut)]), (NS2, vec![example(cut)]), ("127.0.0.4", vec![])];
+        let world = World::start(known([example(cut)]), &servers).await;
+        check(
+            &world,
+            &[
+                "_acme-challenge.www.example.com. in \"www.example.com.\"",
+                "lame.example.com. 127.0.0.4 Code(\"REFUSED\")",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_server_of_parent_and_child_answers_for_the_child() {
+        let child = Zone::new("www.example.com.")
+            .ns("www.example.com.", "ns2.example.com.")
+            .txt(RECORD, &["text"]);
+        let parent = example(|zone| zone.ns("www.example.com.", "ns2.example.com."));
+        let both = vec![parent.clone(), child.clone()];
+        let servers = [(NS1, vec![parent]), (NS2, both)];
+        // The resolver is not to tell of the child.
+        let world = World::start(known([example(|zone| zone)]), &servers).await;
+        world.resolver.replace(known([example(|zone| zone), child]));
+        check(
+            &world,
+            &[
+                "_acme-challenge.www.example.com. in \"www.example.com.\"",
+                "ns2.example.com. 127.0.0.3 Texts([\"text\"])",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn soa_records_that_a_resolver_withholds_are_not_missed() {
+        let withheld = example(|zone| zone.saying(RecordType::SOA, ResponseCode::NoError));
+        let mut servers =
+            vec![(NS1, vec![example(text("text"))]), (NS2, vec![example(text("text"))])];
+        servers.push(("127.0.0.9", above()));
+        let world = World::start(known([withheld]), &servers).await;
+        check(
+            &world,
+            &[
+                "_acme-challenge.www.example.com. in \"example.com.\"",
+                "ns1.example.com. 127.0.0.2 Texts([\"text\"])",
+                "ns2.example.com. 127.0.0.3 Texts([\"text\"])",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_resolver_that_refuses_soa_questions_is_named_with_its_code() {
+        let refused = example(|zone| zone.saying(RecordType::SOA, ResponseCode::Refused));
+        let world = World::start(known([refused]), &[]).await;
+        let expected = format!(
+            "Could not determine the zone for \"{RECORD}\": When querying the SOA record for the domain \
+             'www.example.com.' using nameservers [{}], rcode was expected to be 'NOERROR' or 'NXDOMAIN', \
+             but got 'REFUSED'",
+            world.address
+        );
+        check(&world, &[&expected]).await;
+        world.resolver.replace(vec![Zone::new(".")]);
+        let expected = format!(
+            "Could not determine the zone for \"{RECORD}\": Could not find the SOA record in the DNS tree \
+             for the domain '{RECORD}' using nameservers [{}]",
+            world.address
+        );
+        check(&world, &[&expected]).await;
+    }
+
+    #[tokio::test]
+    async fn a_zone_without_ns_records_has_nobody_to_ask() {
+        let world = World::start(known([Zone::new("example.com.")]), &[]).await;
+        let expected = format!(
+            "Could not determine authoritative nameservers for \"{RECORD}\": {} has no NS record of the \
+             zone example.com.",
+            world.address
+        );
+        check(&world, &[&expected]).await;
+    }
+
+    #[tokio::test]
+    async fn aliases_lead_to_the_servers_of_another_zone() {
+        let alias = |zone: Zone| zone.cname(RECORD, "www.example.org.");
+        let org = |zone: Zone| {
+            zone.ns("example.org.", "ns.example.org.")
+                .address("ns.example.org.", "127.0.0.4".parse().unwrap())
+                .txt("www.example.org.", &["text"])
+        };
+        let org = org(Zone::new("example.org."));
+        let servers = [
+            (NS1, vec![example(alias)]),
+            (NS2, vec![example(alias)]),
+            ("127.0.0.4", vec![org.clone()]),
+        ];
+        let world = World::start(known([example(alias), org]), &servers).await;
+        check(
+            &world,
+            &[
+                "_acme-challenge.www.example.com. www.example.org. in \"example.org.\"",
+                "ns.example.org. 127.0.0.4 Texts([\"text\"])",
+            ],
+        )
+        .await;
+        let zones = world.zones(Trust::Authoritative);
+        assert_eq!(zones.canonical(RECORD).await.unwrap(), "www.example.org.");
+        // A server that knows the alias and one that has the text beside it do not agree.
+        world.servers[1].replace(vec![example(text("text"))]);
+        check(
+            &world,
+            &[
+                "_acme-challenge.www.example.com. in \"example.com.\"",
+                "ns1.example.com. 127.0.0.2 Alias(\"www.example.org.\")",
+                "ns2.example.com. 127.0.0.3 Texts([\"text\"])",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn aliases_in_a_circle_are_told_in_cert_managers_words() {
+        let circle = |zone: Zone| {
+            zone.cname(RECORD, "a.example.com.")
+                .cname("a.example.com.", "_acme-challenge.www.example.com.")
+        };
+        let servers = [(NS1, vec![example(circle)]), (NS2, vec![example(circle)])];
+        let world = World::start(known([example(circle)]), &servers).await;
+        let expected = "Found recursive CNAME record to \"_acme-challenge.www.example.com.\" \
+                        when looking up \"a.example.com.\"";
+        check(&world, &[expected]).await;
+        for trust in [Trust::Authoritative, Trust::RecursiveOnly] {
+            let error = world.zones(trust).canonical(RECORD).await.unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_seen_beside_one_that_answers_at_another_address() {
+        let twice = |zone: Zone| {
+            zone.address("ns1.example.com.", "::1".parse().unwrap())
+                .address("ns2.example.com.", "127.0.0.77".parse().unwrap())
+        };
+        let servers = [("::1", vec![example(text("text"))]), (NS2, vec![example(text("text"))])];
+        let world = World::start(known([example(twice)]), &servers).await;
+        check(
+            &world,
+            &[
+                "_acme-challenge.www.example.com. in \"example.com.\"",
+                "ns1.example.com. 127.0.0.2 Nothing(\"refuses the connection\")",
+                "ns1.example.com. ::1 Texts([\"text\"])",
+                "ns2.example.com. 127.0.0.3 Texts([\"text\"])",
+                "ns2.example.com. 127.0.0.77 Nothing(\"refuses the connection\")",
+            ],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn in_recursive_only_mode_the_resolvers_are_asked_and_nobody_else() {
+        let alias =
+            |zone: Zone| zone.cname(RECORD, "a.example.com.").txt("a.example.com.", &["text"]);
+        let world = World::start(known([example(alias)]), &[(NS1, vec![])]).await;
+        let expected = format!(
+            "_acme-challenge.www.example.com. a.example.com. in \"\"\n{0} 127.0.0.1 Texts([\"text\"])",
+            world.address
+        );
+        assert_eq!(seen(&world, Trust::RecursiveOnly).await, expected);
+        assert!(world.servers[0].questions().is_empty());
+        let zones = world.zones(Trust::Authoritative).for_solver(&[world.address.to_string()]);
+        assert_eq!(zones.unwrap().texts(RECORD).await.unwrap().zone, "");
+        let why = world.zones(Trust::Authoritative).for_solver(&["dns".to_owned()]).unwrap_err();
+        assert_eq!(why, "\"dns\" is neither ADDR:PORT nor an https:// URL");
+    }
+}

@@ -1,0 +1,385 @@
+//! One question to one name server, and its answer: UDP and TCP (RFC 1035 §4.2, RFC 6891), HTTPS (RFC 8484).
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use hickory_resolver::proto::op::{Edns, Message, MessageType, Query, ResponseCode};
+use hickory_resolver::proto::rr::{Name, RecordType};
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, ClientBuilder};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+use url::Url;
+
+use super::Resolve;
+use super::reply::Reply;
+use super::reqwest::ReqwestResolver;
+use super::server::Server;
+
+/// How long a server may take over UDP, and as long again over TCP.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Largest answer that we take over UDP, in bytes; what is larger would arrive in fragments, or not at all.
+const PAYLOAD: u16 = 1232;
+/// Largest answer that there is, in bytes.
+const LIMIT: usize = 65_535;
+const MEDIA_TYPE: &str = "application/dns-message";
+
+/// Why there is no answer; the texts are stable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Silence {
+    /// Nothing came in time.
+    TimedOut,
+    /// Nobody listens there.
+    Refused,
+    /// This machine has no way there, such as one without IPv6.
+    NoRoute,
+    /// The answer was too large for UDP, and over TCP there was none.
+    Truncated(Box<Self>),
+    /// What came is no answer to the question.
+    Unreadable,
+    /// The HTTPS server said something else.
+    Https(String),
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => f.write_str("does not answer"),
+            Self::Refused => f.write_str("refuses the connection"),
+            Self::NoRoute => f.write_str("cannot be reached from here"),
+            Self::Truncated(why) => {
+                write!(f, "has an answer too large for UDP, and over TCP it {why}")
+            }
+            Self::Unreadable => f.write_str("gives an answer that cannot be read"),
+            Self::Https(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Whether the server is to ask others on our behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recursion {
+    /// It is a resolver.
+    Desired,
+    /// It is to say only what it has itself, as when a resolver asks.
+    Unwanted,
+}
+
+/// Asks name servers. Remembers nothing.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    /// Made when the first HTTPS server is asked: reading the system's roots takes a while.
+    https: Arc<OnceLock<Result<Client, String>>>,
+    resolver: Arc<dyn Resolve>,
+    patience: Duration,
+}
+
+impl Wire {
+    /// A wire whose HTTPS servers are found by that resolver.
+    pub fn new(resolver: Arc<dyn Resolve>) -> Self {
+        Self { https: Arc::default(), resolver, patience: PATIENCE }
+    }
+
+    /// The same with another patience.
+    #[cfg(test)]
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Asks one question.
+    pub(super) async fn ask(
+        &self,
+        server: &Server,
+        name: &Name,
+        kind: RecordType,
+        recursion: Recursion,
+    ) -> Result<Reply, Silence> {
+        let mut question = Message::query();
+        question.metadata.recursion_desired = recursion == Recursion::Desired;
+        question.add_query(Query::query(name.clone(), kind));
+        let mut edns = Edns::new();
+        edns.set_max_payload(PAYLOAD);
+        question.set_edns(edns);
+        let answer = self.exchange(server, &question).await?;
+        // Servers that know nothing of EDNS say so by these codes (RFC 6891 §7).
+        let codes = [ResponseCode::FormErr, ResponseCode::NotImp];
+        if answer.edns.is_none() && codes.contains(&answer.metadata.response_code) {
+            question.edns = None;
+            return Ok(Reply(self.exchange(server, &question).await?));
+        }
+        Ok(Reply(answer))
+    }
+
+    async fn exchange(&self, server: &Server, question: &Message) -> Result<Message, Silence> {
+        match server {
+            Server::Plain(address) => self.plain(*address, question).await,
+            Server::Https(url) => self.https(url, question).await,
+        }
+    }
+
+    /// TCP follows when the answer over UDP is cut short, and when there is none.
+    async fn plain(&self, server: SocketAddr, question: &Message) -> Result<Message, Silence> {
+        let first = in_time(self.patience, udp(server, question)).await;
+        let truncated = match first {
+            Ok(answer) if !answer.metadata.truncation => return Ok(answer),
+            Ok(_) => true,
+            Err(Silence::NoRoute) => return Err(Silence::NoRoute),
+            Err(_) => false,
+        };
+        let second = in_time(self.patience, tcp(server, question)).await;
+        second.map_err(|why| if truncated { Silence::Truncated(Box::new(why)) } else { why })
+    }
+
+    async fn https(&self, url: &Url, question: &Message) -> Result<Message, Silence> {
+        let client = self.https.get_or_init(|| https_client(&self.resolver));
+        let client = client.as_ref().map_err(|why| Silence::Https(why.clone()))?;
+        let mut question = question.clone();
+        // The same question is the same request everywhere (§4.1).
+        question.metadata.id = 0;
+        let body = question.to_vec().map_err(|_| Silence::Unreadable)?;
+        // The answer to a POST may not come from a cache (RFC 9110 §9.3.3).
+        let request = client
+            .post(url.clone())
+            .header(CONTENT_TYPE, MEDIA_TYPE)
+            .header(ACCEPT, MEDIA_TYPE)
+            .timeout(self.patience + self.patience)
+            .body(body);
+        let mut response = request.send().await.map_err(|error| https_fault(&error))?;
+        if response.status() != 200 {
+            return Err(Silence::Https(format!("says HTTP status {}", response.status().as_u16())));
+        }
+        let mut read = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(|error| https_fault(&error))? {
+            read.extend_from_slice(&part);
+            if read.len() > LIMIT {
+                return Err(Silence::Unreadable);
+            }
+        }
+        answer_to(&question, &read).ok_or(Silence::Unreadable)
+    }
+}
+
+async fn in_time<T>(
+    patience: Duration,
+    exchange: impl Future<Output = io::Result<T>>,
+) -> Result<T, Silence> {
+    match timeout(patience, exchange).await {
+        Err(_) => Err(Silence::TimedOut),
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(match error.kind() {
+            io::ErrorKind::ConnectionRefused => Silence::Refused,
+            io::ErrorKind::InvalidData => Silence::Unreadable,
+            io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::AddrNotAvailable
+            | io::ErrorKind::Unsupported => Silence::NoRoute,
+            _ => Silence::TimedOut,
+        }),
+    }
+}
+
+/// The socket is connected, so that the system drops what others send, and tells when nobody listens.
+async fn udp(server: SocketAddr, question: &Message) -> io::Result<Message> {
+    let here: SocketAddr = match server {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(here).await?;
+    socket.connect(server).await?;
+    socket.send(&encoded(question)?).await?;
+    let mut packet = vec![0; LIMIT];
+    loop {
+        let length = socket.recv(&mut packet).await?;
+        // What does not fit the question may be somebody's guess; the true answer may still come.
+        if let Some(answer) = answer_to(question, &packet[..length]) {
+            return Ok(answer);
+        }
+    }
+}
+
+async fn tcp(server: SocketAddr, question: &Message) -> io::Result<Message> {
+    let mut stream = TcpStream::connect(server).await?;
+    let question_bytes = encoded(question)?;
+    let length = u16::try_from(question_bytes.len()).map_err(io::Error::other)?;
+    let packet = [&length.to_be_bytes()[..], &question_bytes].concat();
+    stream.write_all(&packet).await?;
+    let length = stream.read_u16().await?;
+    let mut packet = vec![0; length.into()];
+    stream.read_exact(&mut packet).await?;
+    answer_to(question, &packet).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn encoded(question: &Message) -> io::Result<Vec<u8>> {
+    question.to_vec().map_err(io::Error::other)
+}
+
+/// Reads an answer; none when it answers something else. Servers may leave the question out of an error.
+fn answer_to(question: &Message, packet: &[u8]) -> Option<Message> {
+    let answer = Message::from_vec(packet).ok()?;
+    let fits = answer.metadata.id == question.metadata.id
+        && answer.metadata.message_type == MessageType::Response
+        && (answer.queries == question.queries
+            || (answer.queries.is_empty()
+                && answer.metadata.response_code != ResponseCode::NoError));
+    fits.then_some(answer)
+}
+
+/// No redirects, and loopback without a proxy.
+fn https_client(resolver: &Arc<dyn Resolve>) -> Result<Client, String> {
+    // reqwest takes the process's provider; another one may be there already, which is as good.
+    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    let mut builder = ClientBuilder::new().redirect(Policy::none());
+    if resolver.replaces_system() {
+        builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
+    }
+    builder
+        .build()
+        .map_err(|_| "cannot be trusted: this machine has no root certificates".to_owned())
+}
+
+fn https_fault(error: &reqwest::Error) -> Silence {
+    if error.is_timeout() {
+        return Silence::TimedOut;
+    }
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            match error.kind() {
+                io::ErrorKind::ConnectionRefused => return Silence::Refused,
+                io::ErrorKind::InvalidData => {
+                    return Silence::Https("shows a certificate that is not trusted".to_owned());
+                }
+                _ => {}
+            }
+        }
+        cause = error.source();
+    }
+    Silence::Https("cannot be asked over HTTPS".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Bytes;
+    use axum::http::{HeaderMap, StatusCode};
+    use axum::routing::post;
+    use hickory_resolver::proto::rr::rdata::TXT;
+    use hickory_resolver::proto::rr::{RData, Record};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::dns::reply::mnemonic;
+    use crate::dns::testing::{NoHosts, Transport, name, reply, serve};
+
+    /// What the test server says; the first label of the name tells which fault it plays.
+    fn answer(question: &Message, transport: Transport) -> Option<Message> {
+        let asked = question.queries[0].name().clone();
+        let fault = String::from_utf8_lossy(asked.iter().next().unwrap()).into_owned();
+        let mut good = reply(question, ResponseCode::NoError);
+        good.add_answer(Record::from_rdata(
+            asked,
+            60,
+            RData::TXT(TXT::new(vec!["good".to_owned()])),
+        ));
+        let truncated = good.truncate();
+        match (fault.as_str(), transport) {
+            ("large" | "too-large", Transport::Udp) => Some(truncated),
+            ("half-silent", Transport::Udp) | ("too-large" | "silent", _) => None,
+            ("plain", _) if question.edns.is_some() => {
+                let mut refused = reply(question, ResponseCode::FormErr);
+                refused.edns = None;
+                Some(refused)
+            }
+            ("forged", Transport::Udp) => {
+                good.metadata.id = good.metadata.id.wrapping_add(1);
+                Some(good)
+            }
+            ("astray", _) => {
+                good.queries[0].set_name(name("elsewhere.example.com."));
+                Some(good)
+            }
+            ("refused", _) => Some(reply(question, ResponseCode::Refused)),
+            _ => Some(good),
+        }
+    }
+
+    fn wire() -> Wire {
+        Wire::new(Arc::new(NoHosts)).with_patience(Duration::from_millis(500))
+    }
+
+    async fn ask(server: &Server, host: &str) -> String {
+        let host = name(host);
+        match wire().ask(server, &host, RecordType::TXT, Recursion::Unwanted).await {
+            Ok(reply) => format!("{} {:?}", mnemonic(reply.code()), reply.texts(&host)),
+            Err(why) => why.to_string(),
+        }
+    }
+
+    async fn check(label: &str, expected: &str) {
+        let server = Server::Plain(serve(answer).await);
+        assert_eq!(ask(&server, &format!("{label}.example.com.")).await, expected, "{label}");
+    }
+
+    #[tokio::test]
+    async fn what_does_not_come_over_udp_is_asked_again_over_tcp() {
+        for label in ["good", "large", "half-silent", "forged"] {
+            check(label, "NOERROR [\"good\"]").await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_knows_nothing_of_edns_is_asked_without() {
+        check("plain", "NOERROR [\"good\"]").await;
+    }
+
+    #[tokio::test]
+    async fn other_codes_are_answers() {
+        check("refused", "REFUSED []").await;
+    }
+
+    #[tokio::test]
+    async fn who_does_not_answer_is_told_by_how() {
+        check("silent", "does not answer").await;
+        check("too-large", "has an answer too large for UDP, and over TCP it does not answer")
+            .await;
+        check("astray", "gives an answer that cannot be read").await;
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        assert_eq!(ask(&Server::Plain(gone), "a.example.com.").await, "refuses the connection");
+    }
+
+    #[tokio::test]
+    async fn https_servers_are_asked_by_post() {
+        let serve = |headers: HeaderMap, body: Bytes| async move {
+            let question = Message::from_vec(&body).unwrap();
+            assert_eq!(question.metadata.id, 0);
+            assert_eq!([&headers[ACCEPT], &headers[CONTENT_TYPE]], [MEDIA_TYPE; 2]);
+            match answer(&question, Transport::Tcp) {
+                Some(answer) => (StatusCode::OK, answer.to_vec().unwrap()),
+                None => (StatusCode::BAD_GATEWAY, Vec::new()),
+            }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/dns-query", post(serve));
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let server = Server::Https(format!("http://{address}/dns-query").parse().unwrap());
+        for (host, expected) in [
+            ("good.example.com.", "NOERROR [\"good\"]"),
+            ("refused.example.com.", "REFUSED []"),
+            ("silent.example.com.", "says HTTP status 502"),
+            ("astray.example.com.", "gives an answer that cannot be read"),
+        ] {
+            assert_eq!(ask(&server, host).await, expected, "{host}");
+        }
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let gone = Server::Https(format!("https://{gone}/dns-query").parse().unwrap());
+        assert_eq!(ask(&gone, "a.example.com.").await, "refuses the connection");
+        let untrusted = Server::Https(format!("https://{address}/dns-query").parse().unwrap());
+        assert_eq!(ask(&untrusted, "a.example.com.").await, "cannot be asked over HTTPS");
+    }
+}

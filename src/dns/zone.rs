@@ -1,0 +1,403 @@
+//! Zones: which one a name belongs to, who serves it, and where aliases lead.
+//!
+//! A resolver that is asked for a name too early remembers its absence for minutes, whatever type was asked for
+//! (RFC 2308 §5). Hence the name of a record itself is asked of the zone's own servers; resolvers hear only of the names above
+//! it, unless they are all there is to ask.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RecordType};
+
+use super::reply::{Reply, mnemonic};
+use super::server::{PORT, Server};
+use super::wire::{Recursion, Silence, Wire};
+use super::{FindZone, LookupError, Resolve};
+
+/// Longest that anything is remembered: whoever mends a zone wants to see it soon.
+const MEMORY: Duration = Duration::from_secs(30);
+/// Most zones that are remembered.
+const REMEMBERED: usize = 1000;
+/// Most aliases and delegations that are followed.
+pub(super) const HOPS: usize = 16;
+
+/// Whom to ask for records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Every server of the zone itself.
+    Authoritative,
+    /// Only the resolvers (`--dns01-recursive-nameservers-only`): the others cannot be reached from here.
+    RecursiveOnly,
+}
+
+/// A server of a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Authority {
+    /// Absolute name.
+    pub(super) name: Name,
+    /// Its addresses, IPv4 first; there may be none.
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+/// A zone and who serves it.
+#[derive(Clone, Debug)]
+pub(super) struct Zone {
+    /// Absolute name.
+    pub(super) name: Name,
+    pub(super) servers: Vec<Authority>,
+    /// One of its servers has said that the name is in it.
+    is_certain: bool,
+}
+
+/// Finds zones and their servers by way of resolvers.
+#[derive(Clone, Debug)]
+pub struct Zones {
+    pub(super) wire: Wire,
+    /// Resolvers, asked one after another until one knows.
+    pub(super) resolvers: Vec<Server>,
+    pub(super) trust: Trust,
+    /// Port of the zones' own servers.
+    port: u16,
+    /// Finds the servers' addresses where the resolvers know none.
+    hosts: Arc<dyn Resolve>,
+    remembered: Arc<Mutex<Remembered>>,
+}
+
+/// What holds for a while. Only what was there: an absence is asked for again.
+#[derive(Debug, Default)]
+struct Remembered {
+    /// Names that begin a zone.
+    apexes: HashMap<Name, Instant>,
+    servers: HashMap<Name, (Vec<Authority>, Instant)>,
+}
+
+impl Zones {
+    /// Asks these resolvers; what they do not know of servers' addresses is asked of `hosts`.
+    pub fn new(resolvers: Vec<Server>, trust: Trust, hosts: Arc<dyn Resolve>) -> Self {
+        let wire = Wire::new(Arc::clone(&hosts));
+        Self { wire, resolvers, trust, port: PORT, hosts, remembered: Arc::default() }
+    }
+
+    /// The same with a wire of its own, and another port for the zones' servers.
+    #[cfg(test)]
+    pub(crate) fn on(self, wire: impl FnOnce(Wire) -> Wire, port: u16) -> Self {
+        Self { wire: wire(self.wire), port, ..self }
+    }
+
+    /// The same by way of the resolvers that a solver names; then the zones' own servers are not asked, as with
+    /// cert-manager. Without any it is as before.
+    ///
+    /// # Errors
+    /// Fails when one of them cannot be read.
+    pub fn for_solver(&self, nameservers: &[String]) -> Result<Self, String> {
+        if nameservers.is_empty() {
+            return Ok(self.clone());
+        }
+        let resolvers = nameservers.iter().map(|text| Server::parse(text));
+        Ok(Self {
+            resolvers: resolvers.collect::<Result<_, _>>()?,
+            trust: Trust::RecursiveOnly,
+            remembered: Arc::default(),
+            ..self.clone()
+        })
+    }
+
+    /// Where the aliases of a name lead (`cnameStrategy: Follow`): itself when it is none.
+    ///
+    /// # Errors
+    /// Fails when they lead in a circle, or nobody answers.
+    pub async fn canonical(&self, name: &str) -> Result<String, LookupError> {
+        let mut chain = vec![absolute(name)?];
+        while let Some(next) = self.alias(&chain[chain.len() - 1]).await? {
+            follow(&mut chain, next)?;
+        }
+        Ok(chain[chain.len() - 1].to_ascii())
+    }
+
+    /// Where the alias at a name leads, if it is one.
+    async fn alias(&self, name: &Name) -> Result<Option<Name>, LookupError> {
+        let question = (name, RecordType::CNAME);
+        let known = match self.trust {
+            Trust::RecursiveOnly => None,
+            Trust::Authoritative => {
+                let zone = self.descend(self.apex_above(name).await?, name).await?;
+                self.ask_one(&zone.servers, question).await
+            }
+        };
+        let reply = match known {
+            Some(reply) => reply,
+            None => self.recurse(question).await?,
+        };
+        Ok((reply.code() == ResponseCode::NoError).then(|| reply.alias(name).cloned()).flatten())
+    }
+
+    async fn zone(&self, name: &Name) -> Result<Name, LookupError> {
+        let zone = self.apex_above(name).await?;
+        if self.trust == Trust::Authoritative
+            && let Ok(found) = self.descend(zone.clone(), name).await
+            && found.is_certain
+        {
+            return Ok(found.name);
+        }
+        let reply = self.recurse((name, RecordType::SOA)).await?;
+        Ok(if reply.zone().is_some_and(|(owner, _)| owner == name) { name.clone() } else { zone })
+    }
+
+    /// The zone that the resolvers know above a name; of a name at the top, its own.
+    pub(super) async fn apex_above(&self, name: &Name) -> Result<Name, LookupError> {
+        let above = name.base_name();
+        if above.is_root() {
+            return self.walk(name, name).await;
+        }
+        match self.walk(name, &above).await {
+            // The name itself may be all that is known here.
+            Err(LookupError::NoZone { .. }) => self.walk(name, name).await,
+            found => found,
+        }
+    }
+
+    /// Asks a zone's own servers whether the name is in a zone further down, and goes there.
+    pub(super) async fn descend(&self, zone: Name, name: &Name) -> Result<Zone, LookupError> {
+        let servers = self.servers(&zone, name).await?;
+        let mut zone = Zone { name: zone, servers, is_certain: false };
+        for _ in 0..HOPS {
+            let Some(reply) = self.ask_one(&zone.servers, (name, RecordType::SOA)).await else {
+                return Ok(zone);
+            };
+            let (below, servers) = match reply.referral(&zone.name, name) {
+                Some((below, listed)) => {
+                    // Where the resolvers find nobody, what the delegation names has to do, and shows the fault.
+                    let known = self.servers(&below, name).await;
+                    let servers = match known {
+                        Ok(servers) => servers,
+                        Err(_) => self.listed_in(&reply, listed).await,
+                    };
+                    (below, servers)
+                }
+                None => match nearest(&reply, &zone.name, name) {
+                    Some(below) => (below.clone(), self.servers(below, name).await?),
+                    None => return Ok(Zone { is_certain: true, ..zone }),
+                },
+            };
+            zone = Zone { name: below, servers, is_certain: false };
+        }
+        Ok(zone)
+    }
+
+    /// The servers that a delegation names, with the addresses it gives.
+    async fn listed_in(&self, referral: &Reply, names: Vec<Name>) -> Vec<Authority> {
+        let servers = names.into_iter().map(|name| async {
+            let addresses = match referral.glue(&name) {
+                glue if glue.is_empty() => self.addresses_of(&name).await,
+                glue => glue,
+            };
+            Authority { name, addresses }
+        });
+        join_all(servers).await
+    }
+
+    /// The first reply of a zone's servers that is an answer.
+    async fn ask_one(
+        &self,
+        servers: &[Authority],
+        (name, kind): (&Name, RecordType),
+    ) -> Option<Reply> {
+        for server in servers.iter().flat_map(|server| self.addresses(server)) {
+            let server = Server::Plain(server);
+            match self.wire.ask(&server, name, kind, Recursion::Unwanted).await {
+                Ok(reply) if is_an_answer(&reply) => return Some(reply),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Where a server of a zone is asked.
+    pub(super) fn addresses(&self, server: &Authority) -> impl Iterator<Item = SocketAddr> {
+        server.addresses.iter().map(|address| SocketAddr::new(*address, self.port))
+    }
+
+    /// Walks towards the root, from `start` to the top-level domain, by way of one resolver after another; the last error counts
+    /// (behaviour reference 7.2). `name` is what it is for.
+    async fn walk(&self, name: &Name, start: &Name) -> Result<Name, LookupError> {
+        let mut fault = self.no_zone(name);
+        for resolver in &self.resolvers {
+            match self.walk_by(resolver, name, start).await {
+                Ok(zone) => return Ok(zone),
+                Err(error) => fault = error,
+            }
+        }
+        Err(fault)
+    }
+
+    async fn walk_by(
+        &self,
+        resolver: &Server,
+        name: &Name,
+        start: &Name,
+    ) -> Result<Name, LookupError> {
+        let mut domain = start.clone();
+        while !domain.is_root() {
+            if self.is_remembered(&domain) {
+                return Ok(domain);
+            }
+            let asked = self.wire.ask(resolver, &domain, RecordType::SOA, Recursion::Desired).await;
+            let reply = asked.map_err(|why| silent(&domain, resolver, &why))?;
+            if !is_an_answer(&reply) {
+                return Err(LookupError::UnexpectedCode {
+                    name: domain.to_ascii(),
+                    servers: self.listed(),
+                    code: mnemonic(reply.code()),
+                });
+            }
+            let is_there = reply.code() == ResponseCode::NoError && reply.alias(&domain).is_none();
+            if let (true, Some((zone, ttl))) = (is_there, reply.zone()) {
+                self.remember(|known, until| known.apexes.insert(zone.clone(), until), ttl);
+                return Ok(zone.clone());
+            }
+            domain = domain.base_name();
+        }
+        Err(self.no_zone(name))
+    }
+
+    /// Who serves a zone; `name` is what it is for.
+    pub(super) async fn servers(
+        &self,
+        zone: &Name,
+        name: &Name,
+    ) -> Result<Vec<Authority>, LookupError> {
+        if let Some(known) = self.remembered_servers(zone) {
+            return Ok(known);
+        }
+        let no_servers = |why: String| LookupError::NoServers { name: name.to_ascii(), why };
+        let reply = self.recurse((zone, RecordType::NS)).await;
+        let reply = reply.map_err(|error| no_servers(error.to_string()))?;
+        let (names, ttl) = reply.name_servers(zone);
+        if names.is_empty() {
+            let zone = zone.to_ascii();
+            let servers = self.listed();
+            return Err(no_servers(format!("{servers} has no NS record of the zone {zone}")));
+        }
+        let found = names
+            .into_iter()
+            .map(|name| async { Authority { addresses: self.addresses_of(&name).await, name } });
+        let servers = join_all(found).await;
+        if servers.iter().all(|server| !server.addresses.is_empty()) {
+            let kept = (zone.clone(), servers.clone());
+            self.remember(|known, until| known.servers.insert(kept.0, (kept.1, until)), ttl);
+        }
+        Ok(servers)
+    }
+
+    /// The addresses of a server, IPv4 first, sorted; the resolvers know best, since they found the zone.
+    async fn addresses_of(&self, host: &Name) -> Vec<IpAddr> {
+        let (four, six) = tokio::join!(
+            self.recurse((host, RecordType::A)),
+            self.recurse((host, RecordType::AAAA))
+        );
+        let found = [four, six].into_iter().flatten();
+        let mut addresses: Vec<IpAddr> =
+            found.flat_map(|reply| reply.addresses().collect::<Vec<_>>()).collect();
+        if addresses.is_empty() {
+            addresses = self.hosts.addresses(&host.to_ascii()).await.unwrap_or_default();
+        }
+        addresses.sort();
+        addresses.dedup();
+        addresses
+    }
+
+    /// Asks one resolver after another until one has an answer; the last error counts.
+    async fn recurse(&self, (name, kind): (&Name, RecordType)) -> Result<Reply, LookupError> {
+        let mut fault = self.no_zone(name);
+        for resolver in &self.resolvers {
+            fault = match self.wire.ask(resolver, name, kind, Recursion::Desired).await {
+                Ok(reply) if is_an_answer(&reply) => return Ok(reply),
+                Ok(reply) => LookupError::Failed {
+                    name: name.to_ascii(),
+                    why: format!("{resolver} says {}", mnemonic(reply.code())),
+                },
+                Err(why) => silent(name, resolver, &why),
+            }
+        }
+        Err(fault)
+    }
+
+    fn no_zone(&self, name: &Name) -> LookupError {
+        LookupError::NoZone { name: name.to_ascii(), servers: self.listed() }
+    }
+
+    /// The resolvers, as cert-manager lists them.
+    fn listed(&self) -> String {
+        let all: Vec<_> = self.resolvers.iter().map(ToString::to_string).collect();
+        all.join(" ")
+    }
+
+    fn is_remembered(&self, domain: &Name) -> bool {
+        let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        known.apexes.get(domain).is_some_and(|until| *until > Instant::now())
+    }
+
+    fn remembered_servers(&self, zone: &Name) -> Option<Vec<Authority>> {
+        let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let (servers, until) = known.servers.get(zone)?;
+        (*until > Instant::now()).then(|| servers.clone())
+    }
+
+    fn remember<T>(&self, insert: impl FnOnce(&mut Remembered, Instant) -> T, ttl: Duration) {
+        let mut known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.apexes.len() + known.servers.len() >= REMEMBERED {
+            *known = Remembered::default();
+        }
+        insert(&mut known, Instant::now() + ttl.min(MEMORY));
+    }
+}
+
+#[async_trait]
+impl FindZone for Zones {
+    async fn zone_of(&self, name: &str) -> Result<String, LookupError> {
+        Ok(self.zone(&absolute(name)?).await?.to_ascii())
+    }
+}
+
+/// Adds the next name of a chain of aliases.
+pub(super) fn follow(chain: &mut Vec<Name>, next: Name) -> Result<(), LookupError> {
+    if chain.contains(&next) || chain.len() > HOPS {
+        let name = chain.last().map(Name::to_ascii).unwrap_or_default();
+        return Err(LookupError::AliasLoop { name, target: next.to_ascii() });
+    }
+    chain.push(next);
+    Ok(())
+}
+
+/// Reads a name; with its final dot it is asked as it is.
+pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
+    let mut read = Name::from_ascii(name).map_err(|_| LookupError::Failed {
+        name: name.to_owned(),
+        why: "it is not a DNS name".to_owned(),
+    })?;
+    read.set_fqdn(true);
+    Ok(read)
+}
+
+/// The name exists, or it does not; everything else tells of the server.
+pub(super) fn is_an_answer(reply: &Reply) -> bool {
+    matches!(reply.code(), ResponseCode::NoError | ResponseCode::NXDomain)
+}
+
+/// A server of several zones answers for the lowest of them: this is it, if it is another one than `zone`.
+fn nearest<'a>(reply: &'a Reply, zone: &Name, name: &Name) -> Option<&'a Name> {
+    if !reply.is_authoritative() || reply.alias(name).is_some() {
+        return None;
+    }
+    let owner = reply.zone().map(|(owner, _)| owner).or_else(|| reply.zone_of_absence())?;
+    (zone != owner && zone.zone_of(owner) && owner.zone_of(name)).then_some(owner)
+}
+
+fn silent(name: &Name, server: &Server, why: &Silence) -> LookupError {
+    LookupError::Failed { name: name.to_ascii(), why: format!("{server} {why}") }
+}

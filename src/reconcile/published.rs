@@ -1,0 +1,328 @@
+//! Does every name server have the text that the CA wants?
+//!
+//! A reason begins with cert-manager's words, since people search for them; which server says what follows.
+
+use std::collections::BTreeMap;
+
+use super::challenge::Readiness;
+use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
+use crate::model::{Answer, Challenge};
+
+/// How many servers a reason names.
+const NAMED: usize = 4;
+
+/// Judges DNS-01 observations (RFC 8555 §8.4): every server that can be reached from here must have the text, for the CA may
+/// ask any of them. Of a server with several addresses those that are silent do not count, unless all are.
+pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation]) -> Readiness {
+    let looks = observations.iter().filter(|look| look.vantage == Vantage::ThisMachine);
+    let mut reasons = looks.map(|look| fault(challenge, answer, look));
+    match reasons.next() {
+        None => Readiness::NotYet { reason: not_yet(challenge, "nobody has looked yet") },
+        Some(first) => match std::iter::once(first).chain(reasons).flatten().next() {
+            Some(reason) => Readiness::NotYet { reason },
+            None => Readiness::Ready,
+        },
+    }
+}
+
+/// What a server says, behind its name.
+pub fn words(said: &Said) -> String {
+    match said {
+        Said::Texts(texts) => match &texts[..] {
+            [text] => format!("has \"{}\"", excerpt(text)),
+            texts => format!("has {} texts", texts.len()),
+        },
+        Said::NoText => "has no TXT record".to_owned(),
+        Said::NoName => "says NXDOMAIN".to_owned(),
+        Said::Alias(target) => format!("says it is an alias of {target}"),
+        Said::Referral(zone) => format!("knows only who serves {zone}"),
+        Said::Code(code) => format!("says {code}"),
+        Said::Nothing(why) => why.clone(),
+        Said::NoRoute => "cannot be reached from here".to_owned(),
+    }
+}
+
+fn fault(challenge: &Challenge, answer: &Answer, look: &Observation) -> Option<String> {
+    let (name, servers) = match &look.seen {
+        Seen::Records { name, servers, .. } => (name, servers),
+        Seen::Nothing { why } | Seen::NoLook { why } => return Some(why.clone()),
+        Seen::Redirect { .. } | Seen::Reply { .. } => {
+            return Some(not_yet(challenge, "nobody has looked yet"));
+        }
+    };
+    let asked = by_name(servers);
+    let text = &answer.key_authorization;
+    let wanting: Vec<_> = asked.iter().filter(|server| !server.has(text)).collect();
+    if !asked.is_empty() && wanting.is_empty() {
+        return None;
+    }
+    let mut faults: Vec<_> = wanting.iter().take(NAMED).map(|s| s.fault(text)).collect();
+    if wanting.len() > NAMED {
+        faults.push(format!("and {} more", wanting.len() - NAMED));
+    }
+    let (have, all) = (asked.len() - wanting.len(), asked.len());
+    let record = challenge.spec.record_name();
+    let is_elsewhere = !name.eq_ignore_ascii_case(&record);
+    let place = if is_elsewhere { format!(" for {name}") } else { String::new() };
+    let mut fact = format!("{have} of {all} nameservers answer{place}: {}", faults.join("; "));
+    if is_elsewhere && !follows(challenge) {
+        fact += &format!("; {record} is an alias, and the solver's cnameStrategy is not Follow");
+    }
+    let odd = wanting.iter().find_map(|server| server.code());
+    Some(match odd {
+        Some((server, code)) => format!("NS {server} returned {code} for {name}: {fact}"),
+        None => not_yet(challenge, &fact),
+    })
+}
+
+fn not_yet(challenge: &Challenge, fact: &str) -> String {
+    let domain = &challenge.spec.dns_name;
+    format!("DNS record for \"{domain}\" not yet propagated: {fact}")
+}
+
+/// Whether the record is written where aliases lead.
+fn follows(challenge: &Challenge) -> bool {
+    challenge.spec.solver.dns01.as_ref().is_some_and(|dns01| dns01.cname_strategy == "Follow")
+}
+
+/// A server with what it says at each of its addresses; those that are silent are left out where others speak.
+struct Asked<'a> {
+    name: &'a str,
+    said: Vec<&'a NameServer>,
+}
+
+fn by_name(servers: &[NameServer]) -> Vec<Asked<'_>> {
+    let mut named: BTreeMap<&str, Vec<&NameServer>> = BTreeMap::new();
+    for server in servers {
+        named.entry(&server.name).or_default().push(server);
+    }
+    let is_heard = |said: &Said| !matches!(said, Said::Nothing(_) | Said::NoRoute);
+    let somebody_is_heard = servers.iter().any(|server| is_heard(&server.said));
+    let asked = named.into_iter().map(|(name, mut said)| {
+        if said.iter().any(|server| is_heard(&server.said)) {
+            said.retain(|server| is_heard(&server.said));
+        } else if somebody_is_heard {
+            said.retain(|server| server.said != Said::NoRoute);
+        }
+        Asked { name, said }
+    });
+    asked.filter(|server| !server.said.is_empty()).collect()
+}
+
+impl Asked<'_> {
+    fn has(&self, text: &str) -> bool {
+        self.said.iter().all(|server| has(server, text))
+    }
+
+    /// Another code than those that say whether the name exists.
+    fn code(&self) -> Option<(&str, &str)> {
+        self.said.iter().find_map(|server| match &server.said {
+            Said::Code(code) => Some((self.name, code.as_str())),
+            _ => None,
+        })
+    }
+
+    /// What is wrong at which of its addresses; the same is said once.
+    fn fault(&self, text: &str) -> String {
+        let mut faults: Vec<(String, Vec<String>)> = Vec::new();
+        for server in self.said.iter().filter(|server| !has(server, text)) {
+            let words = words(&server.said);
+            let address = server.address.map(|address| address.ip().to_string());
+            let address = address.filter(|_| !self.is_an_address());
+            match faults.iter_mut().find(|(known, _)| *known == words) {
+                Some((_, addresses)) => addresses.extend(address),
+                None => faults.push((words, address.into_iter().collect())),
+            }
+        }
+        let faults = faults.into_iter().map(|(words, addresses)| match &addresses[..] {
+            [] => format!("{} {words}", self.name),
+            addresses => format!("{} ({}) {words}", self.name, addresses.join(", ")),
+        });
+        faults.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Resolvers are named by their addresses, which need not be said twice.
+    fn is_an_address(&self) -> bool {
+        self.said.iter().any(|server| server.address.is_some_and(|a| a.to_string() == self.name))
+    }
+}
+
+fn has(server: &NameServer, text: &str) -> bool {
+    matches!(&server.said, Said::Texts(texts) if texts.iter().any(|found| found == text))
+}
+
+/// The beginning of a text on one line.
+fn excerpt(text: &str) -> String {
+    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut start: String = printable.take(NAMED * 15).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::solver::Dns01Solver;
+    use crate::reconcile::testing::challenge;
+
+    const RECORD: &str = "_acme-challenge.www.example.com.";
+
+    fn server(name: &str, address: &str, said: Said) -> NameServer {
+        NameServer { name: name.to_owned(), address: address.parse().ok(), said }
+    }
+
+    fn texts(texts: &[&str]) -> Said {
+        Said::Texts(texts.iter().map(|text| (*text).to_owned()).collect())
+    }
+
+    fn look(name: &str, servers: Vec<NameServer>) -> Observation {
+        let (name, zone) = (name.to_owned(), "example.com.".to_owned());
+        seen(Seen::Records { name, zone, servers })
+    }
+
+    fn seen(seen: Seen) -> Observation {
+        Observation {
+            vantage: Vantage::ThisMachine,
+            at: Timestamp::UNIX_EPOCH,
+            url: "dns:_acme-challenge.www.example.com?type=TXT".to_owned(),
+            hops: Vec::new(),
+            seen,
+        }
+    }
+
+    fn judged(strategy: &str, observations: &[Observation]) -> String {
+        let challenge = challenge("www.example.com").change(|c| {
+            let cname_strategy = strategy.to_owned();
+            c.spec.solver.dns01 = Some(Dns01Solver { cname_strategy, ..Dns01Solver::default() });
+            c.spec.key = "text".to_owned();
+        });
+        let challenge = challenge.build();
+        let answer = Answer::of(&challenge).unwrap();
+        match judge(&challenge, &answer, observations) {
+            Readiness::Ready => String::new(),
+            Readiness::NotYet { reason } => reason,
+        }
+    }
+
+    /// An empty reason stands for ready; else it follows cert-manager's words.
+    #[track_caller]
+    fn check(servers: Vec<NameServer>, expected: &str) {
+        let reason = judged("", &[look(RECORD, servers)]);
+        let fact = reason.strip_prefix("DNS record for \"www.example.com\" not yet propagated: ");
+        assert_eq!(fact.unwrap_or(&reason), expected);
+    }
+
+    fn good(number: u8) -> NameServer {
+        let (name, address) = (format!("ns{number}.example.net."), format!("192.0.2.{number}:53"));
+        server(&name, &address, texts(&["another", "text"]))
+    }
+
+    fn bad(number: u8, said: Said) -> NameServer {
+        NameServer { said, ..good(number) }
+    }
+
+    #[test]
+    fn the_record_is_published_when_every_server_has_the_text_among_others() {
+        check(vec![good(1), good(2)], "");
+    }
+
+    #[test]
+    fn a_server_that_lacks_it_is_named_with_its_answer() {
+        for (said, expected) in [
+            (Said::NoName, "says NXDOMAIN"),
+            (Said::NoText, "has no TXT record"),
+            (texts(&["old"]), "has \"old\""),
+            (texts(&["old", "older"]), "has 2 texts"),
+            (Said::Alias("a.example.net.".to_owned()), "says it is an alias of a.example.net."),
+            (Said::Referral("b.test.".to_owned()), "knows only who serves b.test."),
+            (Said::Nothing("does not answer".to_owned()), "does not answer"),
+        ] {
+            let expected =
+                format!("2 of 3 nameservers answer: ns3.example.net. (192.0.2.3) {expected}");
+            check(vec![good(1), good(2), bad(3, said)], &expected);
+        }
+    }
+
+    #[test]
+    fn another_code_is_told_in_cert_managers_words_first() {
+        let code = Said::Code("SERVFAIL".to_owned());
+        check(
+            vec![good(1), bad(2, Said::NoName), bad(3, code)],
+            "NS ns3.example.net. returned SERVFAIL for _acme-challenge.www.example.com.: \
+             1 of 3 nameservers answer: ns2.example.net. (192.0.2.2) says NXDOMAIN; \
+             ns3.example.net. (192.0.2.3) says SERVFAIL",
+        );
+    }
+
+    #[test]
+    fn of_many_servers_the_first_few_are_named() {
+        check(
+            (1..8).map(|number| bad(number, Said::NoName)).collect(),
+            "0 of 7 nameservers answer: ns1.example.net. (192.0.2.1) says NXDOMAIN; \
+             ns2.example.net. (192.0.2.2) says NXDOMAIN; ns3.example.net. (192.0.2.3) says NXDOMAIN; \
+             ns4.example.net. (192.0.2.4) says NXDOMAIN; and 3 more",
+        );
+    }
+
+    #[test]
+    fn an_address_without_an_answer_does_not_count_beside_one_that_has_it() {
+        let six = |said| server("ns1.example.net.", "[2001:db8::1]:53", said);
+        let silent = || Said::Nothing("does not answer".to_owned());
+        check(vec![good(1), six(silent())], "");
+        check(vec![good(1), six(Said::NoRoute)], "");
+        check(
+            vec![bad(1, silent()), six(silent())],
+            "0 of 1 nameservers answer: ns1.example.net. (192.0.2.1, 2001:db8::1) does not answer",
+        );
+        check(
+            vec![good(1), six(Said::NoName)],
+            "0 of 1 nameservers answer: ns1.example.net. (2001:db8::1) says NXDOMAIN",
+        );
+    }
+
+    #[test]
+    fn a_server_that_cannot_be_reached_from_here_counts_only_when_all_are_like_it() {
+        check(vec![good(1), bad(2, Said::NoRoute)], "");
+        check(
+            vec![bad(1, Said::NoRoute)],
+            "0 of 1 nameservers answer: ns1.example.net. (192.0.2.1) cannot be reached from here",
+        );
+    }
+
+    #[test]
+    fn resolvers_are_named_by_their_addresses_or_urls() {
+        let url = "https://dns.example/dns-query";
+        check(
+            vec![
+                server("192.0.2.53:53", "192.0.2.53:53", Said::NoName),
+                server(url, "", Said::NoText),
+            ],
+            "0 of 2 nameservers answer: 192.0.2.53:53 says NXDOMAIN; \
+             https://dns.example/dns-query has no TXT record",
+        );
+    }
+
+    #[test]
+    fn where_aliases_lead_is_told_and_that_nobody_writes_there() {
+        let place = "www.example.org.";
+        let looks = [look(place, vec![bad(1, Said::NoName)])];
+        let reason = "DNS record for \"www.example.com\" not yet propagated: 0 of 1 nameservers answer \
+                      for www.example.org.: ns1.example.net. (192.0.2.1) says NXDOMAIN";
+        assert_eq!(judged("Follow", &looks), reason);
+        let more = "; _acme-challenge.www.example.com. is an alias, and the solver's cnameStrategy is not Follow";
+        assert_eq!(judged("", &looks), format!("{reason}{more}"));
+        assert_eq!(judged("", &[look(place, vec![good(1)])]), "");
+    }
+
+    #[test]
+    fn a_look_that_came_to_nothing_says_why_and_no_look_is_not_enough() {
+        let why = "Could not determine the zone for \"a\": b".to_owned();
+        assert_eq!(judged("", &[seen(Seen::Nothing { why: why.clone() })]), why);
+        let nobody = "DNS record for \"www.example.com\" not yet propagated: nobody has looked yet";
+        assert_eq!(judged("", &[]), nobody);
+    }
+}

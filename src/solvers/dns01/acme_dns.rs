@@ -1,0 +1,121 @@
+//! acme-dns: a server that holds nothing but the texts of challenges; a CNAME leads there.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use http::{HeaderName, Method};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::api::{Api, Connection, Explanation};
+use super::credential::Credential;
+use super::factory::Site;
+use super::{Provider, TxtRecord};
+use crate::model::solver;
+use crate::solvers::SolveError;
+
+/// An acme-dns server, and our accounts there.
+#[derive(Debug)]
+pub struct AcmeDns {
+    api: Api,
+    host: String,
+    secret: String,
+    accounts: BTreeMap<String, Account>,
+}
+
+/// One account: the texts of one name (goacmedns' layout).
+#[derive(Deserialize)]
+struct Account {
+    subdomain: String,
+    #[serde(default)]
+    fulldomain: String,
+    username: String,
+    password: String,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Account({})", self.subdomain)
+    }
+}
+
+impl AcmeDns {
+    /// Reads the accounts.
+    pub(super) async fn of(fields: &solver::AcmeDns, site: &Site<'_>) -> Result<Self, SolveError> {
+        let selector = &fields.account_secret_ref;
+        let text = site.secret(selector).await?;
+        let accounts = serde_json::from_str(&text).map_err(|_| SolveError {
+            what: format!("cannot use the key \"{}\" of Secret \"{}\"", selector.key, selector.name),
+            why: "it is not the JSON of acme-dns accounts".to_owned(),
+            needs_person: true,
+            hint: Some(
+                r#"write {"example.com": {"fulldomain": "…", "subdomain": "…", "username": "…", "password": "…"}}"#
+                    .to_owned(),
+            ),
+        })?;
+        let api = Api::new(&fields.host, &Connection::new(site.resolver), explain)?;
+        Ok(Self { api, host: fields.host.clone(), secret: selector.name.clone(), accounts })
+    }
+
+    /// The account of exactly that name; those of names above it are not looked for, as with cert-manager.
+    fn account(&self, domain: &str) -> Result<&Account, SolveError> {
+        self.accounts.get(domain).ok_or_else(|| SolveError {
+            what: "cannot publish the record".to_owned(),
+            why: format!("account credentials not found for domain {domain}"),
+            needs_person: true,
+            hint: Some(format!(
+                "register at {}/register, add what it says under \"{domain}\" to Secret \"{}\", and lead \
+                 _acme-challenge.{domain} to its fulldomain by a CNAME",
+                self.host.trim_end_matches('/'),
+                self.secret
+            )),
+        })
+    }
+}
+
+#[async_trait]
+impl Provider for AcmeDns {
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        let account = self.account(&record.domain)?;
+        let request = self
+            .api
+            .request(Method::POST, "/update")
+            .header(HeaderName::from_static("x-api-user"), &account.username)
+            .secret_header(
+                HeaderName::from_static("x-api-key"),
+                Credential::new(&account.password).expose(),
+            )
+            .json(&json!({ "subdomain": account.subdomain, "txt": record.value }));
+        let sent = self.api.send(request).await;
+        let what = || format!("cannot update {} at {}", account.target(), self.host);
+        let hint =
+            format!("register anew: the account in Secret \"{}\" is not known there", self.secret);
+        sent.map(drop).map_err(|refusal| refusal.into_error(what(), &hint))
+    }
+
+    /// Nothing can be taken away; the next texts push it out.
+    async fn remove(&self, _: &TxtRecord) -> Result<(), SolveError> {
+        Ok(())
+    }
+
+    /// There is no read.
+    async fn check(&self, _: &str) -> Result<(), SolveError> {
+        Ok(())
+    }
+}
+
+impl Account {
+    /// Where the CNAME leads.
+    fn target(&self) -> &str {
+        if self.fulldomain.is_empty() { &self.subdomain } else { &self.fulldomain }
+    }
+}
+
+fn explain(body: &[u8]) -> Option<Explanation> {
+    #[derive(Deserialize)]
+    struct Fault {
+        error: String,
+    }
+    let Fault { error } = serde_json::from_slice(body).ok()?;
+    Some(Explanation { code: error.clone(), message: error })
+}

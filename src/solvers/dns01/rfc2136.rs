@@ -1,0 +1,153 @@
+//! Any server that takes dynamic updates (RFC 2136), such as BIND, Knot or PowerDNS.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::factory::{Site, unusable};
+use super::zones::zone_of;
+use super::{Provider, TxtRecord};
+use crate::dns::FindZone;
+use crate::dns::lookup::server_address;
+use crate::dns::tsig::{Algorithm, Key};
+use crate::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
+use crate::model::solver;
+use crate::solvers::SolveError;
+
+/// Never kept by a resolver: a CA that has asked for one text of a name asks for the next one soon (a wildcard and its apex),
+/// and must not see the first again. cert-manager says 60, and waits for so long.
+const TTL: u32 = 0;
+/// A text that nobody publishes: taking it away changes nothing, and shows whether we may.
+const NOBODYS: &str = "kubectl-acme looks whether it may change this name";
+
+/// A server that takes dynamic updates.
+#[derive(Debug)]
+pub struct Rfc2136 {
+    updater: Updater,
+    /// The key's name and algorithm, for hints.
+    key: Option<(String, Algorithm)>,
+    zones: Arc<dyn FindZone>,
+}
+
+impl Rfc2136 {
+    /// Reads the key, and finds the server.
+    pub(super) async fn of(fields: &solver::Rfc2136, site: &Site<'_>) -> Result<Self, SolveError> {
+        let algorithm = Algorithm::parse(&fields.tsig_algorithm).map_err(unusable)?;
+        let (name, secret) = (&fields.tsig_key_name, &fields.tsig_secret_secret_ref);
+        // Without both the update is not signed, as with cert-manager.
+        let key = if name.is_empty() || secret.name.is_empty() {
+            None
+        } else {
+            let text = site.secret(secret).await?;
+            Some(Key::new(name, algorithm, &text).map_err(|why| {
+                SolveError {
+                    what: format!(
+                        "cannot use the key \"{}\" of Secret \"{}\"",
+                        secret.key, secret.name
+                    ),
+                    why,
+                    needs_person: true,
+                    hint: Some(
+                        "it is the text that stands after `secret` in the server's configuration"
+                            .to_owned(),
+                    ),
+                }
+            })?)
+        };
+        let found = server_address(&fields.nameserver, &**site.resolver).await;
+        let server = found.map_err(|error| SolveError {
+            what: format!("cannot find the name server {}", fields.nameserver),
+            why: error.to_string(),
+            needs_person: false,
+            hint: None,
+        })?;
+        let protocol = match fields.protocol.to_ascii_uppercase().as_str() {
+            "TCP" => Protocol::Tcp,
+            _ => Protocol::Udp,
+        };
+        let named = key.as_ref().map(|_| (name.clone(), algorithm));
+        let updater = Updater::new(server, protocol, key);
+        Ok(Self { updater, key: named, zones: Arc::clone(site.zones) })
+    }
+
+    async fn update(&self, name: &str, text: &str, change: Change) -> Result<(), SolveError> {
+        let zone = zone_of(&*self.zones, name).await?;
+        let update = Update { zone: &zone, name, text, change };
+        let sent = self.updater.send(&update).await;
+        sent.map_err(|error| self.explained(&error, &zone))
+    }
+
+    /// In cert-manager's words, and what to change.
+    fn explained(&self, error: &UpdateError, zone: &str) -> SolveError {
+        let failed = |what: &str, needs_person, hint| SolveError {
+            what: what.to_owned(),
+            why: error.to_string(),
+            needs_person,
+            hint,
+        };
+        match error {
+            UpdateError::Refused(refusal) => {
+                let hint = self.hint(*refusal, zone);
+                failed("DNS update failed. Server replied", hint.is_some(), hint)
+            }
+            UpdateError::Unwritable(_) => failed("DNS update failed", true, None),
+            UpdateError::Silent { .. } => failed("DNS update failed", false, None),
+            UpdateError::Untrusted { server, .. } => {
+                let hint = format!("whoever answers at {server} has to sign by the same key");
+                failed("DNS update failed", true, Some(hint))
+            }
+        }
+    }
+
+    /// What a person has to change; nothing where it may pass.
+    fn hint(&self, refusal: Refusal, zone: &str) -> Option<String> {
+        let server: SocketAddr = self.updater.server();
+        let Some((key, algorithm)) = &self.key else {
+            return match refusal {
+                Refusal::Code(5 | 9) => Some(format!(
+                    "name a TSIG key that {server} knows (tsigKeyName, tsigSecretSecretRef), or allow unsigned \
+                     updates of {zone} there"
+                )),
+                _ => None,
+            };
+        };
+        match refusal {
+            Refusal::BadKey => Some(format!(
+                "{server} knows no key {key} for {algorithm}: compare tsigKeyName and tsigAlgorithm with its \
+                 configuration"
+            )),
+            Refusal::BadSignature => Some(format!(
+                "{server} has another secret, or algorithm, for the key {key}: compare the Secret and \
+                 tsigAlgorithm ({algorithm}) with its configuration"
+            )),
+            Refusal::BadTime => Some(format!(
+                "set the clocks: those here and at {server} differ by more than 5 minutes"
+            )),
+            Refusal::Code(5) => Some(format!(
+                "allow the key {key} to change TXT records of {zone} at {server} (BIND: update-policy, Knot: \
+                 acl with action update)"
+            )),
+            Refusal::Code(9) => Some(format!(
+                "{server} is not the primary server of {zone}, or does not let the key {key} change it: see \
+                 nameserver, and the server's access rules"
+            )),
+            _ => None,
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for Rfc2136 {
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.update(&record.name, &record.value, Change::Add { ttl: TTL }).await
+    }
+
+    async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.update(&record.name, &record.value, Change::Remove).await
+    }
+
+    async fn check(&self, name: &str) -> Result<(), SolveError> {
+        self.update(name, NOBODYS, Change::Remove).await
+    }
+}

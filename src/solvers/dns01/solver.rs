@@ -1,0 +1,116 @@
+//! The solver of DNS-01: finds the name and the provider of a Challenge, and has the text published there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::factory::{self, Credentials, Site};
+use super::webhook::Webhooks;
+use super::{Provider, TxtRecord};
+use crate::dns::zone::Zones;
+use crate::dns::{FindZone, Resolve};
+use crate::model::solver::Dns01Solver;
+use crate::model::{Answer, Challenge, IssuerRef};
+use crate::solvers::{SolveError, Solver};
+
+/// Answers DNS-01 by the provider that each Challenge names.
+#[derive(Clone, Debug)]
+pub struct Dns01 {
+    /// Reads Secrets.
+    pub credentials: Arc<dyn Credentials>,
+    /// Calls webhooks.
+    pub webhooks: Arc<dyn Webhooks>,
+    /// Finds zones, and where aliases lead.
+    pub zones: Zones,
+    /// Looks up hosts of APIs and name servers.
+    pub resolver: Arc<dyn Resolve>,
+    /// Where the Secrets of ClusterIssuers are.
+    pub cluster_namespace: String,
+}
+
+impl Dns01 {
+    /// The provider of a solver of an issuer that is used in that namespace.
+    ///
+    /// # Errors
+    /// Fails when a Secret or a field is missing or cannot be used.
+    pub async fn provider(
+        &self,
+        solver: &Dns01Solver,
+        issuer: &IssuerRef,
+        namespace: &str,
+    ) -> Result<Arc<dyn Provider>, SolveError> {
+        let is_cluster = issuer.effective_kind() == "ClusterIssuer";
+        let zones: Arc<dyn FindZone> = Arc::new(self.zones_of(solver)?);
+        let site = Site {
+            namespace: if is_cluster { &self.cluster_namespace } else { namespace },
+            credentials: &*self.credentials,
+            ambient: is_cluster,
+            zones: &zones,
+            resolver: &self.resolver,
+            webhooks: &self.webhooks,
+        };
+        factory::provider(solver, &site).await
+    }
+
+    /// Where the record of a name is written: at the name itself, or where its aliases lead if they are to be followed.
+    ///
+    /// # Errors
+    /// Fails when nobody can say where they lead.
+    pub async fn record_name(
+        &self,
+        solver: &Dns01Solver,
+        name: String,
+    ) -> Result<String, SolveError> {
+        if !solver.cname_strategy.eq_ignore_ascii_case("Follow") {
+            return Ok(name);
+        }
+        let followed = self.zones_of(solver)?.canonical(&name).await;
+        followed.map_err(|error| SolveError {
+            what: format!("cannot follow {name}"),
+            why: error.to_string(),
+            needs_person: false,
+            hint: None,
+        })
+    }
+
+    fn zones_of(&self, solver: &Dns01Solver) -> Result<Zones, SolveError> {
+        self.zones.for_solver(&solver.nameservers).map_err(factory::unusable)
+    }
+
+    async fn target(
+        &self,
+        challenge: &Challenge,
+        answer: &Answer,
+    ) -> Result<(Arc<dyn Provider>, TxtRecord), SolveError> {
+        let spec = &challenge.spec;
+        let solver = spec.solver.dns01.as_ref().ok_or_else(|| {
+            factory::unusable("no dns01 challenge solver configuration found".to_owned())
+        })?;
+        let namespace = &challenge.metadata.namespace;
+        let provider = self.provider(solver, &spec.issuer_ref, namespace).await?;
+        let record = TxtRecord {
+            domain: spec.dns_name.clone(),
+            name: self.record_name(solver, spec.record_name()).await?,
+            value: answer.key_authorization.clone(),
+        };
+        Ok((provider, record))
+    }
+}
+
+#[async_trait]
+impl Solver for Dns01 {
+    async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
+        let (provider, record) = self.target(challenge, answer).await?;
+        provider.add(&record).await
+    }
+
+    async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
+        let (provider, record) = self.target(challenge, answer).await?;
+        provider.remove(&record).await
+    }
+
+    /// Records stay whoever ends.
+    fn stands(&self, _: &Challenge, _: &Answer) -> bool {
+        true
+    }
+}

@@ -1,0 +1,161 @@
+//! cert-manager's webhook protocol: somebody else's program publishes, and is told by one object what.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::api::{Api, Connection, Explanation};
+use super::factory::Site;
+use super::zones::zone_of;
+use super::{Provider, TxtRecord};
+use crate::dns::{FindZone, Resolve};
+use crate::model::solver;
+use crate::solvers::SolveError;
+
+/// Calls webhooks: through an API server that knows them, or directly.
+#[async_trait]
+pub trait Webhooks: fmt::Debug + Send + Sync {
+    /// Posts a payload to a solver of a group, and returns the payload that comes back.
+    ///
+    /// # Errors
+    /// Fails when the solver cannot be reached, or answers with anything but a payload.
+    async fn call(&self, group: &str, solver: &str, payload: &Value) -> Result<Value, SolveError>;
+}
+
+/// The path of a solver, at an API server and at the webhook itself.
+pub fn path(group: &str, solver: &str) -> String {
+    format!("/apis/{group}/v1alpha1/{solver}")
+}
+
+/// Webhooks that are called directly (`--dns01-webhook GROUP=URL`); without a URL, by others where there are others.
+#[derive(Debug)]
+pub struct DirectWebhooks {
+    /// URL of each group.
+    pub urls: BTreeMap<String, String>,
+    /// Looks their hosts up.
+    pub resolver: Arc<dyn Resolve>,
+    /// Who knows the other groups.
+    pub others: Option<Arc<dyn Webhooks>>,
+}
+
+#[async_trait]
+impl Webhooks for DirectWebhooks {
+    async fn call(&self, group: &str, solver: &str, payload: &Value) -> Result<Value, SolveError> {
+        let what = || format!("cannot call the webhook {solver} of {group}");
+        let Some(url) = self.urls.get(group) else {
+            let Some(others) = &self.others else {
+                return Err(SolveError {
+                    what: what(),
+                    why: "there is no API server here that knows where it is".to_owned(),
+                    needs_person: true,
+                    hint: Some(format!("say where it listens: --dns01-webhook {group}=URL")),
+                });
+            };
+            return others.call(group, solver, payload).await;
+        };
+        let api = Api::new(url, &Connection::new(&self.resolver), explain)?;
+        let request = api.request(Method::POST, &path(group, solver)).json(payload);
+        let answered = api.send(request).await.and_then(|reply| reply.json());
+        answered.map_err(|refusal| {
+            refusal.into_error(format!("{} at {url}", what()), "it refuses who we are")
+        })
+    }
+}
+
+/// Kubernetes' own object for what went wrong.
+fn explain(body: &[u8]) -> Option<Explanation> {
+    #[derive(Deserialize)]
+    struct Status {
+        message: String,
+        #[serde(default)]
+        reason: String,
+    }
+    let Status { message, reason } = serde_json::from_slice(body).ok()?;
+    Some(Explanation { code: reason, message })
+}
+
+/// A solver that somebody else's program is.
+#[derive(Debug)]
+pub struct Webhook {
+    group: String,
+    solver: String,
+    config: Option<Value>,
+    namespace: String,
+    ambient: bool,
+    zones: Arc<dyn FindZone>,
+    webhooks: Arc<dyn Webhooks>,
+}
+
+impl Webhook {
+    /// Takes what is told at every call.
+    pub(super) fn of(fields: &solver::Webhook, site: &Site<'_>) -> Self {
+        Self {
+            group: fields.group_name.clone(),
+            solver: fields.solver_name.clone(),
+            config: fields.config.clone(),
+            namespace: site.namespace.to_owned(),
+            ambient: site.ambient,
+            zones: Arc::clone(site.zones),
+            webhooks: Arc::clone(site.webhooks),
+        }
+    }
+
+    async fn call(&self, action: &str, record: &TxtRecord) -> Result<(), SolveError> {
+        let zone = zone_of(&*self.zones, &record.name).await?;
+        let mut request = json!({
+            "uid": "",
+            "action": action,
+            "type": "dns-01",
+            "dnsName": record.domain,
+            "key": record.value,
+            "resourceNamespace": self.namespace,
+            "resolvedFQDN": record.name,
+            "resolvedZone": zone,
+            "allowAmbientCredentials": self.ambient,
+        });
+        if let Some(config) = &self.config {
+            request["config"] = config.clone();
+        }
+        let payload = json!({
+            "apiVersion": "webhook.acme.cert-manager.io/v1alpha1",
+            "kind": "ChallengePayload",
+            "request": request,
+        });
+        let answered = self.webhooks.call(&self.group, &self.solver, &payload).await?;
+        let failed = |why: &str| SolveError {
+            what: format!("the webhook {} of {} fails", self.solver, self.group),
+            why: why.to_owned(),
+            needs_person: false,
+            hint: None,
+        };
+        let response = &answered["response"];
+        if response["success"] == true {
+            return Ok(());
+        }
+        let said = response["status"]["message"].as_str();
+        Err(failed(
+            said.unwrap_or("invalid payload response, did not succeed but no result provided"),
+        ))
+    }
+}
+
+#[async_trait]
+impl Provider for Webhook {
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.call("Present", record).await
+    }
+
+    async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        self.call("CleanUp", record).await
+    }
+
+    /// There is no read.
+    async fn check(&self, _: &str) -> Result<(), SolveError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,202 @@
+//! Certificates by DNS-01 from a real CA, which asks a real resolver, which asks real servers that we update.
+
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::dns::{DnsServer, Key, Setup, Software, Updates, Zone};
+use crate::support::fault::Fault;
+use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::terminal::{Said, Terminal, certificate, issuer, secret};
+use crate::support::traffic::Endpoint;
+
+const RECORD: &str = "_acme-challenge.example.com.";
+const THEIRS: &str = "another party's";
+
+/// A zone with another party's text at the name, a resolver, a CA that asks it, and a person before a terminal.
+struct Site {
+    server: DnsServer,
+    resolver: DnsServer,
+    pebble: Pebble,
+    terminal: Terminal,
+}
+
+impl Site {
+    fn new(software: Software) -> Self {
+        let zone = Zone::new("example.com.")
+            .updates(Updates::Signed)
+            .with(&format!("_acme-challenge TXT \"{THEIRS}\""))
+            .with("_acme-challenge.alias CNAME _acme-challenge.elsewhere.example.org.");
+        let other = Zone::new("example.org.").updates(Updates::Signed);
+        let server = DnsServer::start(software, &Setup::new(vec![zone, other]));
+        let resolver = DnsServer::recursive(&[&server]);
+        let dns_server = Some(resolver.address().to_string());
+        let pebble = Pebble::start(&PebbleOptions { dns_server, ..PebbleOptions::default() });
+        let mut terminal = Terminal::at(&pebble);
+        terminal.set("KUBECTL_ACME_DNS", resolver.address());
+        Self { server, resolver, pebble, terminal }
+    }
+
+    /// The key for an algorithm, as solvers name it.
+    fn solver(&self, algorithm: &str, more: Value) -> Value {
+        let mut fields = json!({
+            "nameserver": self.server.address().to_string(),
+            "tsigKeyName": algorithm,
+            "tsigAlgorithm": algorithm.replace('-', "").to_uppercase(),
+            "tsigSecretSecretRef": {"name": "tsig", "key": "secret"},
+        });
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"rfc2136": fields})
+    }
+
+    /// Manifests for names by a dns01 solver, with the key of that algorithm.
+    fn manifests(
+        &self,
+        directory: &str,
+        algorithm: &str,
+        dns01: &Value,
+        names: &[&str],
+    ) -> Vec<Value> {
+        let keys = Key::all();
+        let key = keys.iter().find(|key| key.algorithm == algorithm).unwrap();
+        vec![
+            secret("tsig", "secret", &format!("{}\n", key.secret)),
+            issuer(directory, self.pebble.tls_ca_pem(), json!({"solvers": [{"dns01": dns01}]})),
+            certificate("web", names, json!({})),
+        ]
+    }
+
+    fn try_order(&self, algorithm: &str, dns01: &Value, names: &[&str]) -> Said {
+        let directory = self.pebble.directory();
+        self.terminal.try_order(&self.manifests(&directory, algorithm, dns01, names))
+    }
+
+    /// Orders names, and looks what is left in the zone.
+    fn order(&self, algorithm: &str, dns01: &Value, names: &[&str]) {
+        let said = self.try_order(algorithm, dns01, names);
+        assert_eq!(said.code, Some(0), "{said:?}\n{}", self.pebble.log());
+        self.terminal.pair("web-tls").check(&self.pebble.root_pem());
+        assert_eq!(self.server.texts(RECORD), [THEIRS], "ours are gone, theirs are there");
+    }
+}
+
+/// An apex with its wildcard, whose texts stand at one name, and another name beside them.
+fn check(software: Software, algorithm: &str, protocol: &str) {
+    let site = Site::new(software);
+    let solver = site.solver(algorithm, json!({"protocol": protocol}));
+    site.order(algorithm, &solver, &["example.com", "*.example.com", "www.example.com"]);
+    let listed = site.terminal.pair("web-tls").leaf(&["-ext", "subjectAltName"]);
+    assert!(listed.contains("DNS:*.example.com"), "{listed}");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_wildcard_and_its_apex_are_issued_through_bind() {
+    check(Software::Bind, "hmac-md5", "UDP");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_wildcard_and_its_apex_are_issued_through_knot() {
+    check(Software::Knot, "hmac-sha512", "TCP");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn an_alias_is_followed_where_the_solver_says_so() {
+    let site = Site::new(Software::Knot);
+    let mut solver = site.solver("hmac-sha1", json!({}));
+    solver["cnameStrategy"] = "Follow".into();
+    site.order("hmac-sha1", &solver, &["*.alias.example.com"]);
+    let asked = site.server.asked();
+    let updated: Vec<&str> = asked
+        .iter()
+        .filter(|asked| format!("{:?}", asked.code) == "Update")
+        .map(|asked| asked.name.as_str())
+        .collect();
+    assert_eq!(updated, ["example.org."; 2], "once there and once away");
+}
+
+/// Starts an order and waits until its text is there; the CA is never told.
+fn published(site: &Site, words: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+    command
+        .env_clear()
+        .env("KUBECTL_ACME_LOCAL", site.terminal.path("state"))
+        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
+        .args(words)
+        .arg(format!("--http01-listen=127.0.0.1:{}", site.terminal.http_port))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while site.server.texts(RECORD).len() < 2 {
+        assert!(Instant::now() < deadline, "nothing is published");
+        sleep(Duration::from_millis(10));
+    }
+    child
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn what_a_killed_process_published_is_gone_after_the_next_run() {
+    let site = Site::new(Software::Bind);
+    let proxy = site.pebble.proxy();
+    proxy.inject(Fault::hold().at(Endpoint::Challenge));
+    let solver = site.solver("hmac-sha256", json!({}));
+    let manifests = site.manifests(&proxy.directory(), "hmac-sha256", &solver, &["*.example.com"]);
+    let path = site.terminal.manifests(&manifests);
+    let words = ["order", "-f", path.to_str().unwrap(), "--timeout=60s"];
+    let mut child = published(&site, &words);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(site.server.texts(RECORD).len(), 2, "it had no time to tidy up");
+    proxy.calm_down();
+    proxy.release();
+    let said = site.terminal.drive(&words[..3]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(site.server.texts(RECORD), [THEIRS]);
+}
+
+/// What is said when the server refuses.
+fn check_refusal(change: impl FnOnce(&mut Value), key: &str, expected: &str) {
+    let site = Site::new(Software::Bind);
+    let mut solver = site.solver("hmac-sha256", json!({}));
+    change(&mut solver["rfc2136"]);
+    let said = site.try_order(key, &solver, &["*.example.com"]);
+    assert_eq!(said.code, Some(9), "{said:?}");
+    let address = site.server.address().to_string();
+    let stderr = said.stderr.replace(&address, "SERVER");
+    assert!(stderr.contains(expected), "{stderr}");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_key_that_the_server_does_not_know_is_told() {
+    check_refusal(
+        |fields| fields["tsigKeyName"] = "stranger".into(),
+        "hmac-sha256",
+        "DNS update failed. Server replied: NOTAUTH (BADKEY)",
+    );
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_secret_of_another_key_is_told() {
+    check_refusal(|_| {}, "hmac-sha512", "DNS update failed. Server replied: NOTAUTH (BADSIG)");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn an_update_without_a_key_is_told() {
+    check_refusal(
+        |fields| {
+            let address = fields["nameserver"].clone();
+            *fields = json!({"nameserver": address});
+        },
+        "hmac-sha256",
+        "hint: name a TSIG key that SERVER knows",
+    );
+}

@@ -1,0 +1,109 @@
+//! Dynamic updates, signed, on BIND and Knot.
+
+use kubectl_acme::dns::tsig::{self, Algorithm};
+use kubectl_acme::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
+
+use crate::support::dns::{DnsServer, Key, Setup, Software, Updates, Zone};
+
+const NAME: &str = "_acme-challenge.example.com.";
+
+/// The key of the servers for an algorithm.
+fn key(algorithm: &str) -> tsig::Key {
+    let key = Key::all().into_iter().find(|key| key.algorithm == algorithm).unwrap();
+    let ours = Algorithm::parse(&algorithm.replace('-', "").to_uppercase()).unwrap();
+    tsig::Key::new(&key.name, ours, &key.secret).unwrap()
+}
+
+fn zones() -> Setup {
+    Setup::new(vec![
+        Zone::new("example.com.").updates(Updates::Signed),
+        Zone::new("open.example.").updates(Updates::Unsigned),
+        Zone::new("closed.example."),
+    ])
+}
+
+fn updater(server: &DnsServer, protocol: Protocol, key: Option<tsig::Key>) -> Updater {
+    Updater::new(server.address(), protocol, key)
+}
+
+fn update<'a>(zone: &'a str, name: &'a str, text: &'a str, change: Change) -> Update<'a> {
+    Update { zone, name, text, change }
+}
+
+/// Adds and removes beside another party's text, with each algorithm over each protocol, twice each.
+async fn check(software: Software) {
+    let server = DnsServer::start(software, &zones());
+    let theirs = updater(&server, Protocol::Tcp, Some(key("hmac-sha512")));
+    let add = Change::Add { ttl: 60 };
+    theirs.send(&update("example.com.", NAME, "theirs", add)).await.unwrap();
+    for algorithm in Key::ALGORITHMS {
+        for protocol in [Protocol::Udp, Protocol::Tcp] {
+            let ours = updater(&server, protocol, Some(key(algorithm)));
+            for _ in 0..2 {
+                ours.send(&update("example.com.", NAME, "ours", add)).await.unwrap();
+            }
+            assert_eq!(server.texts(NAME), ["ours", "theirs"], "{algorithm} {protocol:?}");
+            for _ in 0..2 {
+                ours.send(&update("example.com.", NAME, "ours", Change::Remove)).await.unwrap();
+            }
+            assert_eq!(server.texts(NAME), ["theirs"], "{algorithm} {protocol:?}");
+        }
+    }
+    let unsigned = updater(&server, Protocol::Udp, None);
+    unsigned.send(&update("open.example.", "a.open.example.", "ours", add)).await.unwrap();
+    assert_eq!(server.texts("a.open.example."), ["ours"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs name servers: run by just pebble"]
+async fn bind_takes_every_algorithm_over_every_protocol() {
+    check(Software::Bind).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs name servers: run by just pebble"]
+async fn knot_takes_every_algorithm_over_every_protocol() {
+    check(Software::Knot).await;
+}
+
+/// What a server refuses, and in which words.
+async fn check_refusals(software: Software) {
+    let server = DnsServer::start(software, &zones());
+    let good = || Some(key("hmac-sha256"));
+    let stranger = tsig::Key::new("stranger.", Algorithm::Sha256, "c2VjcmV0").unwrap();
+    let impostor = tsig::Key::new("hmac-sha256.", Algorithm::Sha256, "c2VjcmV0").unwrap();
+    // Knot has no other word for what its rules do not allow.
+    let denied = match software {
+        Software::Bind => Refusal::Code(5),
+        Software::Knot => Refusal::Code(9),
+    };
+    let refused = |refusal| Err(UpdateError::Refused(refusal));
+    for protocol in [Protocol::Udp, Protocol::Tcp] {
+        for (zone, key, expected) in [
+            ("example.com.", Some(stranger.clone()), refused(Refusal::BadKey)),
+            ("example.com.", Some(impostor.clone()), refused(Refusal::BadSignature)),
+            ("example.com.", None, refused(denied)),
+            ("closed.example.", good(), refused(denied)),
+            ("elsewhere.example.", good(), refused(Refusal::Code(9))),
+        ] {
+            let name = format!("_acme-challenge.{zone}");
+            let asked = updater(&server, protocol, key);
+            let add = Change::Add { ttl: 60 };
+            let seen = asked.send(&update(zone, &name, "ours", add)).await;
+            assert_eq!(seen, expected, "{software:?} {protocol:?} {zone}");
+        }
+    }
+    assert_eq!(server.texts(NAME), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs name servers: run by just pebble"]
+async fn bind_refuses_strangers_and_foreign_zones() {
+    check_refusals(Software::Bind).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs name servers: run by just pebble"]
+async fn knot_refuses_strangers_and_foreign_zones() {
+    check_refusals(Software::Knot).await;
+}
