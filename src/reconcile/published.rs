@@ -25,6 +25,13 @@ pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation
     }
 }
 
+/// What is waited for when every server that was asked has the text and the provider is not done: one that serves a name from many
+/// places is seen in one of them only.
+pub fn under_way(challenge: &Challenge) -> Readiness {
+    let fact = "every nameserver answers here, and the provider is not done elsewhere";
+    Readiness::NotYet { reason: not_yet(challenge, fact) }
+}
+
 /// What a server says, behind its name.
 pub fn words(said: &Said) -> String {
     match said {
