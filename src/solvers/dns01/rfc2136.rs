@@ -132,7 +132,7 @@ impl Rfc2136 {
                 "{server} is not the primary server of {zone}, or does not let the key {key} change it: see \
                  nameserver, and the server's access rules"
             )),
-            _ => None,
+            Refusal::Code(_) => None,
         }
     }
 }
