@@ -1,0 +1,37 @@
+//! One question to a server, or one update.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use hickory_resolver::proto::op::Message;
+
+/// Sends it once, by UDP, and again by TCP when the answer was cut off.
+pub(super) fn exchange(
+    server: SocketAddr,
+    question: &Message,
+    patience: Duration,
+) -> io::Result<Message> {
+    let question = question.to_vec().map_err(io::Error::other)?;
+    let from: IpAddr =
+        if server.is_ipv4() { [127, 0, 0, 1].into() } else { "::1".parse().unwrap() };
+    let socket = UdpSocket::bind((from, 0))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(patience))?;
+    socket.send(&question)?;
+    let mut packet = [0; 4096];
+    let length = socket.recv(&mut packet)?;
+    let reply = Message::from_vec(&packet[..length]).map_err(io::Error::other)?;
+    if !reply.metadata.truncation {
+        return Ok(reply);
+    }
+    let mut stream = TcpStream::connect_timeout(&server, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.write_all(&u16::try_from(question.len()).unwrap().to_be_bytes())?;
+    stream.write_all(&question)?;
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut packet = vec![0; u16::from_be_bytes(length).into()];
+    stream.read_exact(&mut packet)?;
+    Message::from_vec(&packet).map_err(io::Error::other)
+}
