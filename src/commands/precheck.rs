@@ -102,7 +102,7 @@ pub async fn check(
             },
         };
         if bench != Bench::Elsewhere {
-            check_solvers(&certificate, &key, &issuer, bench, places).await?;
+            check_solvers(&certificate, &key, &issuer, places).await?;
         }
     }
     Ok(())
@@ -134,7 +134,6 @@ async fn check_solvers(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
-    bench: Bench,
     places: Places<'_>,
 ) -> Result<(), Failure> {
     let Some(acme) = &issuer.spec.acme else { return Ok(()) };
@@ -152,12 +151,6 @@ async fn check_solvers(
             Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
         };
         match would_choose(&acme.solvers, &identifier, asking) {
-            Ok(chosen) if chosen.kind == ChallengeType::Dns01 && bench == Bench::Rehearsal => {
-                return Err(refused(&format!(
-                    "only a dns01 solver of {key} fits, and rehearsals answer HTTP-01 only"
-                ))
-                .hint("rehearse with an http01 solver that fits the name"));
-            }
             Ok(chosen) if chosen.kind == ChallengeType::Dns01 => {
                 let whose = format!("Certificate {name}: {text}");
                 let solver = chosen.solver.dns01.unwrap_or_default();

@@ -10,9 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
+use tokio::time::sleep;
 
 use super::reply::{Reply, mnemonic};
 use super::server::{PORT, Server};
@@ -21,6 +24,8 @@ use super::{FindZone, LookupError, Resolve};
 
 /// Longest that anything is remembered: whoever mends a zone wants to see it soon.
 const MEMORY: Duration = Duration::from_secs(30);
+/// How long one server may take to answer before another one is asked beside it.
+const HEAD_START: Duration = Duration::from_millis(300);
 /// Most zones that are remembered.
 const REMEMBERED: usize = 1000;
 /// Most aliases and delegations that are followed.
@@ -201,17 +206,23 @@ impl Zones {
         join_all(servers).await
     }
 
-    /// The first reply of a zone's servers that is an answer.
+    /// The first reply of a zone's servers that is an answer. Each has a moment before the next one is asked, too.
     async fn ask_one(
         &self,
         servers: &[Authority],
         (name, kind): (&Name, RecordType),
     ) -> Option<Reply> {
-        for server in servers.iter().flat_map(|server| self.addresses(server)) {
-            let server = Server::Plain(server);
-            match self.wire.ask(&server, name, kind, Recursion::Unwanted).await {
-                Ok(reply) if is_an_answer(&reply) => return Some(reply),
-                _ => {}
+        let addresses = servers.iter().flat_map(|server| self.addresses(server));
+        let asked = (0..).zip(addresses).map(|(turn, address)| async move {
+            sleep(HEAD_START * turn).await;
+            let server = Server::Plain(address);
+            let reply = self.wire.ask(&server, name, kind, Recursion::Unwanted).await;
+            reply.ok().filter(is_an_answer)
+        });
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        while let Some(reply) = asked.next().await {
+            if reply.is_some() {
+                return reply;
             }
         }
         None

@@ -105,6 +105,20 @@ fn a_wildcard_and_its_apex_are_issued_through_knot() {
 
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
+fn a_wildcard_is_rehearsed_without_a_word_to_the_ca() {
+    let site = Site::new(Software::Knot, Updates::Signed);
+    let solver = site.solver("hmac-sha256", json!({}));
+    let manifests =
+        site.manifests(&site.pebble.directory(), "hmac-sha256", &solver, &["*.example.com"]);
+    let path = site.terminal.manifests(&manifests);
+    let said = site.terminal.drive(&["order", "-f", path.to_str().unwrap(), "--rehearse"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!((site.pebble.accounts(), site.pebble.orders()), (0, 0));
+    assert_eq!(site.server.texts(RECORD), [THEIRS]);
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
 fn an_alias_is_followed_where_the_solver_says_so() {
     let site = Site::new(Software::Knot, Updates::Signed);
     let mut solver = site.solver("hmac-sha1", json!({}));
