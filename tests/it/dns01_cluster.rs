@@ -41,7 +41,7 @@ fn check(site: &Site, namespace: &Namespace<'_>, algorithm: &str, dns01: &Value)
 fn a_wildcard_and_its_apex_are_issued_in_a_cluster() {
     let arena = Arena::enter();
     let site = Site::new(Software::Knot, Updates::Signed);
-    let solver = site.solver("hmac-sha256", json!({}));
+    let solver = site.solver("hmac-sha256", &json!({}));
     check(&site, &arena.namespace("dns"), "hmac-sha256", &solver);
 }
 
