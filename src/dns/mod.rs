@@ -1,6 +1,8 @@
 //! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
+mod authority;
 pub mod lookup;
+mod remembered;
 mod reply;
 pub mod reqwest;
 pub mod server;

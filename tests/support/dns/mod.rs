@@ -5,8 +5,8 @@
 
 mod bind;
 mod knot;
+mod query;
 pub mod relay;
-mod wire;
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -23,8 +23,9 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tempfile::TempDir;
 
 use super::bed::{Server, free_port};
+pub use query::ask;
+use query::{exchange, try_ask};
 use relay::{Asked, Relay};
-use wire::exchange;
 
 /// Where delegations lead.
 const PORT: u16 = 53;
@@ -371,23 +372,4 @@ fn copied(name: &str, folder: &Path) -> PathBuf {
     let copy = folder.join(name);
     fs::copy(found, &copy).unwrap();
     copy
-}
-
-/// Asks a server by UDP, again by TCP when the answer was cut off; panics when it never answers.
-pub fn ask(server: SocketAddr, name: &str, kind: RecordType) -> Message {
-    try_ask(server, name, kind, PATIENCE)
-        .unwrap_or_else(|error| panic!("{server} does not answer: {error}"))
-}
-
-/// Asks a server once, by UDP, and again by TCP when the answer was cut off.
-pub fn try_ask(
-    server: SocketAddr,
-    name: &str,
-    kind: RecordType,
-    patience: Duration,
-) -> io::Result<Message> {
-    let mut question = Message::new(4711, MessageType::Query, OpCode::Query);
-    question.add_query(Query::query(Name::from_ascii(name).unwrap(), kind));
-    question.metadata.recursion_desired = true;
-    exchange(server, &question, patience)
 }

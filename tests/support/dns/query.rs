@@ -1,12 +1,33 @@
-//! One question to a server, or one update.
+//! Questions of the tests themselves.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use hickory_resolver::proto::op::Message;
+use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query};
+use hickory_resolver::proto::rr::{Name, RecordType};
 
-/// Sends it once, by UDP, and again by TCP when the answer was cut off.
+use super::PATIENCE;
+
+/// Asks a server by UDP, again by TCP when the answer was cut off; panics when it never answers.
+pub fn ask(server: SocketAddr, name: &str, kind: RecordType) -> Message {
+    try_ask(server, name, kind, PATIENCE)
+        .unwrap_or_else(|error| panic!("{server} does not answer: {error}"))
+}
+
+/// Asks a server once, by UDP, and again by TCP when the answer was cut off.
+pub fn try_ask(
+    server: SocketAddr,
+    name: &str,
+    kind: RecordType,
+    patience: Duration,
+) -> io::Result<Message> {
+    let mut question = Message::new(4711, MessageType::Query, OpCode::Query);
+    question.add_query(Query::query(Name::from_ascii(name).unwrap(), kind));
+    question.metadata.recursion_desired = true;
+    exchange(server, &question, patience)
+}
+
 pub(super) fn exchange(
     server: SocketAddr,
     question: &Message,
