@@ -207,7 +207,7 @@ impl ChallengeController {
                     Readiness::Ready => {
                         settled(challenge, self.means.dns01.is_everywhere(challenge, answer).await)
                     }
-                    not_yet @ Readiness::NotYet { .. } => not_yet,
+                    Readiness::NotYet { reason } => Readiness::NotYet { reason },
                 }
             }
         }
