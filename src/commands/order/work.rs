@@ -106,6 +106,8 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let mut supervision =
         Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
     supervision.is_kept = is_kept;
+    supervision.others_approve = is_kept && !job.drive.approve;
+    job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     let watched = loop {
         if let Claim::Drives(_) | Claim::Alone = job.claim {

@@ -13,7 +13,7 @@ use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::order::followed::End;
 use crate::commands::renewal::try_mark_for_renewal;
 use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, of_obstacle, verdict};
-use crate::commands::waits;
+use crate::commands::waits::{self, Step};
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Issuer, Key, Kind};
@@ -87,12 +87,13 @@ impl Supervision {
         &self,
         key: &Key,
         obstacles: &Obstacles,
-    ) -> Result<Option<(Verdict, Option<String>)>, StoreError> {
+    ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
         if key.kind == Kind::Certificate {
             let since = self.open.get(key).and_then(|followed| followed.since);
             let chain = Chain::read(&self.store, &key.name).await?;
             // Our own steps take no time, or an obstacle says why.
-            let step = |chain: &Chain| waits::step(chain).filter(|_| self.is_beside);
+            let is_shown = self.is_beside || self.others_approve;
+            let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
             return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
         }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
@@ -159,7 +160,13 @@ impl Supervision {
                 let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
                 holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
             }
-            None => Failure::new(FailureKind::Timeout, format!("{key} is not done after {wait:#}")),
+            None => {
+                let step = self.steps.get(key);
+                let why = step.map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
+                let message = format!("{key} is not done after {wait:#}{why}");
+                let hints = step.into_iter().flat_map(|step| step.hint.iter());
+                hints.fold(Failure::new(FailureKind::Timeout, message), Failure::hint)
+            }
         };
         if self.is_kept {
             failure.hint("run the same command again: it goes on where it stopped")

@@ -21,6 +21,7 @@ use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::takeover::Inherited;
 use crate::commands::verdict::{Holdup, may_end};
+use crate::commands::waits::Step;
 use crate::controllers::driver::Obstacles;
 use crate::model::{Key, Kind};
 use crate::print::progress::Progress;
@@ -61,6 +62,8 @@ pub struct Supervision {
     pub is_kept: bool,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
+    /// Whether approving requests is left to somebody else.
+    pub others_approve: bool,
     /// Whether somebody else drives.
     is_beside: bool,
     relatives: HashMap<String, Key>,
@@ -68,6 +71,8 @@ pub struct Supervision {
     /// Challenges whose end has been told, by UID.
     told: BTreeSet<String>,
     holdups: BTreeMap<Key, Holdup>,
+    /// What those wait for that nothing holds up.
+    steps: BTreeMap<Key, Step>,
     ends: BTreeMap<Key, End>,
     /// When the store was last found to be away.
     away: Option<Instant>,
@@ -114,11 +119,13 @@ impl Supervision {
             deadline,
             is_kept: true,
             open,
+            others_approve: false,
             is_beside: false,
             relatives: HashMap::new(),
             dirty,
             told: BTreeSet::new(),
             holdups: BTreeMap::new(),
+            steps: BTreeMap::new(),
             ends: BTreeMap::new(),
             away: None,
             moved: Instant::now(),
