@@ -78,7 +78,7 @@ pub struct Task {
 
 /// An issuer, as far as it may be read.
 enum Known {
-    Here(Issuer),
+    Here(Box<Issuer>),
     Absent,
     Hidden,
 }
@@ -279,7 +279,7 @@ impl Task {
 
 impl Account {
     fn of(key: &Key, issuer: &Known, applied: &BTreeSet<Key>) -> Self {
-        let issuer = if let Known::Here(issuer) = issuer { Some(issuer) } else { None };
+        let issuer = if let Known::Here(issuer) = issuer { Some(&**issuer) } else { None };
         let acme = issuer.and_then(|issuer| issuer.spec.acme.as_ref());
         let binding = acme.and_then(|acme| acme.external_account_binding.as_ref());
         let account = acme.map(|acme| &acme.private_key_secret_ref);
@@ -401,7 +401,7 @@ async fn issuer(
         None => unless_forbidden(store.get(key).await)?,
     };
     Ok(match there {
-        Some(Some(record)) => Known::Here(typed(record)?),
+        Some(Some(record)) => Known::Here(Box::new(typed(record)?)),
         Some(None) => Known::Absent,
         None => Known::Hidden,
     })

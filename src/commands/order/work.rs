@@ -106,7 +106,9 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let mut supervision =
         Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
     supervision.is_kept = is_kept;
-    supervision.others_approve = is_kept && !job.drive.approve;
+    if is_kept {
+        supervision.approval = job.drive.approval();
+    }
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     let watched = loop {

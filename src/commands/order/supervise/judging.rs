@@ -18,6 +18,7 @@ use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Issuer, Key, Kind};
 use crate::print::progress;
+use crate::reconcile::request::Approval;
 use crate::store::StoreError;
 use crate::store::resources::Resources;
 
@@ -92,7 +93,7 @@ impl Supervision {
             let since = self.open.get(key).and_then(|followed| followed.since);
             let chain = Chain::read(&self.store, &key.name).await?;
             // Our own steps take no time, or an obstacle says why.
-            let is_shown = self.is_beside || self.others_approve;
+            let is_shown = self.is_beside || self.approval == Approval::Theirs;
             let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
             return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
         }
@@ -155,18 +156,15 @@ impl Supervision {
 
     fn out_of_time(&self, key: &Key) -> Failure {
         let wait = self.deadline.duration_since(self.started);
-        let failure = match self.holdups.get(key) {
-            Some(holdup) => {
-                let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
-                holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
-            }
-            None => {
-                let step = self.steps.get(key);
-                let why = step.map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
-                let message = format!("{key} is not done after {wait:#}{why}");
-                let hints = step.into_iter().flat_map(|step| step.hint.iter());
-                hints.fold(Failure::new(FailureKind::Timeout, message), Failure::hint)
-            }
+        let failure = if let Some(holdup) = self.holdups.get(key) {
+            let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
+            holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
+        } else {
+            let step = self.steps.get(key);
+            let why = step.map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
+            let message = format!("{key} is not done after {wait:#}{why}");
+            let hints = step.into_iter().flat_map(|step| step.hint.iter());
+            hints.fold(Failure::new(FailureKind::Timeout, message), Failure::hint)
         };
         if self.is_kept {
             failure.hint("run the same command again: it goes on where it stopped")

@@ -25,6 +25,7 @@ use crate::commands::waits::Step;
 use crate::controllers::driver::Obstacles;
 use crate::model::{Key, Kind};
 use crate::print::progress::Progress;
+use crate::reconcile::request::Approval;
 use crate::store::{Change, Scope, Store, StoreError};
 
 /// Kinds whose changes may bring a Certificate nearer to its end.
@@ -62,8 +63,8 @@ pub struct Supervision {
     pub is_kept: bool,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
-    /// Whether approving requests is left to somebody else.
-    pub others_approve: bool,
+    /// Who approves requests.
+    pub approval: Approval,
     /// Whether somebody else drives.
     is_beside: bool,
     relatives: HashMap<String, Key>,
@@ -119,7 +120,7 @@ impl Supervision {
             deadline,
             is_kept: true,
             open,
-            others_approve: false,
+            approval: Approval::Ours,
             is_beside: false,
             relatives: HashMap::new(),
             dirty,
