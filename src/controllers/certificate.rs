@@ -136,6 +136,9 @@ impl CertificateController {
         name: Option<String>,
         origin: KeyOrigin,
     ) -> Result<Outcome, ReconcileError> {
+        if name.is_some() && !self.is_there_still(certificate).await? {
+            return Ok(Outcome::Deleted);
+        }
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
         let key = match kept.and_then(|secret| secret.value(facts::TLS_KEY)) {
             Some(pem) => PrivateKey::from_pem(pem),
@@ -148,6 +151,13 @@ impl CertificateController {
         let secret = delivery::next_key(certificate, name, &key).map_err(unwritten)?;
         let made = self.next_keys.create(&secret).await?;
         Ok(Outcome::NextKeyStored(made.metadata.name, origin))
+    }
+
+    /// Tells whether a Certificate has not been deleted: whoever finds its key gone may have been told of that first.
+    async fn is_there_still(&self, certificate: &Certificate) -> Result<bool, StoreError> {
+        let now = self.certificates.get_anew(&certificate.name()).await?;
+        let is_it = |now: &Certificate| now.metadata.uid == certificate.metadata.uid;
+        Ok(now.is_some_and(|now| is_it(&now) && !now.metadata.is_deleted()))
     }
 
     async fn create_request(

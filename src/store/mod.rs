@@ -231,6 +231,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads one object.
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError>;
 
+    /// The same, past whatever is kept in memory of it.
+    async fn get_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.get(key).await
+    }
+
     /// Reads the objects of a kind, ordered by namespace and name.
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError>;
 

@@ -84,6 +84,11 @@ impl<R: Stored> Resources<R> {
         self.store.get(&self.key(name)).await?.map(typed).transpose()
     }
 
+    /// Reads one object past whatever is kept in memory of it.
+    pub async fn get_anew(&self, name: &ObjectName) -> Result<Option<R>, StoreError> {
+        self.store.get_anew(&self.key(name)).await?.map(typed).transpose()
+    }
+
     /// Reads the objects of a scope, ordered by namespace and name.
     pub async fn list(&self, scope: &Scope) -> Result<Vec<R>, StoreError> {
         self.store.list(self.kind, scope).await?.into_iter().map(typed).collect()

@@ -11,6 +11,7 @@ mod cluster;
 mod conformance_cluster;
 mod crash;
 mod deploy;
+mod dns;
 mod faults;
 mod faults_cluster;
 mod generated;

@@ -13,6 +13,7 @@ pub mod ca;
 pub mod certificates;
 pub mod cluster;
 pub mod difference;
+pub mod dns;
 pub mod fault;
 pub mod gate;
 pub mod http;

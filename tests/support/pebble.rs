@@ -45,6 +45,8 @@ pub struct PebbleOptions {
     pub profiles: Vec<(String, u64)>,
     /// Names for which newOrder answers `rejectedIdentifier`.
     pub blocked: Vec<String>,
+    /// `HOST:PORT` of the DNS server that the CA asks; by default the one that comes with it.
+    pub dns_server: Option<String>,
 }
 
 impl Default for PebbleOptions {
@@ -62,6 +64,7 @@ impl Default for PebbleOptions {
             retry_after_order: 0,
             profiles: vec![("default".to_owned(), 7_776_000), ("shortlived".to_owned(), 518_400)],
             blocked: vec!["blocked-domain.example".to_owned()],
+            dns_server: None,
         }
     }
 }
@@ -121,7 +124,8 @@ impl Pebble {
         fs::write(&config, options.config(listeners).to_string()).unwrap();
 
         let mut command = Command::new(program("pebble"));
-        command.arg("-config").arg(&config).arg("-dnsserver").arg(dns.address());
+        command.arg("-config").arg(&config).arg("-dnsserver");
+        command.arg(options.dns_server.clone().unwrap_or_else(|| dns.address()));
         command.args(options.strict.then_some("-strict")).envs(options.environment());
         let ca = Server::start(&command, &folder.path().join("pebble.log"));
         let mut pebble = Self {

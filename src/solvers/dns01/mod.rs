@@ -1,5 +1,7 @@
 //! DNS-01: a TXT record where the CA looks (RFC 8555 §8.4), by the provider that the Challenge's solver names.
 
+pub mod factory;
+
 use std::fmt;
 
 use async_trait::async_trait;

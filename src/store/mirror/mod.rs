@@ -79,12 +79,12 @@ impl Mirror {
                 Ok(record)
             }
             Err(StoreError::NotFound { .. }) if self.has(key) => {
-                self.read_anew(key).await?;
+                self.get_anew(key).await?;
                 // It was deleted by another writer since we read it.
                 Err(StoreError::Conflict { key: key.clone() })
             }
             Err(error @ (StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })) => {
-                self.read_anew(key).await?;
+                self.get_anew(key).await?;
                 Err(error)
             }
             Err(error) => Err(error),
@@ -101,21 +101,9 @@ impl Mirror {
         let Some(uid) = uid else { return Ok(()) };
         let is_held = |shelf: &mut Shelf| shelf.deleted(&key.name, uid);
         if self.room.change(key.kind, is_held) == Some(true) {
-            self.read_anew(key).await?;
+            self.get_anew(key).await?;
         }
         Ok(())
-    }
-
-    async fn read_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        let before = self.uid(key);
-        let read = self.store.get(key).await?;
-        self.room.change(key.kind, |shelf| match (&read, before) {
-            (Some(record), _) => shelf.written(record),
-            // Another one of that name may have been made meanwhile.
-            (None, Some(uid)) => shelf.lost(&key.name, &uid),
-            (None, None) => {}
-        });
-        Ok(read)
     }
 }
 
@@ -195,8 +183,20 @@ impl Store for Mirror {
             Some((_, Some(record))) => Ok(Some(record)),
             // Nothing that is decided here rests on a Secret that somebody else made just now.
             Some((false, None)) if key.kind == Kind::Secret && self.store.reaches(key) => Ok(None),
-            _ => self.read_anew(key).await,
+            _ => self.get_anew(key).await,
         }
+    }
+
+    async fn get_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let before = self.uid(key);
+        let read = self.store.get(key).await?;
+        self.room.change(key.kind, |shelf| match (&read, before) {
+            (Some(record), _) => shelf.written(record),
+            // Another one of that name may have been made meanwhile.
+            (None, Some(uid)) => shelf.lost(&key.name, &uid),
+            (None, None) => {}
+        });
+        Ok(read)
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {

@@ -141,6 +141,18 @@ async fn what_is_not_in_memory_is_looked_for_in_the_store() {
 }
 
 #[tokio::test]
+async fn what_another_one_has_just_deleted_is_found_gone_by_reading_anew() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let order = mirror.create(object(Kind::Order, "a")).await.unwrap();
+    store.store.delete(&order.key).await.unwrap();
+    // The watch has had no time to tell.
+    assert_eq!(mirror.get(&order.key).await.unwrap(), Some(order.clone()));
+    assert_eq!(mirror.get_anew(&order.key).await.unwrap(), None);
+    assert_eq!(mirror.get(&order.key).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn the_content_of_secrets_is_read_when_it_is_needed() {
     let store = Distant::new();
     let mirror = mirror(&store).await;

@@ -1,0 +1,377 @@
+//! Real DNS servers on loopback: BIND and Knot with the zones of a test, and a BIND that resolves names through them.
+//!
+//! Delegations lead to port 53 only, so every server has a loopback address of its own: 127.x.y.z, port 53. That takes
+//! root, or `sysctl net.ipv4.ip_unprivileged_port_start=53`. Behind it the program listens on some port of 127.0.0.1.
+
+mod bind;
+mod knot;
+pub mod relay;
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use hickory_resolver::proto::op::{Message, MessageType, OpCode, Query, ResponseCode};
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use tempfile::TempDir;
+
+use super::bed::{Server, free_port};
+use relay::{Asked, Relay};
+
+/// Where delegations lead.
+const PORT: u16 = 53;
+/// How long a start, or an answer, may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The server programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Software {
+    /// BIND's `named`.
+    Bind,
+    /// Knot's `knotd`.
+    Knot,
+}
+
+impl Software {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Bind, Self::Knot];
+}
+
+/// A key for signed updates (RFC 8945).
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Absolute name, with the final dot.
+    pub name: String,
+    /// As the servers' configurations write it: `hmac-md5`, `hmac-sha1`, `hmac-sha256` or `hmac-sha512`.
+    pub algorithm: &'static str,
+    /// Base64.
+    pub secret: String,
+}
+
+impl Key {
+    /// What the servers call the algorithms that cert-manager has.
+    pub const ALGORITHMS: [&str; 4] = ["hmac-md5", "hmac-sha1", "hmac-sha256", "hmac-sha512"];
+
+    /// A key with a secret that only that name has.
+    pub fn new(name: &str, algorithm: &'static str) -> Self {
+        let secret: Vec<u8> = name.bytes().cycle().take(32).collect();
+        let secret = kubectl_acme::model::Blob(secret);
+        let secret = serde_json::to_value(&secret).unwrap().as_str().unwrap().to_owned();
+        Self { name: name.to_owned(), algorithm, secret }
+    }
+
+    /// One key for each algorithm, named after it: `hmac-md5.`
+    pub fn all() -> Vec<Self> {
+        Self::ALGORITHMS
+            .iter()
+            .map(|algorithm| Self::new(&format!("{algorithm}."), algorithm))
+            .collect()
+    }
+}
+
+/// Who may change a zone.
+#[derive(Clone, Debug, Default)]
+pub enum Updates {
+    /// Nobody.
+    #[default]
+    Refused,
+    /// Holders of any of the server's keys.
+    Signed,
+    /// Everybody.
+    Unsigned,
+}
+
+/// A zone of a test. Its SOA, NS and the address of that name server are written by us.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// Absolute name, with the final dot.
+    pub name: String,
+    /// More lines of the zone file; names without the final dot are below the zone.
+    pub records: String,
+    /// Who may change it.
+    pub updates: Updates,
+}
+
+impl Zone {
+    /// A zone with nothing but its SOA and NS, which nobody may change.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), records: String::new(), updates: Updates::Refused }
+    }
+
+    /// Adds a line of the zone file, such as `www 60 A 127.0.0.1`.
+    pub fn with(mut self, line: &str) -> Self {
+        writeln!(self.records, "{line}").unwrap();
+        self
+    }
+
+    /// Says who may change it.
+    pub fn updates(mut self, updates: Updates) -> Self {
+        self.updates = updates;
+        self
+    }
+
+    /// Its file; absence is remembered for `ttl` seconds, the SOA's minimum.
+    fn text(&self, addresses: &[IpAddr], ttl: u32) -> String {
+        let mut text = format!(
+            "$ORIGIN {name}\n$TTL {ttl}\n@ SOA ns hostmaster 1 3600 600 86400 {ttl}\n@ NS ns\n",
+            name = self.name
+        );
+        for address in addresses {
+            let kind = if address.is_ipv4() { "A" } else { "AAAA" };
+            writeln!(text, "ns {kind} {address}").unwrap();
+        }
+        text + &self.records
+    }
+}
+
+/// What a server gets.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Where it is found, port 53.
+    pub addresses: Vec<IpAddr>,
+    /// What it serves.
+    pub zones: Vec<Zone>,
+    /// What it knows.
+    pub keys: Vec<Key>,
+    /// Seconds that records and absences of its zones are remembered.
+    pub ttl: u32,
+}
+
+impl Setup {
+    /// One fresh address, a key of each algorithm and short memories.
+    pub fn new(zones: Vec<Zone>) -> Self {
+        Self { addresses: vec![loopback()], zones, keys: Key::all(), ttl: 2 }
+    }
+}
+
+/// A running server with files of its own; both end with this value.
+pub struct DnsServer {
+    server: Server,
+    relay: Relay,
+    /// Where it listens, port 53.
+    pub addresses: Vec<IpAddr>,
+    zones: Vec<String>,
+    folder: TempDir,
+}
+
+impl DnsServer {
+    /// Starts a server for zones.
+    pub fn start(software: Software, setup: &Setup) -> Self {
+        let folder = folder();
+        for zone in &setup.zones {
+            let file = folder.path().join(format!("{}zone", zone.name));
+            fs::write(file, zone.text(&setup.addresses, setup.ttl)).unwrap();
+        }
+        let port = free_port();
+        let command = match software {
+            Software::Bind => bind::command(folder.path(), port, setup),
+            Software::Knot => knot::command(folder.path(), port, setup),
+        };
+        let zones = setup.zones.iter().map(|zone| zone.name.clone()).collect();
+        Self::run(&command, port, setup.addresses.clone(), zones, folder)
+    }
+
+    /// Starts a BIND that resolves names as the Internet's resolvers do, from a root of its own that leads to the zones of
+    /// those servers, each below the root or below one of the others. Nobody outside of loopback is ever asked.
+    pub fn recursive(servers: &[&Self]) -> Self {
+        let mut root = Zone::new(".");
+        for server in servers {
+            // A zone below another one is delegated there.
+            let all = servers.iter().flat_map(|server| &server.zones);
+            let is_top =
+                |zone: &&String| !all.clone().any(|other| zone.ends_with(&format!(".{other}")));
+            for zone in server.zones.iter().filter(is_top) {
+                root.records += &server.delegation(zone);
+            }
+        }
+        Self::recursive_from(&root)
+    }
+
+    /// Starts a BIND that resolves names from that root zone on.
+    pub fn recursive_from(root: &Zone) -> Self {
+        let folder = folder();
+        let addresses = vec![IpAddr::V4(loopback_v4())];
+        fs::write(folder.path().join("root.zone"), root.text(&addresses, 2)).unwrap();
+        let port = free_port();
+        let command = bind::recursive(folder.path(), port);
+        Self::run(&command, port, addresses, vec![".".to_owned()], folder)
+    }
+
+    /// The lines of a parent's zone file that lead to a zone here.
+    pub fn delegation(&self, zone: &str) -> String {
+        let mut lines = format!("{zone} NS ns.{zone}\n");
+        for address in &self.addresses {
+            let kind = if address.is_ipv4() { "A" } else { "AAAA" };
+            writeln!(lines, "ns.{zone} {kind} {address}").unwrap();
+        }
+        lines
+    }
+
+    fn run(
+        command: &Command,
+        port: u16,
+        addresses: Vec<IpAddr>,
+        zones: Vec<String>,
+        folder: TempDir,
+    ) -> Self {
+        let mut server = Server::start(command, &folder.path().join("log"));
+        let log = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+        let deadline = Instant::now() + PATIENCE;
+        while let Err(error) = look(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), &zones) {
+            let gone = !server.is_running();
+            assert!(!gone && Instant::now() < deadline, "no DNS server: {error}\n{}", log());
+            sleep(Duration::from_millis(20));
+        }
+        let relay = Relay::start(&addresses, port);
+        Self { server, relay, addresses, zones, folder }
+    }
+
+    /// Its first address, with the port.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.addresses[0], PORT)
+    }
+
+    /// What it says of a name, as far as it answers.
+    pub fn ask(&self, name: &str, kind: RecordType) -> Message {
+        ask(self.address(), name, kind)
+    }
+
+    /// The texts at a name, sorted.
+    pub fn texts(&self, name: &str) -> Vec<String> {
+        let mut texts: Vec<String> = self
+            .ask(name, RecordType::TXT)
+            .answers
+            .iter()
+            .filter_map(|record| match &record.data {
+                RData::TXT(text) => Some(text.txt_data.concat()),
+                _ => None,
+            })
+            .map(|bytes| String::from_utf8(bytes).unwrap())
+            .collect();
+        texts.sort_unstable();
+        texts
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Its folder, with configuration, zone files and log.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What it was asked so far, in order.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.relay.asked()
+    }
+
+    /// Whether it gives no answers from now on.
+    pub fn be_silent(&self, silent: bool) {
+        self.relay.be_silent(silent);
+    }
+
+    /// Sends it a signal, such as `STOP` or `CONT`.
+    pub fn signal(&mut self, name: &str) {
+        self.server.signal(name);
+    }
+}
+
+/// Looks once whether every zone is there.
+fn look(server: SocketAddr, zones: &[String]) -> io::Result<()> {
+    for zone in zones {
+        let reply = try_ask(server, zone, RecordType::SOA, Duration::from_secs(1))?;
+        if reply.metadata.response_code != ResponseCode::NoError || reply.answers.is_empty() {
+            return Err(io::Error::other(format!("it has no {zone} yet")));
+        }
+    }
+    Ok(())
+}
+
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("dns-").tempdir().unwrap()
+}
+
+/// A loopback address whose port 53 is free for UDP and TCP, another one at each call.
+pub fn loopback() -> IpAddr {
+    IpAddr::V4(loopback_v4())
+}
+
+fn loopback_v4() -> Ipv4Addr {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..256 {
+        // Test processes that run side by side have different ones; 127.0.0.0/16 is left to the system's own services.
+        let number = std::process::id() * 251 + TAKEN.fetch_add(1, Ordering::Relaxed);
+        let [_, a, b, c] = (number % 0xff_fffe).to_be_bytes();
+        let address = Ipv4Addr::new(127, a.max(1), b, c.max(1));
+        let bound =
+            TcpListener::bind((address, PORT)).and_then(|_| UdpSocket::bind((address, PORT)));
+        match bound {
+            Ok(_) => return address,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => panic!(
+                "cannot start DNS servers on port 53: {error}; be root, or sysctl net.ipv4.ip_unprivileged_port_start=53"
+            ),
+            Err(_) => {}
+        }
+    }
+    panic!("port 53 is taken on 256 loopback addresses");
+}
+
+/// The program, copied to where the profile that some systems confine it with does not apply.
+fn copied(name: &str, folder: &Path) -> PathBuf {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
+    let found =
+        std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());
+    let found = found.unwrap_or_else(|| panic!("{name} is missing: run tests/run once"));
+    let copy = folder.join(name);
+    fs::copy(found, &copy).unwrap();
+    copy
+}
+
+/// Asks a server by UDP, again by TCP when the answer was cut off; panics when it never answers.
+pub fn ask(server: SocketAddr, name: &str, kind: RecordType) -> Message {
+    try_ask(server, name, kind, PATIENCE)
+        .unwrap_or_else(|error| panic!("{server} does not answer: {error}"))
+}
+
+/// Asks a server once, by UDP, and again by TCP when the answer was cut off.
+pub fn try_ask(
+    server: SocketAddr,
+    name: &str,
+    kind: RecordType,
+    patience: Duration,
+) -> io::Result<Message> {
+    let mut question = Message::new(4711, MessageType::Query, OpCode::Query);
+    question.add_query(Query::query(Name::from_ascii(name).unwrap(), kind));
+    question.metadata.recursion_desired = true;
+    let question = question.to_vec().map_err(io::Error::other)?;
+
+    let from: IpAddr =
+        if server.is_ipv4() { [127, 0, 0, 1].into() } else { "::1".parse().unwrap() };
+    let socket = UdpSocket::bind((from, 0))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(patience))?;
+    socket.send(&question)?;
+    let mut packet = [0; 4096];
+    let length = socket.recv(&mut packet)?;
+    let reply = Message::from_vec(&packet[..length]).map_err(io::Error::other)?;
+    if !reply.metadata.truncation {
+        return Ok(reply);
+    }
+    let mut stream = TcpStream::connect_timeout(&server, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.write_all(&u16::try_from(question.len()).unwrap().to_be_bytes())?;
+    stream.write_all(&question)?;
+    let mut length = [0; 2];
+    stream.read_exact(&mut length)?;
+    let mut packet = vec![0; u16::from_be_bytes(length).into()];
+    stream.read_exact(&mut packet)?;
+    Message::from_vec(&packet).map_err(io::Error::other)
+}
