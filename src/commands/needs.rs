@@ -7,10 +7,9 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::chain::issuer_key;
+use super::ways::{Way, way, ways};
 use crate::model::common::is_true;
-use crate::model::solver::Http01Solver;
-use crate::model::{Certificate, Challenge, Identifier, Issuer, Key, Kind, ObjectName, Record};
-use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::model::{Certificate, Challenge, Issuer, Key, Kind, ObjectName, Record};
 use crate::store::cluster::Confinement;
 use crate::store::cluster::lease;
 use crate::store::cluster::permissions::Permission;
@@ -36,17 +35,6 @@ pub enum Part {
     Watch,
     /// We.
     Drive,
-}
-
-/// How a challenge is answered by objects in the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
-    /// An Ingress of its own.
-    Ingress,
-    /// A path in an Ingress that is there.
-    NamedIngress,
-    /// An HTTPRoute.
-    Route,
 }
 
 /// Where things are, as far as flags say it.
@@ -355,32 +343,6 @@ impl Needs {
         let repeats =
             |one: &Permission| self.0.iter().any(|wide| wide != one && is_wider(wide, one));
         self.0.iter().filter(|one| !repeats(one)).cloned().collect()
-    }
-}
-
-/// How the names of a Certificate would be answered in the cluster.
-fn ways(certificate: &Certificate, issuer: &Issuer) -> impl Iterator<Item = Way> {
-    let asking = Asking {
-        namespace: &certificate.metadata.namespace,
-        labels: &certificate.metadata.labels,
-        annotations: &certificate.metadata.annotations,
-    };
-    let spec = &certificate.spec;
-    let solvers = issuer.spec.acme.as_ref().map_or(&[][..], |acme| &acme.solvers);
-    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
-    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain(common);
-    let identifiers = names.filter_map(|name| Identifier::parse(name).ok());
-    let chosen = identifiers.filter_map(|name| would_choose(solvers, &name, asking).ok());
-    let ways = chosen.filter_map(|chosen| way(chosen.solver.http01.as_ref()?));
-    ways.collect::<BTreeSet<_>>().into_iter()
-}
-
-fn way(solver: &Http01Solver) -> Option<Way> {
-    match (&solver.ingress, &solver.gateway_http_route) {
-        (Some(ingress), _) if ingress.name.is_empty() => Some(Way::Ingress),
-        (Some(_), _) => Some(Way::NamedIngress),
-        (None, Some(_)) => Some(Way::Route),
-        (None, None) => None,
     }
 }
 
