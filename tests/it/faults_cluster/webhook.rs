@@ -12,12 +12,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use tokio_rustls::TlsAcceptor;
 
 use crate::support::certificates::LocalCertificates;
 use crate::support::cluster::{Namespace, eventually};
@@ -53,7 +49,7 @@ impl Webhook {
             .enable_all()
             .build()
             .unwrap();
-        let acceptor = acceptor(&certificates);
+        let acceptor = certificates.acceptor();
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
@@ -135,17 +131,4 @@ async fn answer(
     Ok(Json(json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
     })))
-}
-
-fn acceptor(certificates: &LocalCertificates) -> TlsAcceptor {
-    let chain = CertificateDer::from_pem_slice(certificates.certificate.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(certificates.key.as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![chain], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
 }
