@@ -1,16 +1,11 @@
 //! A webhook of a cluster: a router behind TLS, as API servers call it.
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Arc;
 
 use axum::Router;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::runtime::Runtime;
-use tokio_rustls::TlsAcceptor;
 
 use super::certificates::LocalCertificates;
 
@@ -32,7 +27,7 @@ impl TlsServer {
         let port = listener.local_addr().unwrap().port();
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
-        let acceptor = acceptor(&certificates);
+        let acceptor = certificates.acceptor();
         runtime.spawn(async move {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((stream, _)) = listener.accept().await {
@@ -55,17 +50,4 @@ impl Drop for TlsServer {
             runtime.shutdown_background();
         }
     }
-}
-
-fn acceptor(certificates: &LocalCertificates) -> TlsAcceptor {
-    let chain = CertificateDer::from_pem_slice(certificates.certificate.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(certificates.key.as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![chain], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
 }

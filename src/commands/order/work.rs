@@ -106,6 +106,10 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let mut supervision =
         Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
     supervision.is_kept = is_kept;
+    if is_kept {
+        supervision.approval = job.drive.approval();
+    }
+    job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     let watched = loop {
         if let Claim::Drives(_) | Claim::Alone = job.claim {
