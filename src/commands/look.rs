@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use crate::dns::Resolve;
-use crate::dns::lookup::{DirectResolver, SystemResolver, server_address};
+use crate::dns::lookup::{DirectResolver, SystemResolver, server_addresses};
 use crate::dns::server::{self, Server};
 use crate::dns::zone::{Trust, Zones};
 use crate::fetch::{Fetcher, Overrides};
@@ -30,7 +30,7 @@ impl LookArgs {
     pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
         let resolver: Arc<dyn Resolve> = match self.server().await? {
             None => Arc::new(SystemResolver::new()),
-            Some(server) => Arc::new(DirectResolver::new(server)),
+            Some(addresses) => Arc::new(DirectResolver::at(addresses)),
         };
         let overrides = Overrides::parse(self.http01_resolve.iter().map(String::as_str))
             .map_err(|why| Failure::usage(format!("cannot use --http01-resolve: {why}")))?;
@@ -38,9 +38,9 @@ impl LookArgs {
     }
 
     /// Where `--dns` is, if it is given.
-    async fn server(&self) -> Result<Option<SocketAddr>, Failure> {
+    async fn server(&self) -> Result<Option<Vec<SocketAddr>>, Failure> {
         let Some(text) = &self.dns else { return Ok(None) };
-        let found = server_address(text, &SystemResolver::new()).await;
+        let found = server_addresses(text, &SystemResolver::new()).await;
         found.map(Some).map_err(|why| Failure::usage(format!("cannot use --dns {text}: {why}")))
     }
 }
@@ -79,7 +79,7 @@ impl NameserverArgs {
     /// Fails when the host of `--dns` has no address.
     pub async fn zones(&self, look: &LookArgs, fetcher: &Fetcher) -> Result<Zones, Failure> {
         let resolvers = match (&self.dns01_recursive_nameservers[..], look.server().await?) {
-            ([], Some(server)) => vec![Server::Plain(server)],
+            ([], Some(addresses)) => addresses.into_iter().map(Server::Plain).collect(),
             ([], None) => server::of_the_system(),
             (named, _) => named.to_vec(),
         };

@@ -85,23 +85,30 @@ impl Resolve for SystemResolver {
 
 /// Asks one name server and nothing else: UDP, then TCP when the answer is truncated or none comes (`--dns`).
 pub struct DirectResolver {
-    server: SocketAddr,
+    addresses: Vec<SocketAddr>,
     servers: Servers,
 }
 
 impl DirectResolver {
     /// Asks the name server at that address.
     pub fn new(server: SocketAddr) -> Self {
-        Self::with_patience(server, PATIENCE)
+        Self::at(vec![server])
     }
 
-    fn with_patience(server: SocketAddr, patience: Duration) -> Self {
-        let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
-        for connection in &mut connections {
-            connection.port = server.port();
-        }
-        let name_server = NameServerConfig::new(server.ip(), true, connections);
-        let config = ResolverConfig::from_parts(None, Vec::new(), vec![name_server]);
+    /// Asks the name server at one of these addresses after another, until it answers.
+    pub fn at(addresses: Vec<SocketAddr>) -> Self {
+        Self::with_patience(addresses, PATIENCE)
+    }
+
+    fn with_patience(addresses: Vec<SocketAddr>, patience: Duration) -> Self {
+        let name_servers = addresses.iter().map(|server| {
+            let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+            for connection in &mut connections {
+                connection.port = server.port();
+            }
+            NameServerConfig::new(server.ip(), true, connections)
+        });
+        let config = ResolverConfig::from_parts(None, Vec::new(), name_servers.collect());
         let mut builder =
             TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
         let options = builder.options_mut();
@@ -109,13 +116,13 @@ impl DirectResolver {
         options.timeout = patience;
         options.attempts = 1;
         let resolver = builder.build().map_err(|error| stable_text(&error));
-        Self { server, servers: Servers(resolver) }
+        Self { addresses, servers: Servers(resolver) }
     }
 }
 
 impl fmt::Debug for DirectResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DirectResolver({})", self.server)
+        write!(f, "DirectResolver({:?})", self.addresses)
     }
 }
 
@@ -184,23 +191,30 @@ async fn records(
     Ok(found.answers().iter().filter_map(|record| record.data.ip_addr()).collect())
 }
 
-/// Finds the name server that a person wrote as `HOST:PORT`, `HOST` or an address; a host is looked up by `resolver`.
-pub async fn server_address(text: &str, resolver: &dyn Resolve) -> Result<SocketAddr, LookupError> {
+/// Finds the name server that a person wrote as `HOST:PORT`, `HOST` or an address; a host is looked up by `resolver`, and all its
+/// addresses count, IPv6 first, in the order of their numbers; never an empty list.
+pub async fn server_addresses(
+    text: &str,
+    resolver: &dyn Resolve,
+) -> Result<Vec<SocketAddr>, LookupError> {
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok(address);
+        return Ok(vec![address]);
     }
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(address, PORT));
+        return Ok(vec![SocketAddr::new(address, PORT)]);
     }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "53"));
     let port = port.parse().map_err(|_| LookupError::Failed {
         name: text.to_owned(),
         why: format!("\"{port}\" is not a port"),
     })?;
-    let found = resolver.addresses(host).await?;
-    let first = found.first().ok_or_else(|| LookupError::NoAddress { name: host.to_owned() })?;
-    Ok(SocketAddr::new(*first, port))
+    let mut found = resolver.addresses(host).await?;
+    if found.is_empty() {
+        return Err(LookupError::NoAddress { name: host.to_owned() });
+    }
+    found.sort_by_key(|address| (address.is_ipv4(), *address));
+    Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect())
 }
 
 /// Whoever waits for a change must not be told yesterday's absence (RFC 2308 §5).
@@ -336,7 +350,8 @@ mod tests {
 
     /// Looks a host up; several addresses are separated by blanks.
     async fn check(host: &str, expected: Result<&str, LookupError>) {
-        let resolver = DirectResolver::with_patience(serve().await, Duration::from_millis(300));
+        let resolver =
+            DirectResolver::with_patience(vec![serve().await], Duration::from_millis(300));
         let seen = resolver
             .addresses(host)
             .await
@@ -410,13 +425,25 @@ mod tests {
             ("[::1]:5353", Ok("[::1]:5353")),
             ("four.example.com:5353", Ok("192.0.2.1:5353")),
             ("four.example.com", Ok("192.0.2.1:53")),
+            ("both.example.com", Ok("[2001:db8::1]:53 192.0.2.1:53")),
             ("four.example.com:x", Err("cannot look up four.example.com:x: \"x\" is not a port")),
             ("missing.example.com:53", Err("no such host missing.example.com")),
         ] {
-            let seen = server_address(text, &resolver).await;
-            let seen = seen.map(|address| address.to_string()).map_err(|error| error.to_string());
+            let seen = server_addresses(text, &resolver).await;
+            let seen = seen
+                .map(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+            let seen = seen.map_err(|error| error.to_string());
             assert_eq!(seen.as_deref().map_err(String::as_str), expected, "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_name_server_is_asked_at_the_next_address_where_the_first_leads_nowhere() {
+        let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let addresses = vec![nobody.local_addr().unwrap(), serve().await];
+        let resolver = DirectResolver::with_patience(addresses, Duration::from_millis(300));
+        let found = resolver.addresses("four.example.com").await;
+        assert_eq!(found, Ok(vec!["192.0.2.1".parse().unwrap()]));
     }
 
     #[tokio::test]

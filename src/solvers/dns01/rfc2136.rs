@@ -9,7 +9,7 @@ use super::factory::{Site, unusable};
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
-use crate::dns::lookup::server_address;
+use crate::dns::lookup::server_addresses;
 use crate::dns::tsig::{Algorithm, Key};
 use crate::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
 use crate::model::solver;
@@ -21,10 +21,14 @@ const TTL: u32 = 0;
 /// A text that nobody publishes: taking it away changes nothing, and shows whether we may.
 const NOBODYS: &str = "kubectl-acme looks whether it may change this name";
 
+/// Most addresses of a server that are tried.
+const ADDRESSES: usize = 8;
+
 /// A server that takes dynamic updates.
 #[derive(Debug)]
 pub struct Rfc2136 {
-    updater: Updater,
+    /// One for each of its addresses.
+    updaters: Vec<Updater>,
     /// The key's name and algorithm, for hints.
     key: Option<(String, Algorithm)>,
     zones: Arc<dyn FindZone>,
@@ -55,8 +59,8 @@ impl Rfc2136 {
                 }
             })?)
         };
-        let found = server_address(&fields.nameserver, &**site.resolver).await;
-        let server = found.map_err(|error| SolveError {
+        let found = server_addresses(&fields.nameserver, &**site.resolver).await;
+        let addresses = found.map_err(|error| SolveError {
             what: format!("cannot find the name server {}", fields.nameserver),
             why: error.to_string(),
             needs_person: false,
@@ -67,19 +71,33 @@ impl Rfc2136 {
             _ => Protocol::Udp,
         };
         let named = key.as_ref().map(|_| (name.clone(), algorithm));
-        let updater = Updater::new(server, protocol, key);
-        Ok(Self { updater, key: named, zones: Arc::clone(site.zones) })
+        let addresses = addresses.into_iter().take(ADDRESSES);
+        let updaters = addresses.map(|server| Updater::new(server, protocol, key.clone()));
+        Ok(Self { updaters: updaters.collect(), key: named, zones: Arc::clone(site.zones) })
     }
 
     async fn update(&self, name: &str, text: &str, change: Change) -> Result<(), SolveError> {
         let zone = zone_of(&*self.zones, name).await?;
         let update = Update { zone: &zone, name, text, change };
-        let sent = self.updater.send(&update).await;
-        sent.map_err(|error| self.explained(&error, &zone))
+        let mut silent = Vec::new();
+        for updater in &self.updaters {
+            match updater.send(&update).await {
+                Ok(()) => return Ok(()),
+                // A machine without IPv6 has no way to the first address of many servers.
+                Err(error @ UpdateError::Silent { .. }) => silent.push(error.to_string()),
+                Err(error) => return Err(self.explained(&error, updater.server(), &zone)),
+            }
+        }
+        Err(SolveError {
+            what: "DNS update failed".to_owned(),
+            why: silent.join("; "),
+            needs_person: false,
+            hint: None,
+        })
     }
 
     /// In cert-manager's words, and what to change.
-    fn explained(&self, error: &UpdateError, zone: &str) -> SolveError {
+    fn explained(&self, error: &UpdateError, server: SocketAddr, zone: &str) -> SolveError {
         let failed = |what: &str, needs_person, hint| SolveError {
             what: what.to_owned(),
             why: error.to_string(),
@@ -88,7 +106,7 @@ impl Rfc2136 {
         };
         match error {
             UpdateError::Refused(refusal) => {
-                let hint = self.hint(*refusal, zone);
+                let hint = self.hint(*refusal, server, zone);
                 failed("DNS update failed. Server replied", hint.is_some(), hint)
             }
             UpdateError::Unwritable(_) => failed("DNS update failed", true, None),
@@ -101,8 +119,7 @@ impl Rfc2136 {
     }
 
     /// What a person has to change; nothing where it may pass.
-    fn hint(&self, refusal: Refusal, zone: &str) -> Option<String> {
-        let server: SocketAddr = self.updater.server();
+    fn hint(&self, refusal: Refusal, server: SocketAddr, zone: &str) -> Option<String> {
         let Some((key, algorithm)) = &self.key else {
             return match refusal {
                 Refusal::Code(5 | 9) => Some(format!(

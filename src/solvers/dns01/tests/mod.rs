@@ -7,6 +7,7 @@ mod cloud_dns;
 mod cloudflare;
 mod digitalocean;
 mod factory;
+mod rfc2136;
 mod route53;
 mod stub;
 mod webhook;
