@@ -1,12 +1,14 @@
 //! The only loop: changes in, delays, concurrency, shutdown.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::select_all;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -67,6 +69,8 @@ pub struct Driver {
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: Vec<Record>,
     listens: Option<Timestamp>,
+    /// What Challenges were when last heard of, but for their reasons.
+    substances: HashMap<Key, u64>,
 }
 
 type Job = (usize, Key);
@@ -85,6 +89,13 @@ struct Work {
     /// Steps in a row.
     steps: u32,
     delay: Option<(Timestamp, u64)>,
+}
+
+impl Work {
+    /// Tells whether it is looked at now, or will be by itself.
+    fn goes_on(&self) -> bool {
+        self.running || self.delay.is_some()
+    }
 }
 
 impl Driver {
@@ -110,6 +121,7 @@ impl Driver {
             rests: HashMap::new(),
             unheard: Vec::new(),
             listens: None,
+            substances: HashMap::new(),
         }
     }
 
@@ -158,19 +170,38 @@ impl Driver {
 
     async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
         match change {
-            Change::Applied(record) | Change::Deleted(record) => self.hear(record).await,
+            Change::Applied(record) => {
+                let is_new = self.has_new_substance(&record);
+                self.hear(record, is_new).await
+            }
+            Change::Deleted(record) => {
+                self.substances.remove(&record.key);
+                self.hear(record, true).await
+            }
             Change::Resynced(records) => {
+                self.substances.clear();
                 for record in records {
-                    self.hear(record).await?;
+                    let is_new = self.has_new_substance(&record);
+                    self.hear(record, is_new).await?;
                 }
                 Ok(())
             }
         }
     }
 
-    /// Wakes whom a change concerns; while the store is away the change is kept.
-    async fn hear(&mut self, record: Record) -> Result<(), StoreError> {
-        match self.wake_for(&record).await {
+    /// Tells whether more has changed than the reason of a Challenge, which its own looks write.
+    fn has_new_substance(&mut self, record: &Record) -> bool {
+        if record.key.kind != Kind::Challenge {
+            return true;
+        }
+        let now = substance(record);
+        self.substances.insert(record.key.clone(), now) != Some(now)
+    }
+
+    /// Wakes whom a change concerns; while the store is away the change is kept. An object whose substance is the same keeps
+    /// its pause: reasons that differ at each look would else have it look without end.
+    async fn hear(&mut self, record: Record, is_new: bool) -> Result<(), StoreError> {
+        match self.wake_for(&record, is_new).await {
             Err(error) if error.may_pass() || error.lacks_permission() => {
                 debug!(%error, object = %record.key, "this change is heard later");
                 self.unheard.push(record);
@@ -187,12 +218,12 @@ impl Driver {
         }
         self.listens = None;
         for record in std::mem::take(&mut self.unheard) {
-            self.hear(record).await?;
+            self.hear(record, true).await?;
         }
         Ok(())
     }
 
-    async fn wake_for(&mut self, record: &Record) -> Result<(), StoreError> {
+    async fn wake_for(&mut self, record: &Record, is_new: bool) -> Result<(), StoreError> {
         for index in 0..self.controllers.len() {
             let controller = Arc::clone(&self.controllers[index]);
             if !controller.watches().contains(&record.key.kind) {
@@ -203,7 +234,10 @@ impl Driver {
                     continue;
                 }
                 if key == record.key {
-                    self.wake((index, key));
+                    let job = (index, key);
+                    if is_new || !self.work.get(&job).is_some_and(Work::goes_on) {
+                        self.wake(job);
+                    }
                 } else {
                     self.wake_rested((index, key));
                 }
@@ -350,6 +384,27 @@ impl Driver {
     }
 }
 
+/// What an object is but for its reason, and for what the store counts and notes at every write.
+fn substance(record: &Record) -> u64 {
+    let mut object = record.object.clone();
+    if let Some(fields) = object.as_object_mut()
+        && let Some(Value::Object(status)) = fields.get_mut("status")
+    {
+        status.remove("reason");
+        if status.is_empty() {
+            fields.remove("status");
+        }
+    }
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        for field in ["generation", "managedFields", "resourceVersion"] {
+            metadata.remove(field);
+        }
+    }
+    let mut hasher = DefaultHasher::new();
+    object.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Pauses between tries: 1 s doubling to 30 s.
 fn backoff(failures: u32) -> SignedDuration {
     SignedDuration::from_secs(1_i64 << failures.saturating_sub(1).min(5))
@@ -372,6 +427,7 @@ mod tests {
 
     use super::*;
     use crate::controllers::clock::SystemClock;
+    use crate::store::Part;
     use crate::store::cluster::ClusterFault;
     use crate::store::memory::MemoryStore;
 
@@ -413,6 +469,77 @@ mod tests {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(steps(), STEPS + 1);
+        stop.cancel();
+        working.await.unwrap().unwrap();
+    }
+
+    /// Writes another reason at each look, and wants to look again in an hour.
+    #[derive(Debug)]
+    struct Talkative {
+        store: Arc<dyn Store>,
+        looks: watch::Sender<Vec<String>>,
+    }
+
+    #[async_trait]
+    impl Controller for Talkative {
+        fn watches(&self) -> &'static [Kind] {
+            &[Kind::Challenge]
+        }
+        async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+            Ok(vec![changed.key.clone()])
+        }
+        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+            self.looks.send_modify(|looks| looks.push(key.name.name.clone()));
+            if let Some(mut record) = self.store.get(key).await? {
+                record.object["status"]["reason"] = self.looks.borrow().len().to_string().into();
+                self.store.replace(record, Part::Status).await?;
+            }
+            Ok(Wake::At(now + SignedDuration::from_hours(1)))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_reason_that_a_look_writes_does_not_end_the_pause_after_it() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let challenge = |name: &str| {
+            let object = json!({
+                "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge",
+                "metadata": {"name": name, "namespace": "web"}, "status": {},
+            });
+            Record::new(object).unwrap()
+        };
+        let names = ["first", "second", "third", "fourth"];
+        let keys = names.map(|name| challenge(name).key);
+        let (looks, mut seen) = watch::channel(Vec::new());
+        let (sender, _obstacles) = watch::channel(Obstacles::new());
+        let talkative = Talkative { store: Arc::clone(&store), looks };
+        let driver = Driver::new(
+            Arc::clone(&store),
+            Arc::new(SystemClock),
+            vec![Arc::new(talkative)],
+            Selection::only(keys.clone().into()),
+            sender,
+        );
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        let mut expected = Vec::new();
+        let mut look = async |name: &str| {
+            expected.push(name.to_owned());
+            let looked = seen.wait_for(|looks| looks.len() >= expected.len());
+            let looks = tokio::time::timeout(Duration::from_mins(1), looked).await.unwrap();
+            assert_eq!(*looks.unwrap(), expected);
+        };
+        // Changes come in order: whoever looks at the next one has heard of the reason of the one before.
+        for name in names {
+            store.create(challenge(name)).await.unwrap();
+            look(name).await;
+        }
+        let mut first = store.get(&keys[0]).await.unwrap().unwrap();
+        first.object["metadata"]["annotations"] = json!({"a-person": "was here"});
+        store.replace(first, Part::Metadata).await.unwrap();
+        look("first").await;
+        store.delete(&keys[0]).await.unwrap();
+        look("first").await;
         stop.cancel();
         working.await.unwrap().unwrap();
     }

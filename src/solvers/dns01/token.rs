@@ -88,7 +88,8 @@ pub(super) fn explain(body: &[u8]) -> Option<Explanation> {
     let Body { error, error_description } = serde_json::from_slice(body).ok()?;
     // What comes behind in Microsoft's answers differs each time.
     let description = one_line(&error_description);
-    let description = description.split(" Trace ID:").next().unwrap_or_default();
+    let cut = |text: &str, before| text.split(before).next().unwrap_or_default().to_owned();
+    let description = cut(&cut(&description, " Trace ID:"), " Current time:");
     let message =
         if description.is_empty() { error.clone() } else { format!("{error}: {description}") };
     Some(Explanation { code: error, message })
@@ -105,6 +106,12 @@ mod tests {
         assert_eq!(
             explain(body).unwrap().message,
             "invalid_client: AADSTS7000215: Invalid client secret provided."
+        );
+        let body = br#"{"error": "invalid_client", "error_description":
+            "AADSTS700024: Client assertion is not within its valid time range. Current time: 2026-11-21T01:02:03Z, ..."}"#;
+        assert_eq!(
+            explain(body).unwrap().message,
+            "invalid_client: AADSTS700024: Client assertion is not within its valid time range."
         );
         assert_eq!(explain(br#"{"error": "invalid_grant"}"#).unwrap().message, "invalid_grant");
     }

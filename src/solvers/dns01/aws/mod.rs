@@ -171,6 +171,32 @@ pub(super) fn explain(body: &[u8]) -> Option<Explanation> {
         let message = format!("{code}: the clock of this machine is wrong");
         return Some(Explanation { code, message });
     }
+    let message = message.split("current date/time").next().unwrap_or_default();
+    let message = message.trim_end_matches([':', ' ']);
     let message = if message.is_empty() { code.clone() } else { format!("{code}: {message}") };
     Some(Explanation { code, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_no_moments() {
+        for (said, expected) in [
+            (
+                "Token expired: current date/time 1763683200 must be before the expiration date/time 1763683100",
+                "Expired: Token expired",
+            ),
+            (
+                "Signature expired: 20261121T010203Z is now earlier than",
+                "Expired: the clock of this machine is wrong",
+            ),
+            ("No such role.", "Expired: No such role."),
+            ("", "Expired"),
+        ] {
+            let body = format!("<Error><Code>Expired</Code><Message>{said}</Message></Error>");
+            assert_eq!(explain(body.as_bytes()).unwrap().message, expected);
+        }
+    }
 }
