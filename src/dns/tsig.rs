@@ -312,7 +312,7 @@ fn labels<'a>(labels: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const NOW: u64 = 1_700_000_000;
@@ -330,7 +330,23 @@ mod tests {
     fn answer(key: &Key, request: &Signed<'_>, times: &Times) -> Vec<u8> {
         let mut bare = message();
         bare[2] |= 0x80;
-        let parts: [&[u8]; 4] = [&length(&request.mac), &request.mac, &bare, &key.variables(times)];
+        sign_answer(key, &request.mac, bare, times)
+    }
+
+    /// The same with what it says, and a request as it came.
+    pub(in crate::dns) fn signed_answer(
+        key: &Key,
+        request: &[u8],
+        bare: Vec<u8>,
+        now: u64,
+    ) -> Vec<u8> {
+        let (_, record) = last_record(request).unwrap();
+        let (mac, ..) = read_data(record.data).unwrap();
+        sign_answer(key, mac, bare, &on_time(now))
+    }
+
+    fn sign_answer(key: &Key, request: &[u8], bare: Vec<u8>, times: &Times) -> Vec<u8> {
+        let parts: [&[u8]; 4] = [&length(request), request, &bare, &key.variables(times)];
         let mac = key.mac(&parts);
         let mut signed = bare;
         key.sign(&mut signed, times.signed);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use hickory_resolver::proto::rr::Name;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::tsig::{Key, Signed, Verdict, canonical};
 
@@ -15,6 +15,8 @@ use super::tsig::{Key, Signed, Verdict, canonical};
 const SENDINGS: u32 = 3;
 /// How long each of them is waited for; over TCP all of it is waited for at once.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long after a refusal that is not signed a signed answer is waited for: anybody can send datagrams (RFC 8945 §5.3).
+const GRACE: Duration = Duration::from_millis(300);
 /// Largest datagram that an answer may come in.
 const DATAGRAM: usize = 4096;
 
@@ -204,6 +206,8 @@ enum Answer {
     Done,
     /// It did not fit; ask over TCP.
     Truncated,
+    /// It refuses without a signature, although there is a key; a server that does not know ours cannot sign (RFC 8945 §5.2).
+    Unsigned(Refusal),
     /// It is not the one we wait for.
     Foreign,
 }
@@ -212,35 +216,50 @@ impl Exchange<'_> {
     async fn over_udp(&self) -> Result<(), UpdateError> {
         let socket = self.socket().await.map_err(|error| self.silent(&error))?;
         let mut fault = self.silence("does not answer over UDP");
-        let mut packet = vec![0; DATAGRAM];
         for _ in 0..SENDINGS {
             // A port that nobody listens on shows at the next call; the server may be about to start.
             if let Err(error) = socket.send(self.request).await {
                 fault = self.silent(&error);
             }
-            let waited = timeout(self.updater.patience, async {
-                loop {
-                    let length = socket.recv(&mut packet).await.map_err(|e| self.silent(&e))?;
-                    match self.judge(&packet[..length]) {
-                        Ok(Answer::Foreign) => {}
-                        // Anybody can send datagrams: the right one may yet come (RFC 8945 §5.3).
-                        Err(error @ UpdateError::Untrusted { .. }) => fault = error,
-                        judged => return judged,
-                    }
-                }
-            });
-            match waited.await {
-                Ok(Ok(Answer::Truncated)) => return self.over_tcp().await,
-                Ok(Ok(_)) => return Ok(()),
-                Ok(Err(error @ UpdateError::Silent { .. })) => {
+            match self.listen(&socket, &mut fault).await {
+                Ok(Some(Answer::Truncated)) => return self.over_tcp().await,
+                Ok(Some(Answer::Unsigned(refusal))) => return Err(UpdateError::Refused(refusal)),
+                Ok(Some(_)) => return Ok(()),
+                Err(error @ UpdateError::Silent { .. }) => {
                     fault = error;
                     tokio::time::sleep(self.updater.patience / 10).await;
                 }
-                Ok(Err(error)) => return Err(error),
-                Err(_) => {}
+                Err(error) => return Err(error),
+                Ok(None) => {}
             }
         }
         Err(fault)
+    }
+
+    /// Waits for the answer to a datagram: none when it does not come. The first refusal without a signature counts when no
+    /// better answer comes soon; of an answer that cannot be trusted `fault` tells.
+    async fn listen(
+        &self,
+        socket: &UdpSocket,
+        fault: &mut UpdateError,
+    ) -> Result<Option<Answer>, UpdateError> {
+        let mut packet = vec![0; DATAGRAM];
+        let mut until = Instant::now() + self.updater.patience;
+        let mut refused = None;
+        while let Ok(received) = timeout_at(until, socket.recv(&mut packet)).await {
+            let length = received.map_err(|error| self.silent(&error))?;
+            match self.judge(&packet[..length]) {
+                Ok(Answer::Foreign) => {}
+                Ok(answer @ Answer::Unsigned(_)) if refused.is_none() => {
+                    refused = Some(answer);
+                    until = until.min(Instant::now() + GRACE);
+                }
+                Ok(Answer::Unsigned(_)) => {}
+                Err(error @ UpdateError::Untrusted { .. }) => *fault = error,
+                judged => return judged.map(Some),
+            }
+        }
+        Ok(refused)
     }
 
     async fn over_tcp(&self) -> Result<(), UpdateError> {
@@ -256,6 +275,8 @@ impl Exchange<'_> {
         match answered.await {
             Ok(Ok(answer)) => match self.judge(&answer)? {
                 Answer::Done => Ok(()),
+                // Nobody else speaks on a connection.
+                Answer::Unsigned(refusal) => Err(UpdateError::Refused(refusal)),
                 Answer::Truncated | Answer::Foreign => {
                     Err(self.silence("answers something else over TCP"))
                 }
@@ -299,7 +320,10 @@ impl Exchange<'_> {
             _ if answer[2] & 0x02 != 0 => return Ok(Answer::Truncated),
             _ => return Ok(Answer::Done),
         };
-        Err(UpdateError::Refused(refusal))
+        match verdict {
+            Some(Verdict::Unsigned(_)) => Ok(Answer::Unsigned(refusal)),
+            _ => Err(UpdateError::Refused(refusal)),
+        }
     }
 
     fn silence(&self, why: &str) -> UpdateError {
@@ -335,6 +359,7 @@ fn random_id() -> Result<u16, UpdateError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dns::tsig;
 
     const UPDATE: Update<'_> = Update {
         zone: "example.com.",
@@ -400,7 +425,7 @@ mod tests {
     }
 
     fn key() -> Key {
-        Key::new("key.", crate::dns::tsig::Algorithm::Md5, "c2VjcmV0").unwrap()
+        Key::new("key.", tsig::Algorithm::Md5, "c2VjcmV0").unwrap()
     }
 
     #[tokio::test]
@@ -422,6 +447,22 @@ mod tests {
         check(|request| vec![header(request, 5)], None, "REFUSED").await;
         check(|request| vec![header(request, 9)], Some(key()), "NOTAUTH").await;
         check(|request| vec![header(request, 11)], None, "RCODE11").await;
+    }
+
+    #[tokio::test]
+    async fn a_refusal_that_is_not_signed_does_not_hide_a_signed_answer() {
+        let answers = |request: &[u8]| {
+            let consent = tsig::tests::signed_answer(&key(), request, header(request, 0), now());
+            vec![header(request, 5), header(request, 9), consent]
+        };
+        check(answers, Some(key()), "done").await;
+        let refusals = |request: &[u8]| {
+            let refusal = tsig::tests::signed_answer(&key(), request, header(request, 10), now());
+            vec![header(request, 5), refusal]
+        };
+        check(refusals, Some(key()), "NOTZONE").await;
+        let nobody_signs = |request: &[u8]| vec![header(request, 5), header(request, 9)];
+        check(nobody_signs, Some(key()), "REFUSED").await;
     }
 
     #[tokio::test]
