@@ -8,8 +8,10 @@ use super::claim::Claim;
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
 use super::provider_secrets::{self, Places};
-use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
-use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::model::{
+    Certificate, ChallengeSolver, ChallengeType, Identifier, Issuer, Key, Kind, Record,
+};
+use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
 use crate::store::Store;
 use crate::store::resources::typed;
 
@@ -47,7 +49,8 @@ pub fn issuers(records: &[Record]) -> BTreeSet<Key> {
     certificates(records).map(|certificate| issuer_key(&certificate)).collect()
 }
 
-fn certificates(records: &[Record]) -> impl Iterator<Item = Certificate> + '_ {
+/// The Certificates of a set.
+pub fn certificates(records: &[Record]) -> impl Iterator<Item = Certificate> + '_ {
     records
         .iter()
         .filter(|record| record.key.kind == Kind::Certificate)
@@ -130,6 +133,25 @@ fn check_type(record: &Record) -> Result<(), Failure> {
     .hint("a cluster with cert-manager serves the other types"))
 }
 
+/// Which of these solvers answers each name of a Certificate.
+pub fn choices<'a>(
+    certificate: &'a Certificate,
+    solvers: &'a [ChallengeSolver],
+) -> impl Iterator<Item = (&'a str, Result<Chosen, NoSolver>)> {
+    let asking = Asking {
+        namespace: &certificate.metadata.namespace,
+        labels: &certificate.metadata.labels,
+        annotations: &certificate.metadata.annotations,
+    };
+    let spec = &certificate.spec;
+    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
+    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain(common);
+    names.filter_map(move |text| {
+        let identifier = Identifier::parse(text).ok()?;
+        Some((text.as_str(), would_choose(solvers, &identifier, asking)))
+    })
+}
+
 async fn check_solvers(
     certificate: &Certificate,
     key: &Key,
@@ -137,20 +159,12 @@ async fn check_solvers(
     places: Places<'_>,
 ) -> Result<(), Failure> {
     let Some(acme) = &issuer.spec.acme else { return Ok(()) };
-    let asking = Asking {
-        namespace: &certificate.metadata.namespace,
-        labels: &certificate.metadata.labels,
-        annotations: &certificate.metadata.annotations,
-    };
     let name = certificate.name();
-    let common = Some(&certificate.spec.common_name).filter(|name| !name.is_empty());
-    let spec = &certificate.spec;
-    for text in spec.dns_names.iter().chain(&spec.ip_addresses).chain(common) {
-        let Ok(identifier) = Identifier::parse(text) else { continue };
+    for (text, chosen) in choices(certificate, &acme.solvers) {
         let refused = |why: &str| {
             Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
         };
-        match would_choose(&acme.solvers, &identifier, asking) {
+        match chosen {
             Ok(chosen) if chosen.kind == ChallengeType::Dns01 => {
                 let whose = format!("Certificate {name}: {text}");
                 let solver = chosen.solver.dns01.unwrap_or_default();

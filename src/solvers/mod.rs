@@ -27,6 +27,10 @@ pub trait Solver: fmt::Debug + Send + Sync {
     async fn is_everywhere(&self, _: &Challenge, _: &Answer) -> Result<bool, SolveError> {
         Ok(true)
     }
+    /// What a person removes where the answer cannot be taken away, in words.
+    async fn place(&self, challenge: &Challenge, _: &Answer) -> String {
+        format!("the {} answer for {}", challenge.spec.kind, challenge.spec.dns_name)
+    }
 }
 
 /// Why an answer could not be put up or taken down.

@@ -119,6 +119,22 @@ fn a_wildcard_is_rehearsed_without_a_word_to_the_ca() {
 
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
+fn a_rehearsal_that_is_interrupted_leaves_nothing_in_the_zone() {
+    let site = Site::new(Software::Knot, Updates::Signed);
+    let solver = site.solver("hmac-sha256", &json!({}));
+    let mut manifests =
+        site.manifests(&site.pebble.directory(), "hmac-sha256", &solver, &["*.example.com"]);
+    manifests[1]["spec"]["acme"]["solvers"][0]["waitInsteadOfSelfCheck"] = "1h".into();
+    let path = site.terminal.manifests(&manifests);
+    let mut child = published(&site, &["order", "-f", path.to_str().unwrap(), "--rehearse"]);
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(site.server.texts(RECORD), [THEIRS]);
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
 fn an_alias_is_followed_where_the_solver_says_so() {
     let site = Site::new(Software::Knot, Updates::Signed);
     let mut solver = site.solver("hmac-sha1", &json!({}));

@@ -121,7 +121,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     };
     let ends = work(job, context).await;
     let tidied = match rehearsal {
-        Some(rehearsal) => rehearsal.end().await,
+        Some(rehearsal) => rehearsal.end(&workshop.store, &args.work.drive, context).await,
         None => Ok(()),
     };
     if let Err(failure) = &tidied {

@@ -1,9 +1,12 @@
 //! Rehearsals: the same manifests, names and solvers against a CA of our own; nothing is spent, nothing is kept.
 
+mod answers;
 mod borrow;
+mod loopback;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,19 +21,22 @@ use super::intake::Intake;
 use super::sweep::sweep_namespaces;
 use crate::ca::{self, Config, Server};
 use crate::fetch::Fetcher;
-use crate::model::{Blob, Kind, Record};
+use crate::model::{Blob, Challenge, ChallengeType, Kind, Record};
 use crate::solvers::http01::cluster::ClusterSolver;
 use crate::solvers::http01::cluster::names::REHEARSAL;
 use crate::solvers::http01::listener::Listener;
 use crate::solvers::{SolveError, Solver};
+use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 use crate::store::local::Access;
 
 /// How long after its time is up a rehearsal may still be tidying up.
 const TIDYING: SignedDuration = SignedDuration::from_mins(1);
-/// How long removing the solver objects is tried when the cluster does not answer.
+/// How long taking answers down, and removing solver objects, is tried when nobody answers.
 const PATIENCE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(500);
+/// So long it is tried without a word.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// What names lead to in a rehearsal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -59,7 +65,7 @@ impl Rehearsal {
     /// thing would work in; on loopback there is none.
     ///
     /// # Errors
-    /// Fails when a port is not permitted or taken, and when the store cannot be read.
+    /// Fails when a port is not permitted or taken, when the store cannot be read, and for names that need DNS on loopback.
     pub async fn start(
         how: Rehearse,
         args: &DriveArgs,
@@ -71,7 +77,10 @@ impl Rehearsal {
         let mut fetcher = args.fetcher().await?;
         let mut in_cluster = None;
         let http01: Arc<dyn Solver> = match how {
-            Rehearse::Loopback => answer_on_loopback(&mut fetcher).await?,
+            Rehearse::Loopback => {
+                loopback::check(&records)?;
+                answer_on_loopback(&mut fetcher).await?
+            }
             Rehearse::Real => {
                 let source = context.store(Access::ReadOnly).await?;
                 borrow::borrow(&mut records, &source, context).await?;
@@ -105,11 +114,60 @@ impl Rehearsal {
         self.in_cluster.is_some()
     }
 
-    /// Removes every solver object that is still there, however the rehearsal went.
+    /// Takes down every answer that is still up, and removes every solver object that is still there, however the rehearsal
+    /// went.
     ///
     /// # Errors
-    /// Fails when some have to stay for now.
-    pub async fn end(&self) -> Result<(), Failure> {
+    /// Fails when some have to stay.
+    pub async fn end(
+        &self,
+        store: &Arc<dyn Store>,
+        drive: &DriveArgs,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let answers = self.take_answers_down(store, drive, context).await;
+        let objects = self.remove_objects().await;
+        match (answers, objects) {
+            (Err(answers), Err(objects)) => {
+                let all = answers.hint(objects.message);
+                Err(objects.hints.into_iter().fold(all, Failure::hint))
+            }
+            (answers, objects) => answers.and(objects),
+        }
+    }
+
+    async fn take_answers_down(
+        &self,
+        store: &Arc<dyn Store>,
+        drive: &DriveArgs,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let mut challenges = answers::still_up(store).await?;
+        // Objects in a cluster are removed all together.
+        challenges.retain(|c| !self.is_in_cluster() || c.spec.kind == ChallengeType::Dns01);
+        if challenges.is_empty() {
+            return Ok(());
+        }
+        let zones = drive.zones(&self.fetcher).await?;
+        let namespace = &context.global.cluster_resource_namespace;
+        let reach = drive.dns01.reach(context.cluster());
+        let dns01 = reach.solver(store, zones, &self.fetcher.resolver, namespace);
+        let solver = |challenge: &Challenge| -> &dyn Solver {
+            match challenge.spec.kind {
+                ChallengeType::Http01 => &*self.http01,
+                ChallengeType::Dns01 => &dns01,
+            }
+        };
+        let mut taking = pin!(answers::take_down(&challenges, solver, Instant::now() + PATIENCE));
+        tokio::select! {
+            taken = &mut taking => return taken,
+            () = tokio::time::sleep(SILENCE) => {}
+        }
+        context.talk().line("taking down the answers of the rehearsal");
+        taking.await
+    }
+
+    async fn remove_objects(&self) -> Result<(), Failure> {
         let Some(solver) = &self.in_cluster else { return Ok(()) };
         let deadline = Instant::now() + PATIENCE;
         loop {

@@ -1,8 +1,10 @@
 //! The solver of DNS-01: finds the name and the provider of a Challenge, and has the text published there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::timeout;
 
 use super::factory::{self, Credentials, Site};
 use super::webhook::Webhooks;
@@ -12,6 +14,9 @@ use crate::dns::{FindZone, Resolve};
 use crate::model::solver::Dns01Solver;
 use crate::model::{Answer, Challenge, IssuerRef};
 use crate::solvers::{SolveError, Solver};
+
+/// How long the zone of a record that has to stay is looked for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Answers DNS-01 by the provider that each Challenge names.
 #[derive(Clone, Debug)]
@@ -139,5 +144,22 @@ impl Solver for Dns01 {
     ) -> Result<bool, SolveError> {
         let (provider, record) = self.target(challenge, answer).await?;
         provider.is_everywhere(&record).await
+    }
+
+    async fn place(&self, challenge: &Challenge, answer: &Answer) -> String {
+        let (own, text) = (challenge.spec.record_name(), &answer.key_authorization);
+        let found = timeout(PATIENCE, async {
+            let solver = challenge.spec.solver.dns01.as_ref()?;
+            let name = self.record_name(solver, own.clone()).await.ok()?;
+            let zone = self.zones_of(solver).ok()?.zone_of(&name).await.ok();
+            Some((name, zone))
+        });
+        match found.await.ok().flatten() {
+            Some((name, Some(zone))) => {
+                format!("the TXT record {name} with the text \"{text}\" from the zone {zone}")
+            }
+            Some((name, None)) => format!("the TXT record {name} with the text \"{text}\""),
+            None => format!("the TXT record {own} with the text \"{text}\""),
+        }
     }
 }
