@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use hickory_resolver::proto::rr::{Name, RecordType};
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::LookupError;
 use super::reply::Reply;
@@ -18,12 +18,19 @@ use super::zone::{Zones, is_an_answer};
 /// How long one server may take to answer before another one is asked beside it.
 const HEAD_START: Duration = Duration::from_millis(300);
 
+/// Most servers of a zone that are asked; the root has 13.
+const SERVERS: usize = 16;
+/// Most addresses of a server at which it is asked.
+const ADDRESSES: usize = 8;
+/// Most of them that are asked what one alone can answer: at one address of each server, then at the next.
+const ASKED: usize = 32;
+
 /// A server of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Authority {
     /// Absolute name.
     pub(super) name: Name,
-    /// Its addresses, IPv4 first; there may be none.
+    /// Its addresses, IPv4 first, 8 at most; there may be none.
     pub(super) addresses: Vec<IpAddr>,
 }
 
@@ -48,6 +55,7 @@ impl Zones {
         }
         let found = names
             .into_iter()
+            .take(SERVERS)
             .map(|name| async { Authority { addresses: self.addresses_of(&name).await, name } });
         let servers = join_all(found).await;
         if servers.iter().all(|server| !server.addresses.is_empty()) {
@@ -58,11 +66,12 @@ impl Zones {
 
     /// The servers that a delegation names, with the addresses it gives.
     pub(super) async fn listed_in(&self, referral: &Reply, names: Vec<Name>) -> Vec<Authority> {
-        let servers = names.into_iter().map(|name| async {
-            let addresses = match referral.glue(&name) {
+        let servers = names.into_iter().take(SERVERS).map(|name| async {
+            let mut addresses = match referral.glue(&name) {
                 glue if glue.is_empty() => self.addresses_of(&name).await,
                 glue => glue,
             };
+            addresses.truncate(ADDRESSES);
             Authority { name, addresses }
         });
         join_all(servers).await
@@ -82,29 +91,43 @@ impl Zones {
         }
         addresses.sort();
         addresses.dedup();
+        addresses.truncate(ADDRESSES);
         addresses
     }
 
-    /// The first reply of a zone's servers that is an answer. Each has a moment before the next one is asked, too.
+    /// The first reply of a zone's servers that is an answer. Each has a moment before the next one is asked, too; one that
+    /// fails has none.
     pub(super) async fn ask_one(
         &self,
         servers: &[Authority],
         (name, kind): (&Name, RecordType),
     ) -> Option<Reply> {
-        let addresses = servers.iter().flat_map(|server| self.addresses(server));
-        let asked = (0..).zip(addresses).map(|(turn, address)| async move {
-            sleep(HEAD_START * turn).await;
-            let server = Server::Plain(address);
-            let reply = self.wire.ask(&server, name, kind, Recursion::Unwanted).await;
-            reply.ok().filter(is_an_answer)
-        });
-        let mut asked: FuturesUnordered<_> = asked.collect();
-        while let Some(reply) = asked.next().await {
-            if reply.is_some() {
-                return reply;
+        let mut addresses = self.in_turn(servers).into_iter();
+        let mut asked = FuturesUnordered::new();
+        loop {
+            if let Some(address) = addresses.next() {
+                asked.push(async move {
+                    let server = Server::Plain(address);
+                    let reply = self.wire.ask(&server, name, kind, Recursion::Unwanted).await;
+                    reply.ok().filter(is_an_answer)
+                });
+            }
+            match timeout(HEAD_START, asked.next()).await {
+                Ok(Some(Some(reply))) => return Some(reply),
+                Ok(None) => return None,
+                Ok(Some(None)) | Err(_) => {}
             }
         }
-        None
+    }
+
+    /// The first address of each server, then the next of each.
+    fn in_turn(&self, servers: &[Authority]) -> Vec<SocketAddr> {
+        let mut all = Vec::new();
+        for turn in 0..ADDRESSES {
+            all.extend(servers.iter().filter_map(|server| self.addresses(server).nth(turn)));
+        }
+        all.truncate(ASKED);
+        all
     }
 
     /// Where a server of a zone is asked.

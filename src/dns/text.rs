@@ -27,8 +27,12 @@ impl Zones {
     /// Asks everybody for the texts at a name, and where all agree that it is an alias, for those where that leads.
     ///
     /// # Errors
-    /// Fails when nobody can be asked: no zone, no servers of it, or aliases in a circle.
+    /// Fails when nobody can be asked: no zone, no servers of it, or aliases in a circle; and when it takes longer than 30 s.
     pub async fn texts(&self, name: &str) -> Result<Answers, LookupError> {
+        self.in_time(name, self.look_for_texts(name)).await
+    }
+
+    async fn look_for_texts(&self, name: &str) -> Result<Answers, LookupError> {
         let mut chain = vec![absolute(name)?];
         loop {
             let name = &chain[chain.len() - 1];
@@ -135,11 +139,14 @@ fn agreed_alias(servers: &[NameServer]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
     use hickory_resolver::proto::op::ResponseCode;
     use hickory_resolver::proto::rr::RecordType;
 
     use super::*;
-    use crate::dns::testing::{World, Zone};
+    use crate::dns::testing::{self, NoHosts, World, Zone};
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
     const NS1: &str = "127.0.0.2";
@@ -219,6 +226,34 @@ mod tests {
         check(&world, &[head, first, "ns2.example.com. 127.0.0.3 NoText"]).await;
         world.servers[1].replace(vec![example(text("text"))]);
         check(&world, &[head, first, "ns2.example.com. 127.0.0.3 Texts([\"text\"])"]).await;
+    }
+
+    #[tokio::test]
+    async fn a_zone_with_many_servers_and_addresses_is_asked_at_some_of_them() {
+        let mut zone = Zone::new("example.com.");
+        for server in 0..40 {
+            let name = format!("ns{server}.example.com.");
+            zone = zone.ns("example.com.", &name);
+            for address in 0..12 {
+                zone = zone.address(&name, [127, 0, 1 + server, address + 2].into());
+            }
+        }
+        // Nobody listens there.
+        let world = World::start(known([zone]), &[]).await;
+        let answers = world.zones(Trust::Authoritative).texts(RECORD).await.unwrap();
+        assert_eq!(answers.servers.len(), 16 * 8);
+    }
+
+    #[tokio::test]
+    async fn a_look_has_a_deadline() {
+        let silent = vec![Server::Plain(testing::serve(|_, _| None).await)];
+        let zones = Zones::new(silent, Trust::Authoritative, Arc::new(NoHosts));
+        let zones = Zones { patience: Duration::from_millis(100), ..zones };
+        let late = format!("cannot look up {RECORD}: its name servers take longer than 0 s");
+        assert_eq!(zones.texts(RECORD).await.unwrap_err().to_string(), late);
+        assert_eq!(zones.canonical(RECORD).await.unwrap_err().to_string(), late);
+        let zone = crate::dns::FindZone::zone_of(&zones, RECORD).await;
+        assert_eq!(zone.unwrap_err().to_string(), late);
     }
 
     #[tokio::test]

@@ -5,10 +5,12 @@
 //! it, unless they are all there is to ask.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
+use tokio::time::timeout;
 
 use super::authority::Authority;
 use super::remembered::Remembered;
@@ -19,6 +21,8 @@ use super::{FindZone, LookupError, Resolve};
 
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
+/// How long a whole look may take, however many servers there are and wherever they lead.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// Whom to ask for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,8 @@ pub struct Zones {
     pub(super) port: u16,
     /// Finds the servers' addresses where the resolvers know none.
     pub(super) hosts: Arc<dyn Resolve>,
+    /// How long a whole look may take.
+    pub(super) patience: Duration,
     pub(super) remembered: Remembered,
 }
 
@@ -57,7 +63,21 @@ impl Zones {
     /// Asks these resolvers; what they do not know of servers' addresses is asked of `hosts`.
     pub fn new(resolvers: Vec<Server>, trust: Trust, hosts: Arc<dyn Resolve>) -> Self {
         let wire = Wire::new(Arc::clone(&hosts));
-        Self { wire, resolvers, trust, port: PORT, hosts, remembered: Remembered::default() }
+        let (port, patience, remembered) = (PORT, LOOK, Remembered::default());
+        Self { wire, resolvers, trust, port, hosts, patience, remembered }
+    }
+
+    /// Breaks a look off that takes too long: a zone may have many servers, and lead to another again and again.
+    pub(super) async fn in_time<T>(
+        &self,
+        name: &str,
+        look: impl Future<Output = Result<T, LookupError>>,
+    ) -> Result<T, LookupError> {
+        let late = || LookupError::Failed {
+            name: name.to_owned(),
+            why: format!("its name servers take longer than {} s", self.patience.as_secs()),
+        };
+        timeout(self.patience, look).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// The same with a wire of its own, and another port for the zones' servers.
@@ -89,6 +109,10 @@ impl Zones {
     /// # Errors
     /// Fails when they lead in a circle, or nobody answers.
     pub async fn canonical(&self, name: &str) -> Result<String, LookupError> {
+        self.in_time(name, self.follow_aliases(name)).await
+    }
+
+    async fn follow_aliases(&self, name: &str) -> Result<String, LookupError> {
         let mut chain = vec![absolute(name)?];
         while let Some(next) = self.alias(&chain[chain.len() - 1]).await? {
             follow(&mut chain, next)?;
@@ -242,7 +266,9 @@ impl Zones {
 #[async_trait]
 impl FindZone for Zones {
     async fn zone_of(&self, name: &str) -> Result<String, LookupError> {
-        Ok(self.zone(&absolute(name)?).await?.to_ascii())
+        let zone = absolute(name)?;
+        let found = self.in_time(name, self.zone(&zone)).await?;
+        Ok(found.to_ascii())
     }
 }
 

@@ -151,11 +151,17 @@ impl Asked<'_> {
                 None => faults.push((words, address.into_iter().collect())),
             }
         }
+        let more = faults.len().saturating_sub(NAMED);
+        faults.truncate(NAMED);
         let faults = faults.into_iter().map(|(words, addresses)| match &addresses[..] {
             [] => format!("{} {words}", self.name),
-            addresses => format!("{} ({}) {words}", self.name, addresses.join(", ")),
+            addresses => format!("{} ({}) {words}", self.name, some(addresses)),
         });
-        faults.collect::<Vec<_>>().join("; ")
+        let mut faults: Vec<_> = faults.collect();
+        if more > 0 {
+            faults.push(format!("{} says more at {more} more addresses", self.name));
+        }
+        faults.join("; ")
     }
 
     /// Resolvers are named by their addresses, which need not be said twice.
@@ -166,6 +172,15 @@ impl Asked<'_> {
 
 fn has(server: &NameServer, text: &str) -> bool {
     matches!(&server.said, Said::Texts(texts) if texts.iter().any(|found| found == text))
+}
+
+/// The first addresses, and how many more there are.
+fn some(addresses: &[String]) -> String {
+    let named = addresses.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match addresses.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 /// The beginning of a text on one line.
@@ -262,6 +277,23 @@ mod tests {
                 format!("2 of 3 nameservers answer: ns3.example.net. (192.0.2.3) {expected}");
             check(vec![good(1), good(2), bad(3, said)], &expected);
         }
+    }
+
+    #[test]
+    fn of_many_addresses_a_few_are_named() {
+        let at =
+            |number, said| NameServer { name: "ns.example.net.".to_owned(), ..bad(number, said) };
+        check(
+            (1..=6).map(|number| at(number, Said::NoName)).collect(),
+            "0 of 1 nameservers answer: ns.example.net. (192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4 and 2 more) says NXDOMAIN",
+        );
+        let differing = (1..=6).map(|number| at(number, texts(&[&number.to_string()])));
+        let reason = judged("", &[look(RECORD, differing.collect())]);
+        assert!(
+            reason
+                .ends_with("(192.0.2.4) has \"4\"; ns.example.net. says more at 2 more addresses"),
+            "{reason}"
+        );
     }
 
     #[test]
