@@ -1,20 +1,19 @@
 //! The only loop: changes in, delays, concurrency, shutdown.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::select_all;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
 use super::selection::Selection;
+use super::substance::Substances;
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::Retry;
 use crate::model::{Key, Kind, Record};
@@ -69,8 +68,7 @@ pub struct Driver {
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: Vec<Record>,
     listens: Option<Timestamp>,
-    /// What Challenges were when last heard of, but for their reasons.
-    substances: HashMap<Key, u64>,
+    substances: Substances,
 }
 
 type Job = (usize, Key);
@@ -121,7 +119,7 @@ impl Driver {
             rests: HashMap::new(),
             unheard: Vec::new(),
             listens: None,
-            substances: HashMap::new(),
+            substances: Substances::default(),
         }
     }
 
@@ -171,31 +169,22 @@ impl Driver {
     async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
         match change {
             Change::Applied(record) => {
-                let is_new = self.has_new_substance(&record);
+                let is_new = self.substances.is_new(&record);
                 self.hear(record, is_new).await
             }
             Change::Deleted(record) => {
-                self.substances.remove(&record.key);
+                self.substances.forget(&record.key);
                 self.hear(record, true).await
             }
             Change::Resynced(records) => {
-                self.substances.clear();
+                self.substances.forget_all();
                 for record in records {
-                    let is_new = self.has_new_substance(&record);
+                    let is_new = self.substances.is_new(&record);
                     self.hear(record, is_new).await?;
                 }
                 Ok(())
             }
         }
-    }
-
-    /// Tells whether more has changed than the reason of a Challenge, which its own looks write.
-    fn has_new_substance(&mut self, record: &Record) -> bool {
-        if record.key.kind != Kind::Challenge {
-            return true;
-        }
-        let now = substance(record);
-        self.substances.insert(record.key.clone(), now) != Some(now)
     }
 
     /// Wakes whom a change concerns; while the store is away the change is kept. An object whose substance is the same keeps
@@ -382,27 +371,6 @@ impl Driver {
         });
         self.wake_at(job, next_try);
     }
-}
-
-/// What an object is but for its reason, and for what the store counts and notes at every write.
-fn substance(record: &Record) -> u64 {
-    let mut object = record.object.clone();
-    if let Some(fields) = object.as_object_mut()
-        && let Some(Value::Object(status)) = fields.get_mut("status")
-    {
-        status.remove("reason");
-        if status.is_empty() {
-            fields.remove("status");
-        }
-    }
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        for field in ["generation", "managedFields", "resourceVersion"] {
-            metadata.remove(field);
-        }
-    }
-    let mut hasher = DefaultHasher::new();
-    object.to_string().hash(&mut hasher);
-    hasher.finish()
 }
 
 /// Pauses between tries: 1 s doubling to 30 s.

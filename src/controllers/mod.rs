@@ -19,6 +19,7 @@ pub mod request;
 pub mod scheduler;
 pub mod selection;
 pub mod shared_orders;
+mod substance;
 #[cfg(test)]
 mod testing;
 pub mod unwritten_orders;
