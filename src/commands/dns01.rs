@@ -8,6 +8,8 @@ use url::Url;
 use crate::controllers::dns01::{ClusterWebhooks, StoreCredentials};
 use crate::dns::Resolve;
 use crate::dns::zone::Zones;
+use crate::solvers::Solver;
+use crate::solvers::dns01::manual::Manual;
 use crate::solvers::dns01::solver::Dns01;
 use crate::solvers::dns01::webhook::{DirectWebhooks, Webhooks};
 use crate::store::Store;
@@ -25,7 +27,8 @@ pub struct Dns01Args {
 impl Dns01Args {
     /// What providers reach: these webhooks, and those that the cluster knows.
     pub fn reach(&self, cluster: Option<&ClusterStore>) -> Reach {
-        Reach { cluster: cluster.cloned(), webhooks: self.dns01_webhook.iter().cloned().collect() }
+        let webhooks = self.dns01_webhook.iter().cloned().collect();
+        Reach { cluster: cluster.cloned(), webhooks, by_hand: false }
     }
 }
 
@@ -36,9 +39,17 @@ pub struct Reach {
     cluster: Option<ClusterStore>,
     /// URL of the webhooks of a group.
     webhooks: BTreeMap<String, String>,
+    /// Whether a person stands in for all of them.
+    by_hand: bool,
 }
 
 impl Reach {
+    /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).
+    #[must_use]
+    pub fn by_hand(self, by_hand: bool) -> Self {
+        Self { by_hand, ..self }
+    }
+
     /// The solver, with the Secrets of a store.
     pub fn solver(
         self,
@@ -46,7 +57,10 @@ impl Reach {
         zones: Zones,
         resolver: &Arc<dyn Resolve>,
         cluster_namespace: &str,
-    ) -> Dns01 {
+    ) -> Arc<dyn Solver> {
+        if self.by_hand {
+            return Arc::new(Manual);
+        }
         let others = self.cluster.clone().map(|cluster| {
             let others: Arc<dyn Webhooks> = Arc::new(ClusterWebhooks(cluster));
             others
@@ -54,13 +68,13 @@ impl Reach {
         let resolver = Arc::clone(resolver);
         let webhooks =
             DirectWebhooks { urls: self.webhooks, resolver: Arc::clone(&resolver), others };
-        Dns01 {
+        Arc::new(Dns01 {
             credentials: Arc::new(StoreCredentials::new(store, self.cluster)),
             webhooks: Arc::new(webhooks),
             zones,
             resolver,
             cluster_namespace: cluster_namespace.to_owned(),
-        }
+        })
     }
 }
 

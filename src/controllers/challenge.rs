@@ -100,6 +100,7 @@ impl ChallengeController {
                 order: order.as_deref(),
                 contended,
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
+                by_hand: self.means.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
             };
             let outcome = match challenge::next_action(challenge, &observed, now) {
@@ -209,9 +210,7 @@ impl ChallengeController {
     }
 
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let mut marked = without_finalizer(challenge);
-        marked.metadata.finalizers.push(FINALIZER.to_owned());
-        self.challenges.replace_finalizers(&marked).await?;
+        self.challenges.replace_finalizers(&with_our_finalizer(challenge)).await?;
         Ok(Outcome::FinalizerAdded)
     }
 
@@ -350,7 +349,15 @@ fn is_running(challenge: &Challenge) -> bool {
     challenge.status.processing && !challenge.status.state.is_some_and(State::is_final)
 }
 
-fn without_finalizer(challenge: &Challenge) -> Challenge {
+/// The same with our finalizer, in place of an old one.
+pub(super) fn with_our_finalizer(challenge: &Challenge) -> Challenge {
+    let mut marked = without_finalizer(challenge);
+    marked.metadata.finalizers.push(FINALIZER.to_owned());
+    marked
+}
+
+/// The same without the finalizer of those who answer.
+pub(super) fn without_finalizer(challenge: &Challenge) -> Challenge {
     let mut bare = challenge.clone();
     bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
     bare

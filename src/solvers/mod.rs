@@ -22,6 +22,10 @@ pub trait Solver: fmt::Debug + Send + Sync {
     /// Tells whether the answer is up, as far as can be told without asking anybody; false after a restart of a
     /// process that served it from memory.
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool;
+    /// Tells whether a person puts the answer up, so that nothing but a look says whether it is there.
+    fn is_by_hand(&self) -> bool {
+        false
+    }
 }
 
 /// Why an answer could not be put up or taken down.

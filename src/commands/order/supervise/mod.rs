@@ -1,5 +1,7 @@
 //! Follows Certificates to their end while the controllers work, and shows what each one waits for.
 
+mod by_hand;
+mod ending;
 mod seen;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,23 +15,20 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+pub use self::by_hand::ByHand;
 use super::followed::{End, Followed};
-use crate::commands::advice;
 use crate::commands::chain::Chain;
 use crate::commands::claim::Other;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::renewal::try_mark_for_renewal;
 use crate::commands::takeover::Inherited;
-use crate::commands::verdict::{
-    Failed, Holdup, Verdict, judge_issuer, may_end, of_obstacle, verdict,
-};
+use crate::commands::verdict::{Holdup, Verdict, judge_issuer, may_end, of_obstacle, verdict};
 use crate::commands::waits;
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Issuer, Key, Kind};
-use crate::print::progress::{self, Progress};
+use crate::print::progress::Progress;
 use crate::store::resources::Resources;
 use crate::store::{Change, Scope, Store, StoreError};
 
@@ -66,6 +65,8 @@ pub struct Supervision {
     pub deadline: Timestamp,
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,
+    /// Whoever makes the records of DNS-01, where a person does.
+    pub by_hand: Option<ByHand>,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
     /// Whether somebody else drives.
@@ -120,6 +121,7 @@ impl Supervision {
             started,
             deadline,
             is_kept: true,
+            by_hand: None,
             open,
             is_beside: false,
             relatives: HashMap::new(),
@@ -251,6 +253,9 @@ impl Supervision {
                 break;
             }
         }
+        if let Err(error) = self.hand_over(now).await {
+            passing(error)?;
+        }
         if now >= self.deadline || has_ended {
             for key in self.open.keys().cloned().collect::<Vec<_>>() {
                 let failure = self.out_of_time(&key);
@@ -312,81 +317,6 @@ impl Supervision {
             None => judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None)),
         };
         Ok(Some((verdict, None)))
-    }
-
-    /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
-    async fn failed(
-        &mut self,
-        key: &Key,
-        failed: Failed,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
-        let tried = failed.order.as_ref().map(|order| &order.uid);
-        if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
-            try_mark_for_renewal(&self.store, &key.name, now).await?;
-            followed.inherited = None;
-            self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
-            return Ok(());
-        }
-        let failure = match failed.order.filter(|_| self.is_kept) {
-            Some(order) => advice::where_to_look(failed.failure, key, &order.name),
-            None => failed.failure,
-        };
-        self.end(key, End::Failed(failure), now);
-        Ok(())
-    }
-
-    /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
-    fn held_up(&mut self, key: &Key, holdup: Holdup, now: Timestamp) {
-        let too_late = |until: &Timestamp| holdup.named_by_ca && *until > self.deadline;
-        if let Some(until) = holdup.until.filter(too_late) {
-            let failure = Failure::new(holdup.kind, holdup.what).hint(format!(
-                "run the same command again after {until:.0}, or with a longer --timeout: it goes on where it stopped"
-            ));
-            self.end(key, End::Failed(failure), now);
-            return;
-        }
-        let name = key.to_string();
-        let wait = progress::Wait {
-            state: "held up".to_owned(),
-            waits_for: holdup.what.clone(),
-            since: self.started,
-            until: holdup.until,
-        };
-        // A challenge's own reason is shown with the challenge.
-        if holdup.of != Kind::Challenge || holdup.kind != FailureKind::Timeout {
-            self.progress.waiting(&name, wait, now);
-        }
-        self.holdups.insert(key.clone(), holdup);
-    }
-
-    fn out_of_time(&self, key: &Key) -> Failure {
-        let wait = self.deadline.duration_since(self.started);
-        let failure = match self.holdups.get(key) {
-            Some(holdup) => {
-                let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
-                holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
-            }
-            None => Failure::new(FailureKind::Timeout, format!("{key} is not done after {wait:#}")),
-        };
-        if self.is_kept {
-            failure.hint("run the same command again: it goes on where it stopped")
-        } else {
-            failure
-        }
-    }
-
-    fn end(&mut self, key: &Key, end: End, now: Timestamp) {
-        match &end {
-            End::Done if key.kind == Kind::Certificate => {
-                self.progress.done(&key.to_string(), "issued", now);
-            }
-            End::Done => self.progress.done(&key.to_string(), "ready", now),
-            End::Failed(_) => self.progress.done(&key.to_string(), "not issued", now),
-        }
-        self.open.remove(key);
-        self.ends.insert(key.clone(), end);
     }
 }
 
