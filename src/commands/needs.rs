@@ -9,7 +9,7 @@ use futures_util::future::try_join_all;
 use super::chain::issuer_key;
 use crate::model::common::is_true;
 use crate::model::solver::Http01Solver;
-use crate::model::{Certificate, Identifier, Issuer, Key, Kind, ObjectName, Record};
+use crate::model::{Certificate, Challenge, Identifier, Issuer, Key, Kind, ObjectName, Record};
 use crate::reconcile::solver_choice::{Asking, would_choose};
 use crate::store::cluster::Confinement;
 use crate::store::cluster::lease;
@@ -129,6 +129,14 @@ impl Task {
     pub fn deletion(namespace: &str, places: Places) -> Self {
         let ways = [(namespace.to_owned(), Way::Ingress)].into();
         Self { deleted: true, ways, ..Self::within(namespace, places) }
+    }
+
+    /// The answer of one Challenge, put up or taken down by itself.
+    pub fn answer(challenge: &Challenge, places: Places) -> Self {
+        let namespace = &challenge.metadata.namespace;
+        let way = challenge.spec.solver.http01.as_ref().and_then(way);
+        let ways = way.into_iter().map(|way| (namespace.clone(), way)).collect();
+        Self { ways, ..Self::within(namespace, places) }
     }
 
     /// Work on everything there is.
