@@ -71,6 +71,9 @@ pub fn sign(spec: &CertificateSpec, key: &PrivateKey) -> Result<SigningRequest, 
 pub fn read(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
     let unreadable = |why: String| RequestError::Unreadable(why);
     if !bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
+        if bytes.first() != Some(&der::SEQUENCE) {
+            return Err(unreadable("there is no PEM block of a certificate request".to_owned()));
+        }
         return read_der(bytes).map_err(unreadable);
     }
     let block = pem::parse(bytes).map_err(|e| unreadable(e.to_string()))?;
@@ -258,7 +261,7 @@ impl Scheme {
 
 fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
     let (rest, request) =
-        X509CertificationRequest::from_der(bytes).map_err(|e| format!("it is damaged: {e}"))?;
+        X509CertificationRequest::from_der(bytes).map_err(|_| "it is damaged".to_owned())?;
     if !rest.is_empty() {
         return Err("there is something behind it".to_owned());
     }
@@ -494,7 +497,8 @@ mod tests {
             (&forged[..], "signature"),
             (&longer, "behind"),
             (&good.der[..40], "damaged"),
-            (b"", "damaged"),
+            (b"", "no PEM block"),
+            (b"this is no request", "no PEM block"),
             (block.as_bytes(), "\"CERTIFICATE\""),
         ] {
             let error = read(bytes).unwrap_err().to_string();

@@ -15,9 +15,10 @@ use super::Ca;
 use super::protocol::answer;
 use super::refusal::{Refusal, identifier_json};
 use super::request::Signed;
-use super::state::{Authorization, Id, Status, Validation, rfc3339};
+use super::state::{Authorization, Id, Method, Status, Validation, rfc3339};
 use super::validation::validate;
 use crate::fetch::Hop;
+use crate::model::Identifier;
 
 /// What an authorization is to become (§7.5.2).
 #[derive(Deserialize)]
@@ -45,12 +46,24 @@ pub(super) async fn authorization(
         }
         authorization.status = Status::Deactivated;
     }
-    let view = json!({
-        "identifier": identifier_json(&authorization.identifier),
+    // Once it is over, only the challenge that was tried is left, as at Boulder.
+    let tried = authorization.validation.as_ref().map(|validation| validation.method);
+    let methods = Method::on_offer(&authorization.identifier).iter().copied();
+    let methods = methods.filter(|method| tried.is_none_or(|tried| tried == *method));
+    let challenges = methods.map(|method| challenge_view(&ca, id, method, authorization));
+    let (base, is_wildcard) = match &authorization.identifier {
+        Identifier::Dns(name) if name.is_wildcard() => (Identifier::parse(name.base()).ok(), true),
+        identifier => (Some(identifier.clone()), false),
+    };
+    let mut view = json!({
+        "identifier": base.as_ref().map(identifier_json),
         "status": authorization.status,
         "expires": rfc3339(authorization.expires),
-        "challenges": [challenge_view(&ca, id, authorization)],
+        "challenges": challenges.collect::<Vec<_>>(),
     });
+    if is_wildcard {
+        view["wildcard"] = true.into();
+    }
     let wait = retry_after(&ca, authorization.being_validated);
     Ok(answer(Json(view), wait))
 }
@@ -58,13 +71,17 @@ pub(super) async fn authorization(
 /// Reads a challenge, or takes the client's word that it is ready to be looked at.
 pub(super) async fn challenge(
     State(ca): State<Arc<Ca>>,
-    Path(id): Path<Id>,
+    Path((id, method)): Path<(Id, String)>,
     signed: Signed,
 ) -> Result<Response, Refusal> {
     let account = signed.account()?;
     let mut state = ca.state();
     let thumbprint = state.accounts.get(&account).map(|account| account.key.thumbprint());
     let authorization = state.authorization(id, account, Timestamp::now())?;
+    let offered = Method::on_offer(&authorization.identifier);
+    let Some(method) = offered.iter().copied().find(|offered| offered.word() == method) else {
+        return Err(Refusal::not_found("No such challenge"));
+    };
     if !signed.is_read() {
         signed.payload::<Value>()?;
         match authorization.status {
@@ -72,7 +89,7 @@ pub(super) async fn challenge(
             Status::Pending => {
                 authorization.being_validated = true;
                 let thumbprint = thumbprint.unwrap_or_default();
-                ca.spawn(validate(Arc::clone(&ca), id, thumbprint));
+                ca.spawn(validate(Arc::clone(&ca), id, method, thumbprint));
             }
             // Asked once more, it simply shows that it is valid.
             Status::Valid => {}
@@ -83,9 +100,10 @@ pub(super) async fn challenge(
         }
     }
     let up = ca.url(&format!("/acme/authorization/{id}"));
-    let headers = [(LINK, format!("<{up}>;rel=\"up\"")), (LOCATION, challenge_url(&ca, id))];
+    let headers =
+        [(LINK, format!("<{up}>;rel=\"up\"")), (LOCATION, challenge_url(&ca, id, method))];
     let wait = retry_after(&ca, authorization.being_validated);
-    let view = challenge_view(&ca, id, authorization);
+    let view = challenge_view(&ca, id, method, authorization);
     Ok(answer(Json(view), headers.into_iter().chain(wait)))
 }
 
@@ -95,19 +113,20 @@ pub(super) fn retry_after(ca: &Ca, is_moving: bool) -> Option<(HeaderName, Strin
     Some((RETRY_AFTER, seconds.to_string()))
 }
 
-fn challenge_url(ca: &Ca, id: Id) -> String {
-    ca.url(&format!("/acme/challenge/{id}/http-01"))
+fn challenge_url(ca: &Ca, id: Id, method: Method) -> String {
+    ca.url(&format!("/acme/challenge/{id}/{}", method.word()))
 }
 
 /// The challenge object (§8); its authorization's status is its own.
-fn challenge_view(ca: &Ca, id: Id, authorization: &Authorization) -> Value {
+fn challenge_view(ca: &Ca, id: Id, method: Method, authorization: &Authorization) -> Value {
     let mut view = json!({
-        "type": "http-01",
-        "url": challenge_url(ca, id),
+        "type": method.word(),
+        "url": challenge_url(ca, id, method),
         "status": Status::Pending,
         "token": authorization.token,
     });
-    if let Some(Validation { at, hops, refusal }) = &authorization.validation {
+    let tried = authorization.validation.as_ref().filter(|tried| tried.method == method);
+    if let Some(Validation { at, hops, refusal, .. }) = tried {
         view["validated"] = rfc3339(*at).into();
         view["status"] = json!(if refusal.is_some() { Status::Invalid } else { Status::Valid });
         if let Some(refusal) = refusal {

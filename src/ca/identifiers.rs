@@ -51,7 +51,29 @@ pub(super) fn check(wanted: &[Wanted], blocked: &[DnsName]) -> Result<Vec<Identi
         })
         .collect();
     refuse("Error creating new order", Kind::RejectedIdentifier, &unwelcome)?;
+    if let Some(name) = redundant(&identifiers) {
+        let detail = format!(
+            "Error creating new order :: Domain name \"{name}\" is redundant with a wildcard domain in the same \
+             request. Remove one or the other from the certificate request."
+        );
+        return Err(Refusal::malformed(detail));
+    }
     Ok(identifiers.into_iter().collect())
+}
+
+/// A name that a wildcard of the same order covers.
+fn redundant(identifiers: &BTreeSet<Identifier>) -> Option<&DnsName> {
+    let names = || {
+        identifiers.iter().filter_map(|identifier| match identifier {
+            Identifier::Dns(name) => Some(name),
+            Identifier::Ip(_) => None,
+        })
+    };
+    let covers = |wildcard: &DnsName, name: &DnsName| {
+        let parent = name.as_str().split_once('.').map(|(_, parent)| parent);
+        wildcard.is_wildcard() && !name.is_wildcard() && parent == Some(wildcard.base())
+    };
+    names().find(|name| names().any(|wildcard| covers(wildcard, name)))
 }
 
 /// Reads one identifier; the inner error is why it is misshapen.
@@ -112,9 +134,6 @@ fn parse_name(value: &str) -> Result<DnsName, &'static str> {
 }
 
 fn objection(name: &DnsName, blocked: &[DnsName]) -> Option<&'static str> {
-    if name.is_wildcard() {
-        return Some("a wildcard needs DNS-01, which the rehearsal CA cannot validate yet");
-    }
     let is_below = |blocked: &DnsName| {
         name.base()
             .strip_suffix(blocked.base())
@@ -209,8 +228,24 @@ mod tests {
         check(&[("dns", "blocked.test")], Err("\"blocked.test\": The ACME server refuses"));
         check(&[("dns", "a.blocked.test")], Err("forbidden by policy"));
         check(&[("dns", "unblocked.test")], Ok(&["unblocked.test"]));
-        check(&[("dns", "*.bed.test")], Err("needs DNS-01"));
         check(&[("dns", "blocked.test"), ("dns", "a_b.test")], Err("\"a_b.test\": Domain name"));
+    }
+
+    #[test]
+    fn a_wildcard_goes_with_its_base_but_not_with_a_name_that_it_covers() {
+        let deep = ("dns", "a.b.bed.test");
+        check(
+            &[("dns", "*.bed.test"), ("dns", "bed.test"), deep],
+            Ok(&["*.bed.test", "a.b.bed.test", "bed.test"]),
+        );
+        check(
+            &[("dns", "*.bed.test"), ("dns", "a.bed.test")],
+            Err(
+                "Domain name \"a.bed.test\" is redundant with a wildcard domain in the same request",
+            ),
+        );
+        check(&[("dns", "*.blocked.test")], Err("forbidden by policy"));
+        check(&[("dns", "*.test")], Err("needs at least one dot"));
     }
 
     #[test]

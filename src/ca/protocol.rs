@@ -40,7 +40,7 @@ pub(super) fn router(ca: Arc<Ca>) -> Router {
         .route("/acme/certificate/{serial}", post(certificates::certificate))
         .route("/acme/certificate/{serial}/{chain}", post(certificates::certificate_chain))
         .route("/acme/authorization/{id}", post(authorizations::authorization))
-        .route("/acme/challenge/{id}/http-01", post(authorizations::challenge))
+        .route("/acme/challenge/{id}/{method}", post(authorizations::challenge))
         .route("/acme/revoke-cert", post(revocation::revoke))
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed)

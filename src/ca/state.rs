@@ -41,6 +41,32 @@ impl Status {
     }
 }
 
+/// How control of a name is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Dns01,
+    Http01,
+}
+
+impl Method {
+    /// What an identifier may be proven with: a wildcard by DNS alone, an address by no name (RFC 8738 §7).
+    pub(super) fn on_offer(identifier: &Identifier) -> &'static [Self] {
+        match identifier {
+            Identifier::Dns(name) if name.is_wildcard() => &[Self::Dns01],
+            Identifier::Dns(_) => &[Self::Http01, Self::Dns01],
+            Identifier::Ip(_) => &[Self::Http01],
+        }
+    }
+
+    /// The word on the wire.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Dns01 => "dns-01",
+            Self::Http01 => "http-01",
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) key: Jwk,
@@ -93,6 +119,7 @@ pub(super) struct Authorization {
 /// The one validation of an authorization.
 #[derive(Debug)]
 pub(super) struct Validation {
+    pub(super) method: Method,
     pub(super) at: Timestamp,
     pub(super) hops: Vec<Hop>,
     pub(super) refusal: Option<Refusal>,

@@ -1,24 +1,32 @@
-//! Validation of HTTP-01 (RFC 8555 §8.3): one look, as a public CA looks, and what follows from it.
+//! Validation of HTTP-01 and DNS-01 (RFC 8555 §8.3 and §8.4): one look, as a public CA looks, and what follows from it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use aws_lc_rs::digest;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use url::Url;
 
 use super::Ca;
 use super::refusal::{Kind, Refusal};
-use super::state::{Authorization, Id, Status, Validation, after};
+use super::state::{Authorization, Id, Method, Status, Validation, after};
 use crate::dns::LookupError;
-use crate::fetch::{FetchError, Fetched, Fetcher, Reply};
+use crate::fetch::{FetchError, Fetched, Fetcher, Hop, Reply};
 use crate::model::Identifier;
 
-/// Looks at web servers in the CA's stead.
+/// Looks at web servers and TXT records in the CA's stead.
 #[async_trait]
 pub trait Look: fmt::Debug + Send + Sync {
     /// Asks one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
     async fn get(&self, url: &Url) -> Fetched;
+
+    /// Looks up the texts at a name. Whoever looks at web servers only finds none.
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        Err(LookupError::NoSuchName { name: name.to_owned() })
+    }
 }
 
 #[async_trait]
@@ -26,36 +34,110 @@ impl Look for Fetcher {
     async fn get(&self, url: &Url) -> Fetched {
         Self::get(self, url).await
     }
+
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        self.resolver.texts(name).await
+    }
 }
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.
-pub(super) async fn validate(ca: Arc<Ca>, id: Id, thumbprint: String) {
-    let Some((url, key_authorization)) = question(&ca, id, &thumbprint) else {
+pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: String) {
+    let Some((identifier, token)) = question(&ca, id) else {
         return;
     };
-    let fetched = ca.look.get(&url).await;
-    let refusal = judge(&fetched, &url, &key_authorization).err();
-    tracing::debug!(%url, accepted = refusal.is_none(), "validated");
+    let key_authorization = format!("{token}.{thumbprint}");
+    let (hops, proof) = match method {
+        Method::Http01 => web_page(&ca, &identifier, &token, &key_authorization).await,
+        Method::Dns01 => (Vec::new(), record(&ca, &identifier, &key_authorization).await),
+    };
+    let refusal = proof.err();
+    tracing::debug!(%identifier, method = method.word(), accepted = refusal.is_none(), "validated");
     let now = Timestamp::now();
     let valid_until = after(now, ca.config.authorization_lifetime);
     if let Some(authorization) = ca.state().authorizations.get_mut(&id) {
-        let validation = Validation { at: now, hops: fetched.hops, refusal };
+        let validation = Validation { method, at: now, hops, refusal };
         settle(authorization, validation, valid_until);
     }
 }
 
-/// What is asked, and the answer that is wanted.
-fn question(ca: &Ca, id: Id, thumbprint: &str) -> Option<(Url, String)> {
+fn question(ca: &Ca, id: Id) -> Option<(Identifier, String)> {
     let state = ca.state();
     let authorization = state.authorizations.get(&id)?;
-    let token = &authorization.token;
-    let host = match &authorization.identifier {
+    Some((authorization.identifier.clone(), authorization.token.clone()))
+}
+
+/// Looks at the TXT record of a name (§8.4).
+async fn record(ca: &Ca, identifier: &Identifier, key_authorization: &str) -> Result<(), Refusal> {
+    let Identifier::Dns(name) = identifier else {
+        return Err(Refusal::malformed("DNS-01 is for names"));
+    };
+    let name = format!("_acme-challenge.{}", name.base());
+    let digest = digest::digest(&digest::SHA256, key_authorization.as_bytes());
+    let found = ca.look.texts(&format!("{name}.")).await;
+    judge_texts(&name, found, &URL_SAFE_NO_PAD.encode(digest))
+}
+
+/// Tells whether the texts prove control, in Boulder's words where not.
+fn judge_texts(
+    name: &str,
+    found: Result<Vec<String>, LookupError>,
+    wanted: &str,
+) -> Result<(), Refusal> {
+    let texts = match found {
+        Ok(texts) => texts,
+        Err(LookupError::NoText { .. }) => Vec::new(),
+        Err(LookupError::NoSuchName { .. }) => {
+            let detail = format!(
+                "DNS problem: NXDOMAIN looking up TXT for {name} - check that a DNS record exists for this domain"
+            );
+            return Err(Refusal::new(Kind::Dns, detail));
+        }
+        Err(LookupError::Failed { why, .. }) => {
+            let detail = match why.strip_prefix("the name server answered ") {
+                Some(code) => format!(
+                    "DNS problem: {code} looking up TXT for {name} - the domain's nameservers may be malfunctioning"
+                ),
+                None => format!("DNS problem: {why} looking up TXT for {name}"),
+            };
+            return Err(Refusal::new(Kind::Dns, detail));
+        }
+        Err(other) => return Err(Refusal::new(Kind::Dns, format!("DNS problem: {other}"))),
+    };
+    if texts.iter().any(|text| text == wanted) {
+        return Ok(());
+    }
+    let detail = match &texts[..] {
+        [] => format!("No TXT record found at {name}"),
+        [text] => format!("Incorrect TXT record {text:?} found at {name}"),
+        [first, more @ ..] => {
+            format!("Incorrect TXT record {first:?} (and {} more) found at {name}", more.len())
+        }
+    };
+    Err(Refusal::new(Kind::Unauthorized, detail))
+}
+
+/// Looks at the page of a web server (§8.3).
+async fn web_page(
+    ca: &Ca,
+    identifier: &Identifier,
+    token: &str,
+    key_authorization: &str,
+) -> (Vec<Hop>, Result<(), Refusal>) {
+    let Some(url) = page(identifier, token) else {
+        return (Vec::new(), Err(Refusal::malformed("The name makes no URL")));
+    };
+    let fetched = ca.look.get(&url).await;
+    let judged = judge(&fetched, &url, key_authorization);
+    (fetched.hops, judged)
+}
+
+fn page(identifier: &Identifier, token: &str) -> Option<Url> {
+    let host = match identifier {
         Identifier::Dns(name) => name.to_string(),
         Identifier::Ip(address) if address.is_ipv6() => format!("[{address}]"),
         Identifier::Ip(address) => address.to_string(),
     };
-    let url = Url::parse(&format!("http://{host}/.well-known/acme-challenge/{token}")).ok()?;
-    Some((url, format!("{token}.{thumbprint}")))
+    Url::parse(&format!("http://{host}/.well-known/acme-challenge/{token}")).ok()
 }
 
 /// Folds a validation into its authorization, unless the client has deactivated it meanwhile.
@@ -136,7 +218,6 @@ fn dns_detail(error: &LookupError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::Hop;
 
     const URL: &str = "http://www.bed.test/.well-known/acme-challenge/token";
 
@@ -208,5 +289,34 @@ mod tests {
                 "no valid A records found for www.bed.test; no valid AAAA records found for www.bed.test",
             )),
         );
+    }
+
+    #[test]
+    fn texts_prove_control_when_one_of_them_is_the_digest() {
+        let check = |found: Result<&[&str], LookupError>, expected: Option<(&str, &str)>| {
+            let found = found.map(|texts| texts.iter().map(ToString::to_string).collect());
+            let refusal = judge_texts("_acme-challenge.bed.test", found, "digest").err();
+            let document = refusal.map(|refusal| refusal.document());
+            let seen = document.as_ref().map(|document| {
+                let kind = document["type"].as_str().unwrap().rsplit(':').next().unwrap();
+                (kind, document["detail"].as_str().unwrap())
+            });
+            assert_eq!(seen, expected);
+        };
+        check(Ok(&["other", "digest"]), None);
+        let detail = "Incorrect TXT record \"other\" found at _acme-challenge.bed.test";
+        check(Ok(&["other"]), Some(("unauthorized", detail)));
+        let detail = "Incorrect TXT record \"one\" (and 2 more) found at _acme-challenge.bed.test";
+        check(Ok(&["one", "two", "three"]), Some(("unauthorized", detail)));
+        let name = || "_acme-challenge.bed.test.".to_owned();
+        let detail = "No TXT record found at _acme-challenge.bed.test";
+        check(Err(LookupError::NoText { name: name() }), Some(("unauthorized", detail)));
+        let detail = "DNS problem: NXDOMAIN looking up TXT for _acme-challenge.bed.test - \
+                      check that a DNS record exists for this domain";
+        check(Err(LookupError::NoSuchName { name: name() }), Some(("dns", detail)));
+        let why = "the name server answered SERVFAIL".to_owned();
+        let detail = "DNS problem: SERVFAIL looking up TXT for _acme-challenge.bed.test - \
+                      the domain's nameservers may be malfunctioning";
+        check(Err(LookupError::Failed { name: name(), why }), Some(("dns", detail)));
     }
 }

@@ -10,15 +10,37 @@ use crate::dns::Resolve;
 use crate::dns::zone::Zones;
 use crate::solvers::Solver;
 use crate::solvers::dns01::manual::Manual;
-use crate::solvers::dns01::solver::Dns01;
+use crate::solvers::dns01::solver::{Ambience, Dns01};
 use crate::solvers::dns01::webhook::{DirectWebhooks, Webhooks};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 
 /// How records of DNS-01 are published.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Challenges")]
 pub struct Dns01Args {
+    /// Whether ClusterIssuers may use credentials from around this process: environment, files, metadata services
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = true,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = clap::ArgAction::Set
+    )]
+    pub cluster_issuer_ambient_credentials: bool,
+    /// Whether Issuers may use them, too
+    #[arg(
+        long,
+        value_name = "BOOL",
+        default_value_t = false,
+        default_missing_value = "true",
+        num_args = 0..=1,
+        require_equals = true,
+        action = clap::ArgAction::Set
+    )]
+    pub issuer_ambient_credentials: bool,
     /// Where the webhook solvers of a group listen, repeatable: they are called there, not through an API server
     #[arg(long, value_name = "GROUP=URL", value_delimiter = ',', value_parser = webhook)]
     pub dns01_webhook: Vec<(String, String)>,
@@ -27,8 +49,15 @@ pub struct Dns01Args {
 impl Dns01Args {
     /// What providers reach: these webhooks, and those that the cluster knows.
     pub fn reach(&self, cluster: Option<&ClusterStore>) -> Reach {
-        let webhooks = self.dns01_webhook.iter().cloned().collect();
-        Reach { cluster: cluster.cloned(), webhooks, by_hand: false }
+        Reach {
+            cluster: cluster.cloned(),
+            webhooks: self.dns01_webhook.iter().cloned().collect(),
+            ambience: Ambience {
+                cluster_issuers: self.cluster_issuer_ambient_credentials,
+                issuers: self.issuer_ambient_credentials,
+            },
+            by_hand: false,
+        }
     }
 }
 
@@ -39,6 +68,8 @@ pub struct Reach {
     cluster: Option<ClusterStore>,
     /// URL of the webhooks of a group.
     webhooks: BTreeMap<String, String>,
+    /// Who may use credentials from around the process.
+    ambience: Ambience,
     /// Whether a person stands in for all of them.
     by_hand: bool,
 }
@@ -74,6 +105,7 @@ impl Reach {
             zones,
             resolver,
             cluster_namespace: cluster_namespace.to_owned(),
+            ambience: self.ambience,
         })
     }
 }

@@ -261,9 +261,25 @@ cannot read https://a.example/m.yaml: manifests are read from files only"
         assert_eq!(errors[0].to_string(), "cannot read stdin: it is larger than 64 MiB");
     }
 
+    /// cert-manager's providers, as `dns01` names them.
+    const PROVIDERS: [&str; 9] = [
+        "acmeDNS",
+        "akamai",
+        "azureDNS",
+        "cloudDNS",
+        "cloudflare",
+        "digitalocean",
+        "rfc2136",
+        "route53",
+        "webhook",
+    ];
+
     #[test]
     fn the_examples_have_nothing_to_complain_about() {
-        for (folder, objects) in [("http01-single", 2), ("two-issuers", 4), ("dns01-wildcard", 3)] {
+        let other = [("http01-single", 2), ("two-issuers", 4), ("dns01-wildcard", 3)];
+        let providers = PROVIDERS.map(|name| (format!("dns01-{}", name.to_lowercase()), 3));
+        let other = other.map(|(folder, objects)| (folder.to_owned(), objects));
+        for (folder, objects) in other.into_iter().chain(providers) {
             let path = format!("{}/examples/{folder}", env!("CARGO_MANIFEST_DIR"));
             let sources = read(&[path], Depth::Flat, &mut std::io::empty()).unwrap();
             let namespaces = Namespaces { given: None, default: "default" };
@@ -271,6 +287,29 @@ cannot read https://a.example/m.yaml: manifests are read from files only"
             assert_eq!(set.documents.len(), objects, "{folder}");
             assert_eq!(set.warnings, [], "{folder}");
             assert_eq!(set.skipped, [], "{folder}");
+        }
+    }
+
+    #[test]
+    fn every_dns_provider_has_an_example_that_tells_its_fields_and_permissions() {
+        for provider in PROVIDERS {
+            let folder = format!(
+                "{}/examples/dns01-{}",
+                env!("CARGO_MANIFEST_DIR"),
+                provider.to_lowercase()
+            );
+            let page = fs::read_to_string(format!("{folder}/README.md")).unwrap();
+            let manifests = fs::read_to_string(format!("{folder}/manifests.yaml")).unwrap();
+            assert!(page.contains("\n## Least permissions\n"), "{provider}");
+            let (_, fields) =
+                page.split_once(&format!("\n## Fields of `dns01.{provider}`\n")).unwrap();
+            let (_, solver) = manifests.split_once(&format!("\n        {provider}:\n")).unwrap();
+            // The provider's own fields stand two columns further in than its name.
+            let used = solver.lines().take_while(|line| line.starts_with("          "));
+            let used = used.filter_map(|line| line.strip_prefix("          ")?.split_once(':'));
+            for (field, _) in used.filter(|(field, _)| !field.starts_with([' ', '#'])) {
+                assert!(fields.contains(field), "{provider}: the page lacks {field}");
+            }
         }
     }
 }

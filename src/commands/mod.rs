@@ -50,6 +50,7 @@ pub mod verdict;
 pub mod version;
 pub mod waits;
 pub mod watch;
+pub mod ways;
 
 use self::context::Context;
 use self::failure::Failure;

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::chain::issuer_key;
+use super::ways::{Way, way, ways};
 use crate::model::common::is_true;
-use crate::model::solver::Http01Solver;
-use crate::model::{Certificate, Challenge, Identifier, Issuer, Key, Kind, ObjectName, Record};
-use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::model::{Certificate, Challenge, Issuer, Key, Kind, ObjectName, Record};
 use crate::store::cluster::Confinement;
 use crate::store::cluster::lease;
 use crate::store::cluster::permissions::Permission;
@@ -38,17 +37,6 @@ pub enum Part {
     Drive,
 }
 
-/// How a challenge is answered by objects in the cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
-    /// An Ingress of its own.
-    Ingress,
-    /// A path in an Ingress that is there.
-    NamedIngress,
-    /// An HTTPRoute.
-    Route,
-}
-
 /// Where things are, as far as flags say it.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
@@ -71,7 +59,16 @@ pub struct Task {
     secrets: BTreeSet<ObjectName>,
     issuers: Vec<Account>,
     ways: BTreeSet<(String, Way)>,
+    /// Issuers that may not be read, so that what their accounts need is not known.
+    hidden: BTreeSet<Key>,
     places: Places,
+}
+
+/// An issuer, as far as it may be read.
+enum Known {
+    Here(Box<Issuer>),
+    Absent,
+    Hidden,
 }
 
 /// An issuer, and what work on it needs.
@@ -106,15 +103,23 @@ impl Task {
         keys.extend(task.applied.iter().filter(is_issuer).cloned());
         let issuers = try_join_all(keys.iter().map(|key| issuer(records, store, key))).await?;
         for (key, issuer) in keys.iter().zip(&issuers) {
-            task.issuers.push(Account::of(key, issuer.as_ref(), &task.applied));
+            task.issuers.push(Account::of(key, issuer, &task.applied));
+            if let Known::Hidden = issuer {
+                task.hidden.insert(key.clone());
+            }
         }
         for certificate in &certificates {
             let namespace = &certificate.metadata.namespace;
             task.secrets.insert(ObjectName::new(namespace, &certificate.spec.secret_name));
             let key = issuer_key(certificate);
             let found = keys.iter().zip(&issuers).find(|(known, _)| **known == key);
-            if let Some((_, Some(issuer))) = found {
-                task.ways.extend(ways(certificate, issuer).map(|way| (namespace.clone(), way)));
+            match found.map(|(_, issuer)| issuer) {
+                Some(Known::Here(issuer)) => {
+                    task.ways.extend(ways(certificate, issuer).map(|way| (namespace.clone(), way)));
+                }
+                // What most solvers do, so that nobody has to ask twice.
+                Some(Known::Hidden) => drop(task.ways.insert((namespace.clone(), Way::Ingress))),
+                Some(Known::Absent) | None => {}
             }
         }
         Ok(task.gathered())
@@ -125,10 +130,27 @@ impl Task {
         Self { namespaces: [namespace.to_owned()].into(), places, ..Self::default() }
     }
 
-    /// The deletion of Orders of a namespace.
-    pub fn deletion(namespace: &str, places: Places) -> Self {
-        let ways = [(namespace.to_owned(), Way::Ingress)].into();
-        Self { deleted: true, ways, ..Self::within(namespace, places) }
+    /// The deletion of Orders of a namespace: their Challenges say what has to be taken down.
+    ///
+    /// # Errors
+    /// Fails when Challenges cannot be read, for other reasons than a missing permission.
+    pub async fn deletion(
+        orders: &[String],
+        namespace: &str,
+        store: &Arc<dyn Store>,
+        places: Places,
+    ) -> Result<Self, StoreError> {
+        let all =
+            unless_forbidden(store.list(Kind::Challenge, &Scope::namespace(namespace)).await)?;
+        let mut ways = BTreeSet::new();
+        for record in all.unwrap_or_default() {
+            let challenge = typed::<Challenge>(record)?;
+            let is_of_it =
+                challenge.metadata.owner_references.iter().any(|o| orders.contains(&o.name));
+            let way = challenge.spec.solver.http01.as_ref().and_then(way).filter(|_| is_of_it);
+            ways.extend(way.map(|way| (namespace.to_owned(), way)));
+        }
+        Ok(Self { deleted: true, ways, ..Self::within(namespace, places) })
     }
 
     /// The answer of one Challenge, put up or taken down by itself.
@@ -137,6 +159,11 @@ impl Task {
         let way = challenge.spec.solver.http01.as_ref().and_then(way);
         let ways = way.into_iter().map(|way| (namespace.clone(), way)).collect();
         Self { ways, ..Self::within(namespace, places) }
+    }
+
+    /// Issuers of which it is not known what they need, because they may not be read.
+    pub fn hidden(&self) -> &BTreeSet<Key> {
+        &self.hidden
     }
 
     /// Work on everything there is.
@@ -247,7 +274,8 @@ impl Task {
 }
 
 impl Account {
-    fn of(key: &Key, issuer: Option<&Issuer>, applied: &BTreeSet<Key>) -> Self {
+    fn of(key: &Key, issuer: &Known, applied: &BTreeSet<Key>) -> Self {
+        let issuer = if let Known::Here(issuer) = issuer { Some(&**issuer) } else { None };
         let acme = issuer.and_then(|issuer| issuer.spec.acme.as_ref());
         let binding = acme.and_then(|acme| acme.external_account_binding.as_ref());
         let account = acme.map(|acme| &acme.private_key_secret_ref);
@@ -326,32 +354,6 @@ impl Needs {
     }
 }
 
-/// How the names of a Certificate would be answered in the cluster.
-fn ways(certificate: &Certificate, issuer: &Issuer) -> impl Iterator<Item = Way> {
-    let asking = Asking {
-        namespace: &certificate.metadata.namespace,
-        labels: &certificate.metadata.labels,
-        annotations: &certificate.metadata.annotations,
-    };
-    let spec = &certificate.spec;
-    let solvers = issuer.spec.acme.as_ref().map_or(&[][..], |acme| &acme.solvers);
-    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
-    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain(common);
-    let identifiers = names.filter_map(|name| Identifier::parse(name).ok());
-    let chosen = identifiers.filter_map(|name| would_choose(solvers, &name, asking).ok());
-    let ways = chosen.filter_map(|chosen| way(chosen.solver.http01.as_ref()?));
-    ways.collect::<BTreeSet<_>>().into_iter()
-}
-
-fn way(solver: &Http01Solver) -> Option<Way> {
-    match (&solver.ingress, &solver.gateway_http_route) {
-        (Some(ingress), _) if ingress.name.is_empty() => Some(Way::Ingress),
-        (Some(_), _) => Some(Way::NamedIngress),
-        (None, Some(_)) => Some(Way::Route),
-        (None, None) => None,
-    }
-}
-
 fn certificates(records: &[Record]) -> Result<Vec<Certificate>, StoreError> {
     let certificates = records.iter().filter(|record| record.key.kind == Kind::Certificate);
     certificates.map(|record| typed(record.clone())).collect()
@@ -362,12 +364,17 @@ async fn issuer(
     records: &[Record],
     store: &Arc<dyn Store>,
     key: &Key,
-) -> Result<Option<Issuer>, StoreError> {
-    let record = match records.iter().find(|record| record.key == *key) {
-        Some(record) => Some(record.clone()),
-        None => unless_forbidden(store.get(key).await)?.flatten(),
+) -> Result<Known, StoreError> {
+    let given = records.iter().find(|record| record.key == *key);
+    let there = match given {
+        Some(record) => Some(Some(record.clone())),
+        None => unless_forbidden(store.get(key).await)?,
     };
-    record.map(typed).transpose()
+    Ok(match there {
+        Some(Some(record)) => Known::Here(Box::new(typed(record)?)),
+        Some(None) => Known::Absent,
+        None => Known::Hidden,
+    })
 }
 
 /// What may not be read is asked for with all the rest.

@@ -77,7 +77,13 @@ impl Permit {
             return Ok(());
         }
         let recipe = if part == Part::Drive { self.recipe } else { "order.yaml" };
-        Err(missing(&lacking, recipe))
+        let hidden = self.task.hidden().iter().filter(|_| part == Part::Drive);
+        Err(hidden.fold(missing(&lacking, recipe), |failure, issuer| {
+            failure.hint(format!(
+                "what the account of {issuer} needs is not known until it may be read: \
+                 deploy/rbac/one-shot-clusterissuer.yaml has that, too"
+            ))
+        }))
     }
 }
 

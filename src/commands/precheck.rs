@@ -165,12 +165,6 @@ async fn check_solvers(
             Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
         };
         match would_choose(&acme.solvers, &identifier, asking) {
-            Ok(chosen) if chosen.kind == ChallengeType::Dns01 && bench == Bench::Rehearsal => {
-                return Err(refused(&format!(
-                    "only a dns01 solver of {key} fits, and rehearsals answer HTTP-01 only"
-                ))
-                .hint("rehearse with an http01 solver that fits the name"));
-            }
             Ok(chosen) if chosen.kind == ChallengeType::Dns01 && bench != Bench::ByHand => {
                 let whose = format!("Certificate {name}: {text}");
                 let solver = chosen.solver.dns01.unwrap_or_default();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::claim::Claim;
 use super::context::Context;
 use super::failure::Failure;
 use crate::fetch::Fetcher;
@@ -37,6 +38,16 @@ impl ProbePodArgs {
         }
         let message = "cannot look from a Pod: --probe-image needs a cluster";
         Err(Failure::usage(message).hint("leave it out, or leave --local out"))
+    }
+
+    /// Says that nothing comes of the flag while somebody else drives.
+    pub fn say_whether_it_counts(&self, claim: &Claim, context: &Context) {
+        if let (Some(_), Claim::Watches(_)) = (&self.probe_image, claim) {
+            let driver = claim.driver();
+            context
+                .talk()
+                .line(&format!("--probe-image is not used: the self-checks are those of {driver}"));
+        }
     }
 
     /// What looks from inside the cluster, until it is told to stop; its Pods belong to the Challenges where those are in the

@@ -58,8 +58,23 @@ impl<'a> Wait<'a> {
     }
 }
 
+/// What a Certificate waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What, in words.
+    pub waits_for: String,
+    /// What helps, where it takes somebody.
+    pub hint: Option<String>,
+}
+
+impl Step {
+    fn of(waits_for: String) -> Self {
+        Self { waits_for, hint: None }
+    }
+}
+
 /// What a Certificate waits for next; nothing while its challenges tell it.
-pub fn step(chain: &Chain) -> Option<String> {
+pub fn step(chain: &Chain) -> Option<Step> {
     let is_open = |challenge: &Challenge| !challenge.status.state.is_some_and(State::is_final);
     if chain.challenges.iter().any(is_open) {
         return None;
@@ -72,24 +87,31 @@ pub fn step(chain: &Chain) -> Option<String> {
     }
     let before = certificate.status.revision.unwrap_or(0);
     let Some(request) = chain.request().filter(|request| revision(request) > before) else {
-        return Some("its CertificateRequest".to_owned());
+        return Some(Step::of("its CertificateRequest".to_owned()));
     };
     let name = &request.metadata.name;
     if !is_true(&request.status.conditions, "Approved") {
-        return Some(format!("the approval of CertificateRequest {name}"));
+        let hint = format!(
+            "a policy or a person has to approve it: kubectl cert-manager approve {name} --namespace {}",
+            certificate.metadata.namespace
+        );
+        let waits_for = format!("the approval of CertificateRequest {name}");
+        return Some(Step { waits_for, hint: Some(hint) });
     }
     let is_ready = |issuer: &Issuer| is_true(&issuer.status.conditions, "Ready");
     if !chain.issuer.as_ref().is_some_and(is_ready) {
-        return Some(format!("{} to be ready", issuer_key(certificate)));
+        return Some(Step::of(format!("{} to be ready", issuer_key(certificate))));
     }
     let Some(order) = chain.order() else {
-        return Some(format!("the Order of CertificateRequest {name}"));
+        return Some(Step::of(format!("the Order of CertificateRequest {name}")));
     };
     let name = &order.metadata.name;
     match order.status.state {
-        None | Some(State::Pending) => Some(format!("the challenges of Order {name}")),
-        Some(State::Ready | State::Processing) => Some(format!("the CA to finish Order {name}")),
-        Some(State::Valid) => Some(format!("Secret {}", certificate.spec.secret_name)),
+        None | Some(State::Pending) => Some(Step::of(format!("the challenges of Order {name}"))),
+        Some(State::Ready | State::Processing) => {
+            Some(Step::of(format!("the CA to finish Order {name}")))
+        }
+        Some(State::Valid) => Some(Step::of(format!("Secret {}", certificate.spec.secret_name))),
         Some(State::Errored | State::Expired | State::Invalid) => None,
     }
 }
@@ -131,7 +153,8 @@ mod tests {
             challenges: Vec::new(),
             issuer: serde_json::from_value(issuer).ok(),
         };
-        assert_eq!(step(&chain).unwrap_or_default(), expected);
+        let step = step(&chain).map(|step| step.waits_for);
+        assert_eq!(step.unwrap_or_default(), expected);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::model::{
 use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
 use crate::reconcile::{Refusal, Wake, pauses, published, visible};
-use crate::solvers::Solver;
+use crate::solvers::{SolveError, Solver};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
 
@@ -204,7 +204,12 @@ impl ChallengeController {
             }
             (ChallengeType::Dns01, Ok(answer)) => {
                 let seen = self.means.dns01_probe.look(challenge, answer).await;
-                published::judge(challenge, answer, &seen)
+                match published::judge(challenge, answer, &seen) {
+                    Readiness::Ready => {
+                        settled(challenge, self.means.dns01.is_everywhere(challenge, answer).await)
+                    }
+                    Readiness::NotYet { reason } => Readiness::NotYet { reason },
+                }
             }
         }
     }
@@ -363,6 +368,16 @@ pub(super) fn without_finalizer(challenge: &Challenge) -> Challenge {
     bare
 }
 
+/// Judges what the provider says of a record that is seen already.
+fn settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
+    match said {
+        Ok(false) => published::under_way(challenge),
+        Err(error) if !error.needs_person => Readiness::NotYet { reason: error.to_string() },
+        // Who may not ask has what was seen.
+        Ok(true) | Err(_) => Readiness::Ready,
+    }
+}
+
 fn said(reply: ChallengeReply) -> Seen {
     Seen {
         state: State::of_acme(&reply.status),
@@ -382,4 +397,32 @@ fn read(reply: AuthorizationReply, url: &str) -> Seen {
     problems.sort_by_key(|(is_ours, _)| !is_ours);
     let problem = problems.into_iter().next().map(|(_, problem)| problem);
     Seen { state, problem, retry_after: reply.retry_after }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing;
+
+    #[test]
+    fn a_record_that_is_seen_waits_for_the_provider_as_far_as_it_can_be_asked() {
+        let challenge = testing::challenge("www.example.com").dns01().build();
+        let error = |needs_person| {
+            let (what, why) = ("cannot ask".to_owned(), "no answer".to_owned());
+            Err(SolveError { what, why, needs_person, hint: None })
+        };
+        for (said, waits_for) in [
+            (Ok(true), None),
+            (Ok(false), Some("the provider is not done elsewhere")),
+            (error(false), Some("cannot ask: no answer")),
+            (error(true), None),
+        ] {
+            match settled(&challenge, said) {
+                Readiness::Ready => assert_eq!(waits_for, None),
+                Readiness::NotYet { reason } => {
+                    assert!(waits_for.is_some_and(|text| reason.ends_with(text)), "{reason}");
+                }
+            }
+        }
+    }
 }

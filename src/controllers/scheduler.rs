@@ -1,6 +1,5 @@
 //! Lets admitted challenges start, and writes down what the others wait for.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -16,6 +15,11 @@ use crate::reconcile::schedule::{self, Contention, Limits};
 use crate::reconcile::{Note, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
+
+/// How many challenges one pass tells what they wait for: slots that come free meanwhile are filled by the next one.
+const TOLD: usize = 256;
+/// How many of them side by side.
+const AT_ONCE: usize = 16;
 
 /// Which challenges stood in another one's way at the last pass. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -51,26 +55,35 @@ impl Scheduler {
         Self { challenges, limits, selection, crowd, recorder }
     }
 
-    /// Starts what may start; returns how many.
+    /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
     ///
     /// # Errors
     /// Fails when the store does.
-    pub async fn pass(&self, now: Timestamp) -> Result<usize, StoreError> {
+    pub async fn pass(&self, now: Timestamp) -> Result<bool, StoreError> {
         let all = self.ours().await?;
         let admitted = schedule::admit(&all, self.limits);
         let queue = schedule::queue(&all, self.limits);
         self.crowd.is_now(Contention::of(&queue));
         try_join_all(admitted.iter().map(|challenge| self.start(challenge, now))).await?;
-        let names: BTreeSet<ObjectName> = admitted.iter().map(|c| c.name()).collect();
-        for queued in queue {
-            let challenge = queued.challenge;
-            let reason = queued.waits.reason(challenge);
-            if challenge.status.reason != reason && !names.contains(&challenge.name()) {
-                let status = ChallengeStatus { reason, ..challenge.status.clone() };
-                self.challenges.replace_status(challenge, &status).await?;
+        let mut untold = Vec::new();
+        for queued in &queue {
+            let reason = queued.waits.reason(queued.challenge);
+            if queued.challenge.status.reason != reason {
+                untold.push((queued.challenge, reason));
             }
         }
-        Ok(admitted.len())
+        let told = untold.len().min(TOLD);
+        for some in untold[..told].chunks(AT_ONCE) {
+            let writes = some.iter().map(|(challenge, reason)| self.tell(challenge, reason));
+            try_join_all(writes).await?;
+        }
+        Ok(told < untold.len())
+    }
+
+    async fn tell(&self, challenge: &Challenge, reason: &str) -> Result<(), StoreError> {
+        let status = ChallengeStatus { reason: reason.to_owned(), ..challenge.status.clone() };
+        self.challenges.replace_status(challenge, &status).await?;
+        Ok(())
     }
 
     async fn ours(&self) -> Result<Vec<Challenge>, StoreError> {
@@ -108,7 +121,37 @@ impl Controller for Scheduler {
     }
 
     async fn reconcile(&self, _key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        self.pass(now).await?;
-        Ok(Wake::OnChange)
+        let is_unfinished = self.pass(now).await?;
+        Ok(if is_unfinished { Wake::Now } else { Wake::OnChange })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing::challenge;
+    use crate::store::Store;
+    use crate::store::memory::MemoryStore;
+
+    #[tokio::test]
+    async fn slots_are_filled_between_telling_many_what_they_wait_for() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
+        for number in 0..=TOLD + 1 {
+            let waiting = challenge(&format!("n{number}.example.com")).build();
+            challenges.create(&waiting).await.unwrap();
+        }
+        let limits = Limits { max_in_flight: 1 };
+        let recorder = Recorder::new(store);
+        let scheduler = Scheduler::new(recorder, limits, Selection::all(), Crowd::default());
+        let told = async || {
+            let all = challenges.list(&Scope::all()).await.unwrap();
+            let running = all.iter().filter(|c| c.status.processing).count();
+            (running, all.iter().filter(|c| !c.status.reason.is_empty()).count())
+        };
+        assert!(scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap(), "one is left");
+        assert_eq!(told().await, (1, TOLD));
+        assert!(!scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap(), "none is left");
+        assert_eq!(told().await, (1, TOLD + 1));
     }
 }

@@ -11,7 +11,7 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::{Query, ResponseCode};
-use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 
 use super::{LookupError, Resolve};
@@ -77,6 +77,10 @@ impl Resolve for SystemResolver {
         }
         self.servers.ask(host, &name).await
     }
+
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        self.servers.texts(name).await
+    }
 }
 
 /// Asks one name server and nothing else: UDP, then TCP when the answer is truncated or none comes (`--dns`).
@@ -124,6 +128,10 @@ impl Resolve for DirectResolver {
         self.servers.ask(host, &absolute(host)?).await
     }
 
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        self.servers.texts(name).await
+    }
+
     fn replaces_system(&self) -> bool {
         true
     }
@@ -134,15 +142,36 @@ struct Servers(Result<TokioResolver, String>);
 
 impl Servers {
     async fn ask(&self, host: &str, name: &Name) -> Result<Vec<IpAddr>, LookupError> {
-        let resolver = self
-            .0
-            .as_ref()
-            .map_err(|why| LookupError::Failed { name: host.to_owned(), why: why.clone() })?;
+        let resolver = self.resolver(host)?;
         let (six, four) = tokio::join!(
             records(resolver, name, RecordType::AAAA),
             records(resolver, name, RecordType::A)
         );
         join(host, six, four)
+    }
+
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        let asked = self.resolver(name)?.lookup(absolute(name)?, RecordType::TXT).await;
+        let name = name.to_owned();
+        let found = match asked {
+            Ok(found) => found,
+            Err(error) if error.is_nx_domain() => return Err(LookupError::NoSuchName { name }),
+            Err(error) if response_code(&error) == Some(ResponseCode::NoError) => {
+                return Err(LookupError::NoText { name });
+            }
+            Err(error) => return Err(LookupError::Failed { name, why: stable_text(&error) }),
+        };
+        let texts = found.answers().iter().filter_map(|record| match &record.data {
+            RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
+            _ => None,
+        });
+        let texts: Vec<_> = texts.collect();
+        if texts.is_empty() { Err(LookupError::NoText { name }) } else { Ok(texts) }
+    }
+
+    fn resolver(&self, name: &str) -> Result<&TokioResolver, LookupError> {
+        let failed = |why: &String| LookupError::Failed { name: name.to_owned(), why: why.clone() };
+        self.0.as_ref().map_err(failed)
     }
 }
 
@@ -259,8 +288,8 @@ mod tests {
     use std::sync::Arc;
 
     use hickory_resolver::proto::op::Message;
+    use hickory_resolver::proto::rr::Record;
     use hickory_resolver::proto::rr::rdata::{A, AAAA, SOA};
-    use hickory_resolver::proto::rr::{RData, Record};
 
     use super::*;
     use crate::dns::testing::{self, Transport};

@@ -1,6 +1,8 @@
 //! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
+mod authority;
 pub mod lookup;
+mod remembered;
 mod reply;
 pub mod reqwest;
 pub mod server;
@@ -22,6 +24,12 @@ use async_trait::async_trait;
 pub trait Resolve: fmt::Debug + Send + Sync {
     /// The addresses of a host, IPv6 first, without repeats; never an empty list.
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError>;
+
+    /// The texts at a name, each joined from its strings, where aliases lead; never an empty list. Whoever knows only hosts has
+    /// none.
+    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
+        Err(LookupError::NoSuchName { name: name.to_owned() })
+    }
 
     /// Whether it stands in for the system's look-ups everywhere, connections to the CA included.
     fn replaces_system(&self) -> bool {
@@ -48,6 +56,12 @@ pub enum LookupError {
     /// The name exists and has no address.
     #[error("{name} has neither an A nor an AAAA record")]
     NoAddress {
+        /// Name.
+        name: String,
+    },
+    /// The name exists and has no text.
+    #[error("{name} has no TXT record")]
+    NoText {
         /// Name.
         name: String,
     },

@@ -5,10 +5,11 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
 use super::LookupError;
+use super::authority::Authority;
 use super::reply::{Reply, mnemonic};
 use super::server::Server;
 use super::wire::{Recursion, Silence};
-use super::zone::{Authority, HOPS, Trust, Zones, absolute, follow};
+use super::zone::{HOPS, Trust, Zones, absolute, follow};
 use crate::model::observation::{NameServer, Said};
 
 /// What everybody says of one TXT record.

@@ -102,7 +102,9 @@ impl Key {
                 let Ok(mut mac) = Hmac::<Md5>::new_from_slice(&self.secret) else {
                     return Vec::new();
                 };
-                parts.iter().for_each(|part| mac.update(part));
+                for part in parts {
+                    mac.update(part);
+                }
                 return mac.finalize().into_bytes().to_vec();
             }
             Algorithm::Sha1 => aws::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
@@ -110,7 +112,9 @@ impl Key {
             Algorithm::Sha512 => aws::HMAC_SHA512,
         };
         let mut mac = aws::Context::with_key(&aws::Key::new(algorithm, &self.secret));
-        parts.iter().for_each(|part| mac.update(part));
+        for part in parts {
+            mac.update(part);
+        }
         mac.sign().as_ref().to_vec()
     }
 

@@ -4,25 +4,19 @@
 //! (RFC 2308 §5). Hence the name of a record itself is asked of the zone's own servers; resolvers hear only of the names above
 //! it, unless they are all there is to ask.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
+use super::authority::Authority;
+use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
 use super::server::{PORT, Server};
 use super::wire::{Recursion, Silence, Wire};
 use super::{FindZone, LookupError, Resolve};
 
-/// Longest that anything is remembered: whoever mends a zone wants to see it soon.
-const MEMORY: Duration = Duration::from_secs(30);
-/// Most zones that are remembered.
-const REMEMBERED: usize = 1000;
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
 
@@ -33,15 +27,6 @@ pub enum Trust {
     Authoritative,
     /// Only the resolvers (`--dns01-recursive-nameservers-only`): the others cannot be reached from here.
     RecursiveOnly,
-}
-
-/// A server of a zone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Authority {
-    /// Absolute name.
-    pub(super) name: Name,
-    /// Its addresses, IPv4 first; there may be none.
-    pub(super) addresses: Vec<IpAddr>,
 }
 
 /// A zone and who serves it.
@@ -62,25 +47,17 @@ pub struct Zones {
     pub(super) resolvers: Vec<Server>,
     pub(super) trust: Trust,
     /// Port of the zones' own servers.
-    port: u16,
+    pub(super) port: u16,
     /// Finds the servers' addresses where the resolvers know none.
-    hosts: Arc<dyn Resolve>,
-    remembered: Arc<Mutex<Remembered>>,
-}
-
-/// What holds for a while. Only what was there: an absence is asked for again.
-#[derive(Debug, Default)]
-struct Remembered {
-    /// Names that begin a zone.
-    apexes: HashMap<Name, Instant>,
-    servers: HashMap<Name, (Vec<Authority>, Instant)>,
+    pub(super) hosts: Arc<dyn Resolve>,
+    pub(super) remembered: Remembered,
 }
 
 impl Zones {
     /// Asks these resolvers; what they do not know of servers' addresses is asked of `hosts`.
     pub fn new(resolvers: Vec<Server>, trust: Trust, hosts: Arc<dyn Resolve>) -> Self {
         let wire = Wire::new(Arc::clone(&hosts));
-        Self { wire, resolvers, trust, port: PORT, hosts, remembered: Arc::default() }
+        Self { wire, resolvers, trust, port: PORT, hosts, remembered: Remembered::default() }
     }
 
     /// The same with a wire of its own, and another port for the zones' servers.
@@ -102,7 +79,7 @@ impl Zones {
         Ok(Self {
             resolvers: resolvers.collect::<Result<_, _>>()?,
             trust: Trust::RecursiveOnly,
-            remembered: Arc::default(),
+            remembered: Remembered::default(),
             ..self.clone()
         })
     }
@@ -189,39 +166,6 @@ impl Zones {
         Ok(zone)
     }
 
-    /// The servers that a delegation names, with the addresses it gives.
-    async fn listed_in(&self, referral: &Reply, names: Vec<Name>) -> Vec<Authority> {
-        let servers = names.into_iter().map(|name| async {
-            let addresses = match referral.glue(&name) {
-                glue if glue.is_empty() => self.addresses_of(&name).await,
-                glue => glue,
-            };
-            Authority { name, addresses }
-        });
-        join_all(servers).await
-    }
-
-    /// The first reply of a zone's servers that is an answer.
-    async fn ask_one(
-        &self,
-        servers: &[Authority],
-        (name, kind): (&Name, RecordType),
-    ) -> Option<Reply> {
-        for server in servers.iter().flat_map(|server| self.addresses(server)) {
-            let server = Server::Plain(server);
-            match self.wire.ask(&server, name, kind, Recursion::Unwanted).await {
-                Ok(reply) if is_an_answer(&reply) => return Some(reply),
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// Where a server of a zone is asked.
-    pub(super) fn addresses(&self, server: &Authority) -> impl Iterator<Item = SocketAddr> {
-        server.addresses.iter().map(|address| SocketAddr::new(*address, self.port))
-    }
-
     /// Walks towards the root, from `start` to the top-level domain, by way of one resolver after another; the last error counts
     /// (behaviour reference 7.2). `name` is what it is for.
     async fn walk(&self, name: &Name, start: &Name) -> Result<Name, LookupError> {
@@ -243,7 +187,7 @@ impl Zones {
     ) -> Result<Name, LookupError> {
         let mut domain = start.clone();
         while !domain.is_root() {
-            if self.is_remembered(&domain) {
+            if self.remembered.is_apex(&domain) {
                 return Ok(domain);
             }
             let asked = self.wire.ask(resolver, &domain, RecordType::SOA, Recursion::Desired).await;
@@ -257,7 +201,7 @@ impl Zones {
             }
             let is_there = reply.code() == ResponseCode::NoError && reply.alias(&domain).is_none();
             if let (true, Some((zone, ttl))) = (is_there, reply.zone()) {
-                self.remember(|known, until| known.apexes.insert(zone.clone(), until), ttl);
+                self.remembered.keep_apex(zone, ttl);
                 return Ok(zone.clone());
             }
             domain = domain.base_name();
@@ -265,54 +209,11 @@ impl Zones {
         Err(self.no_zone(name))
     }
 
-    /// Who serves a zone; `name` is what it is for.
-    pub(super) async fn servers(
-        &self,
-        zone: &Name,
-        name: &Name,
-    ) -> Result<Vec<Authority>, LookupError> {
-        if let Some(known) = self.remembered_servers(zone) {
-            return Ok(known);
-        }
-        let no_servers = |why: String| LookupError::NoServers { name: name.to_ascii(), why };
-        let reply = self.recurse((zone, RecordType::NS)).await;
-        let reply = reply.map_err(|error| no_servers(error.to_string()))?;
-        let (names, ttl) = reply.name_servers(zone);
-        if names.is_empty() {
-            let zone = zone.to_ascii();
-            let servers = self.listed();
-            return Err(no_servers(format!("{servers} has no NS record of the zone {zone}")));
-        }
-        let found = names
-            .into_iter()
-            .map(|name| async { Authority { addresses: self.addresses_of(&name).await, name } });
-        let servers = join_all(found).await;
-        if servers.iter().all(|server| !server.addresses.is_empty()) {
-            let kept = (zone.clone(), servers.clone());
-            self.remember(|known, until| known.servers.insert(kept.0, (kept.1, until)), ttl);
-        }
-        Ok(servers)
-    }
-
-    /// The addresses of a server, IPv4 first, sorted; the resolvers know best, since they found the zone.
-    async fn addresses_of(&self, host: &Name) -> Vec<IpAddr> {
-        let (four, six) = tokio::join!(
-            self.recurse((host, RecordType::A)),
-            self.recurse((host, RecordType::AAAA))
-        );
-        let found = [four, six].into_iter().flatten();
-        let mut addresses: Vec<IpAddr> =
-            found.flat_map(|reply| reply.addresses().collect::<Vec<_>>()).collect();
-        if addresses.is_empty() {
-            addresses = self.hosts.addresses(&host.to_ascii()).await.unwrap_or_default();
-        }
-        addresses.sort();
-        addresses.dedup();
-        addresses
-    }
-
     /// Asks one resolver after another until one has an answer; the last error counts.
-    async fn recurse(&self, (name, kind): (&Name, RecordType)) -> Result<Reply, LookupError> {
+    pub(super) async fn recurse(
+        &self,
+        (name, kind): (&Name, RecordType),
+    ) -> Result<Reply, LookupError> {
         let mut fault = self.no_zone(name);
         for resolver in &self.resolvers {
             fault = match self.wire.ask(resolver, name, kind, Recursion::Desired).await {
@@ -332,28 +233,9 @@ impl Zones {
     }
 
     /// The resolvers, as cert-manager lists them.
-    fn listed(&self) -> String {
+    pub(super) fn listed(&self) -> String {
         let all: Vec<_> = self.resolvers.iter().map(ToString::to_string).collect();
         all.join(" ")
-    }
-
-    fn is_remembered(&self, domain: &Name) -> bool {
-        let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        known.apexes.get(domain).is_some_and(|until| *until > Instant::now())
-    }
-
-    fn remembered_servers(&self, zone: &Name) -> Option<Vec<Authority>> {
-        let known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        let (servers, until) = known.servers.get(zone)?;
-        (*until > Instant::now()).then(|| servers.clone())
-    }
-
-    fn remember<T>(&self, insert: impl FnOnce(&mut Remembered, Instant) -> T, ttl: Duration) {
-        let mut known = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.apexes.len() + known.servers.len() >= REMEMBERED {
-            *known = Remembered::default();
-        }
-        insert(&mut known, Instant::now() + ttl.min(MEMORY));
     }
 }
 

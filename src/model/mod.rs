@@ -18,6 +18,7 @@ pub mod names;
 pub mod naming;
 pub mod observation;
 pub mod order;
+pub mod pod_template;
 pub mod problem;
 pub mod quick;
 pub mod request;

@@ -211,8 +211,13 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
         }
         Outcome::Refused(deed, Refusal::Until(problem, at)) => {
+            // The same words each time, so that a repeat is counted.
+            let (reason, told) = match problem.status {
+                500.. => (reason::ERR_INIT_ISSUER, format!("Error initializing issuer: {problem}")),
+                _ => (deed.reason(), format!("{}{problem}", deed.failed())),
+            };
+            new.notes.push(warning(issuer, reason, told));
             let message = format!("{}{problem}; next try at {at:.0}", deed.failed());
-            new.notes.push(warning(issuer, deed.reason(), message.clone()));
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
             new.memory.next_try = Some(at);
         }
@@ -554,6 +559,8 @@ mod tests {
     fn patience_asked_for_is_remembered_until_the_spec_changes() {
         let mut waiting = after(issuer(json!({})), &[refused(Some(at(20)))]);
         assert!(ready(&waiting).ends_with("slow down; next try at 2027-01-15T08:00:20Z"));
+        let told = record(&issuer(json!({})), refused(Some(at(20))), at(0)).notes;
+        assert!(told[0].message.ends_with("rateLimited: slow down"), "{told:?}");
         check(&waiting, &has_key(), &format!("wait {:?}", Wake::At(at(20))));
         waiting.metadata.generation = Some(2);
         check(&waiting, &has_key(), "register [\"mailto:ops@example.com\"]");

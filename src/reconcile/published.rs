@@ -25,6 +25,13 @@ pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation
     }
 }
 
+/// What is waited for when every server that was asked has the text and the provider is not done: one that serves a name from many
+/// places is seen in one of them only.
+pub fn under_way(challenge: &Challenge) -> Readiness {
+    let fact = "every nameserver answers here, and the provider is not done elsewhere";
+    Readiness::NotYet { reason: not_yet(challenge, fact) }
+}
+
 /// What a server says, behind its name.
 pub fn words(said: &Said) -> String {
     match said {
@@ -64,10 +71,13 @@ fn fault(challenge: &Challenge, answer: &Answer, look: &Observation) -> Option<S
     let record = challenge.spec.record_name();
     let is_elsewhere = !name.eq_ignore_ascii_case(&record);
     let place = if is_elsewhere { format!(" for {name}") } else { String::new() };
-    let mut fact = format!("{have} of {all} nameservers answer{place}: {}", faults.join("; "));
-    if is_elsewhere && !follows(challenge) {
-        fact += &format!("; {record} is an alias, and the solver's cnameStrategy is not Follow");
-    }
+    let alias = if is_elsewhere && !follows(challenge) {
+        format!("; {record} is an alias, and the solver's cnameStrategy is not Follow")
+    } else {
+        String::new()
+    };
+    let faults = faults.join("; ");
+    let fact = format!("{have} of {all} nameservers answer{place}: {faults}{alias}");
     let odd = wanting.iter().find_map(|server| server.code());
     Some(match odd {
         Some((server, code)) => format!("NS {server} returned {code} for {name}: {fact}"),
@@ -116,10 +126,17 @@ impl Asked<'_> {
 
     /// Another code than those that say whether the name exists.
     fn code(&self) -> Option<(&str, &str)> {
-        self.said.iter().find_map(|server| match &server.said {
+        let codes = self.said.iter().filter_map(|server| match &server.said {
             Said::Code(code) => Some((self.name, code.as_str())),
-            _ => None,
-        })
+            Said::Alias(_)
+            | Said::NoName
+            | Said::NoRoute
+            | Said::NoText
+            | Said::Nothing(_)
+            | Said::Referral(_)
+            | Said::Texts(_) => None,
+        });
+        codes.min()
     }
 
     /// What is wrong at which of its addresses; the same is said once.

@@ -26,6 +26,11 @@ pub trait Solver: fmt::Debug + Send + Sync {
     fn is_by_hand(&self) -> bool {
         false
     }
+    /// Whether whoever publishes the answer says that it is in all the places where the CA may look; true where nobody says. One
+    /// look cannot tell: a name server may be in many places.
+    async fn is_everywhere(&self, _: &Challenge, _: &Answer) -> Result<bool, SolveError> {
+        Ok(true)
+    }
 }
 
 /// Why an answer could not be put up or taken down.

@@ -12,21 +12,21 @@ use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::terminal::{Said, Terminal, certificate, issuer, secret};
 use crate::support::traffic::Endpoint;
 
-const RECORD: &str = "_acme-challenge.example.com.";
-const THEIRS: &str = "another party's";
+pub(super) const RECORD: &str = "_acme-challenge.example.com.";
+pub(super) const THEIRS: &str = "another party's";
 
 /// A zone with another party's text at the name, a resolver, a CA that asks it, and a person before a terminal.
-struct Site {
-    server: DnsServer,
-    resolver: DnsServer,
-    pebble: Pebble,
-    terminal: Terminal,
+pub(super) struct Site {
+    pub(super) server: DnsServer,
+    pub(super) resolver: DnsServer,
+    pub(super) pebble: Pebble,
+    pub(super) terminal: Terminal,
 }
 
 impl Site {
-    fn new(software: Software) -> Self {
+    pub(super) fn new(software: Software, updates: Updates) -> Self {
         let zone = Zone::new("example.com.")
-            .updates(Updates::Signed)
+            .updates(updates)
             .with(&format!("_acme-challenge TXT \"{THEIRS}\""))
             .with("_acme-challenge.alias CNAME _acme-challenge.elsewhere.example.org.");
         let other = Zone::new("example.org.").updates(Updates::Signed);
@@ -40,7 +40,7 @@ impl Site {
     }
 
     /// The key for an algorithm, as solvers name it.
-    fn solver(&self, algorithm: &str, more: Value) -> Value {
+    pub(super) fn solver(&self, algorithm: &str, more: &Value) -> Value {
         let mut fields = json!({
             "nameserver": self.server.address().to_string(),
             "tsigKeyName": algorithm,
@@ -52,7 +52,7 @@ impl Site {
     }
 
     /// Manifests for names by a dns01 solver, with the key of that algorithm.
-    fn manifests(
+    pub(super) fn manifests(
         &self,
         directory: &str,
         algorithm: &str,
@@ -84,8 +84,8 @@ impl Site {
 
 /// An apex with its wildcard, whose texts stand at one name, and another name beside them.
 fn check(software: Software, algorithm: &str, protocol: &str) {
-    let site = Site::new(software);
-    let solver = site.solver(algorithm, json!({"protocol": protocol}));
+    let site = Site::new(software, Updates::Signed);
+    let solver = site.solver(algorithm, &json!({"protocol": protocol}));
     site.order(algorithm, &solver, &["example.com", "*.example.com", "www.example.com"]);
     let listed = site.terminal.pair("web-tls").leaf(&["-ext", "subjectAltName"]);
     assert!(listed.contains("DNS:*.example.com"), "{listed}");
@@ -105,9 +105,23 @@ fn a_wildcard_and_its_apex_are_issued_through_knot() {
 
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
+fn a_wildcard_is_rehearsed_without_a_word_to_the_ca() {
+    let site = Site::new(Software::Knot, Updates::Signed);
+    let solver = site.solver("hmac-sha256", &json!({}));
+    let manifests =
+        site.manifests(&site.pebble.directory(), "hmac-sha256", &solver, &["*.example.com"]);
+    let path = site.terminal.manifests(&manifests);
+    let said = site.terminal.drive(&["order", "-f", path.to_str().unwrap(), "--rehearse"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!((site.pebble.accounts(), site.pebble.orders()), (0, 0));
+    assert_eq!(site.server.texts(RECORD), [THEIRS]);
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
 fn an_alias_is_followed_where_the_solver_says_so() {
-    let site = Site::new(Software::Knot);
-    let mut solver = site.solver("hmac-sha1", json!({}));
+    let site = Site::new(Software::Knot, Updates::Signed);
+    let mut solver = site.solver("hmac-sha1", &json!({}));
     solver["cnameStrategy"] = "Follow".into();
     site.order("hmac-sha1", &solver, &["*.alias.example.com"]);
     let asked = site.server.asked();
@@ -116,7 +130,8 @@ fn an_alias_is_followed_where_the_solver_says_so() {
         .filter(|asked| format!("{:?}", asked.code) == "Update")
         .map(|asked| asked.name.as_str())
         .collect();
-    assert_eq!(updated, ["example.org."; 2], "once there and once away");
+    assert!(updated.len() >= 2, "once there and once away, unless a step is repeated");
+    assert!(updated.iter().all(|zone| *zone == "example.org."), "{updated:?}");
 }
 
 /// Starts an order and waits until its text is there; the CA is never told.
@@ -131,7 +146,7 @@ fn published(site: &Site, words: &[&str]) -> Child {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let child = command.spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while site.server.texts(RECORD).len() < 2 {
         assert!(Instant::now() < deadline, "nothing is published");
         sleep(Duration::from_millis(10));
@@ -142,10 +157,10 @@ fn published(site: &Site, words: &[&str]) -> Child {
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
 fn what_a_killed_process_published_is_gone_after_the_next_run() {
-    let site = Site::new(Software::Bind);
+    let site = Site::new(Software::Bind, Updates::Signed);
     let proxy = site.pebble.proxy();
     proxy.inject(Fault::hold().at(Endpoint::Challenge));
-    let solver = site.solver("hmac-sha256", json!({}));
+    let solver = site.solver("hmac-sha256", &json!({}));
     let manifests = site.manifests(&proxy.directory(), "hmac-sha256", &solver, &["*.example.com"]);
     let path = site.terminal.manifests(&manifests);
     let words = ["order", "-f", path.to_str().unwrap(), "--timeout=60s"];
@@ -154,7 +169,6 @@ fn what_a_killed_process_published_is_gone_after_the_next_run() {
     child.wait().unwrap();
     assert_eq!(site.server.texts(RECORD).len(), 2, "it had no time to tidy up");
     proxy.calm_down();
-    proxy.release();
     let said = site.terminal.drive(&words[..3]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(site.server.texts(RECORD), [THEIRS]);
@@ -162,8 +176,8 @@ fn what_a_killed_process_published_is_gone_after_the_next_run() {
 
 /// What is said when the server refuses.
 fn check_refusal(change: impl FnOnce(&mut Value), key: &str, expected: &str) {
-    let site = Site::new(Software::Bind);
-    let mut solver = site.solver("hmac-sha256", json!({}));
+    let site = Site::new(Software::Bind, Updates::Signed);
+    let mut solver = site.solver("hmac-sha256", &json!({}));
     change(&mut solver["rfc2136"]);
     let said = site.try_order(key, &solver, &["*.example.com"]);
     assert_eq!(said.code, Some(9), "{said:?}");

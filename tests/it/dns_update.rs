@@ -72,10 +72,10 @@ async fn check_refusals(software: Software) {
     let good = || Some(key("hmac-sha256"));
     let stranger = tsig::Key::new("stranger.", Algorithm::Sha256, "c2VjcmV0").unwrap();
     let impostor = tsig::Key::new("hmac-sha256.", Algorithm::Sha256, "c2VjcmV0").unwrap();
-    // Knot has no other word for what its rules do not allow.
-    let denied = match software {
-        Software::Bind => Refusal::Code(5),
-        Software::Knot => Refusal::Code(9),
+    // Knot has other words for what its rules do not allow.
+    let (denied, closed) = match software {
+        Software::Bind => (Refusal::Code(5), Refusal::Code(5)),
+        Software::Knot => (Refusal::Code(9), Refusal::BadKey),
     };
     let refused = |refusal| Err(UpdateError::Refused(refusal));
     for protocol in [Protocol::Udp, Protocol::Tcp] {
@@ -83,7 +83,7 @@ async fn check_refusals(software: Software) {
             ("example.com.", Some(stranger.clone()), refused(Refusal::BadKey)),
             ("example.com.", Some(impostor.clone()), refused(Refusal::BadSignature)),
             ("example.com.", None, refused(denied)),
-            ("closed.example.", good(), refused(denied)),
+            ("closed.example.", good(), refused(closed)),
             ("elsewhere.example.", good(), refused(Refusal::Code(9))),
         ] {
             let name = format!("_acme-challenge.{zone}");

@@ -13,6 +13,7 @@ mod crash;
 mod deploy;
 mod dns;
 mod dns01;
+mod dns01_cluster;
 mod dns01_manual;
 mod dns_look;
 mod dns_update;

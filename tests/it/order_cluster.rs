@@ -1,66 +1,8 @@
-//! `order -f` in a real cluster, driven by cert-manager or by this program, whoever holds the Lease.
+//! `order -f` in a real cluster, driven by cert-manager or by this program, whoever holds the Lease; and what ends it there.
 
-use std::fs;
-use std::process::{Command, Output};
+use serde_json::json;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-
-use super::support::cluster::{Cluster, Kubectl, Namespace};
-use super::support::pebble::{Pebble, PebbleOptions};
-
-/// A namespace with a manifest for one name, and what runs this program there.
-struct Site<'a> {
-    cluster: &'a Cluster,
-    namespace: Namespace<'a>,
-    folder: tempfile::TempDir,
-}
-
-impl<'a> Site<'a> {
-    fn new(cluster: &'a Cluster, pebble: &Pebble, name: &str) -> Self {
-        let (namespace, folder) = (cluster.namespace(name), tempfile::tempdir().unwrap());
-        let manifest = format!(
-            "apiVersion: cert-manager.io/v1\nkind: Issuer\nmetadata: {{name: pebble}}\nspec:\n  acme:\n    \
-             server: {}\n    caBundle: {}\n    privateKeySecretRef: {{name: account}}\n    \
-             solvers: [{{http01: {{ingress: {{}}}}}}]\n---\napiVersion: cert-manager.io/v1\nkind: Certificate\n\
-             metadata: {{name: web}}\nspec:\n  secretName: web-tls\n  dnsNames: [{}.example.com]\n  \
-             issuerRef: {{name: pebble}}\n",
-            pebble.directory(),
-            BASE64_STANDARD.encode(pebble.tls_ca_pem()),
-            namespace.name(),
-        );
-        fs::write(folder.path().join("web.yaml"), manifest).unwrap();
-        Self { cluster, namespace, folder }
-    }
-
-    /// Runs a command as whoever the kubeconfig of `as_whom` logs in as.
-    fn run(&self, as_whom: &Kubectl, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
-            .args(words)
-            .args(["--namespace", self.namespace.name()])
-            .env_clear()
-            .env("KUBECONFIG", as_whom.kubeconfig())
-            .env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{}", self.cluster.http_port()))
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap()
-    }
-
-    /// Issues, and returns what was said.
-    fn order(&self, flags: &[&str], expected: i32) -> String {
-        let words = [&["order", "-f", "web.yaml", "--timeout=3m"], flags].concat();
-        check(&self.run(&self.namespace.kubectl(), &words), expected)
-    }
-}
-
-/// Returns standard error after a look at the exit code.
-#[track_caller]
-fn check(output: &Output, expected: i32) -> String {
-    let talk = String::from_utf8_lossy(&output.stderr).into_owned();
-    let result = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(expected), "{talk}\n{result}");
-    talk
-}
+use super::support::cluster::{Arena, Bench, Cluster, Kubectl, check, eventually};
 
 fn holder(kubectl: &Kubectl) -> String {
     let lease = kubectl.try_run(&[
@@ -76,46 +18,115 @@ fn holder(kubectl: &Kubectl) -> String {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn whoever_holds_the_lease_drives() {
-    let cluster = Cluster::start(&[]);
-    let options = PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
-    let pebble = Pebble::start(&options);
-
-    let alone = Site::new(&cluster, &pebble, "alone");
+    let arena = Arena::enter();
+    let alone = Bench::new(&arena, "alone");
     let kubectl = alone.namespace.kubectl();
-    let talk = alone.order(&[], 0);
+    let talk = alone.order(&kubectl, &[], 0);
     assert!(talk.contains("driver: kubectl-acme\n"), "{talk}");
     assert!(kubectl.run(&["get", "certificate", "web"]).contains("True"));
     assert_eq!(holder(&kubectl), "", "the Lease is given back");
     for kind in ["pods", "services", "ingresses", "challenges"] {
         assert!(kubectl.items(kind).is_empty(), "{kind} stay");
     }
-    let again = alone.order(&[], 0);
+    let again = alone.order(&kubectl, &[], 0);
     assert!(again.contains("nothing is due"), "{again}");
-    assert_eq!(pebble.orders(), 1);
+    assert_eq!(alone.pebble.orders(), 1);
 
-    let peer = cluster.peer(&[]);
+    let peer = arena.peer(&[]);
     peer.wait_until_at_work();
-    let shared = Site::new(&cluster, &pebble, "shared");
-    let refused = shared.order(&["--driver=self"], 12);
+    let shared = Bench::new(&arena, "shared");
+    let kubectl = shared.namespace.kubectl();
+    let refused = shared.order(&kubectl, &["--driver=self"], 12);
     assert!(refused.contains("error: cannot drive this cluster: cert-manager ("), "{refused}");
-    assert!(shared.namespace.kubectl().items("certificates").is_empty(), "nothing is applied");
-    let talk = shared.order(&[], 0);
+    assert!(kubectl.items("certificates").is_empty(), "nothing is applied");
+    let talk = shared.order(&kubectl, &[], 0);
     assert!(talk.contains("driver: cert-manager ("), "{talk}");
-    assert_eq!(pebble.orders(), 2, "cert-manager's, and no other");
+    assert_eq!(shared.pebble.orders(), 1, "cert-manager's, and no other");
+    peer.stop();
 }
 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn a_missing_permission_is_named_and_a_cluster_is_kubectls_to_delete_in() {
-    let cluster = Cluster::shared();
-    let options = PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
-    let pebble = Pebble::start(&options);
-    let site = Site::new(cluster, &pebble, "reader");
+    let bench = Bench::new(Cluster::shared(), "reader");
     let rules = r#"[{"apiGroups": ["cert-manager.io"], "resources": ["certificates"], "verbs": ["get", "list"]}]"#;
-    let reader = site.namespace.service_account("reader", rules);
-    check(&site.run(&reader, &["get", "certificates"]), 0);
-    let refused = check(&site.run(&reader, &["get", "orders"]), 8);
+    let reader = bench.namespace.service_account("reader", rules);
+    check(&bench.run(&reader, &["get", "certificates"]), 0);
+    let refused = check(&bench.run(&reader, &["get", "orders"]), 8);
     assert!(refused.contains("no permission to list orders.acme.cert-manager.io"), "{refused}");
-    let refused = check(&site.run(&site.namespace.kubectl(), &["delete", "order/web"]), 2);
+    let refused = check(&bench.run(&bench.namespace.kubectl(), &["delete", "order/web"]), 2);
     assert!(refused.contains("hint: kubectl delete order/web"), "{refused}");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_request_that_nobody_approves_is_named_when_time_is_up() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "unapproved");
+    let kubectl = bench.namespace.kubectl();
+    let words = ["order", "-f", "web.yaml", "--approve=false", "--timeout=15s"];
+    let said = check(&bench.run(&kubectl, &words), 124);
+    let name = bench.namespace.name();
+    for words in [
+        format!(
+            "error: Certificate {name}/web is not done after 15s: it waits for the approval of CertificateRequest web-1\n"
+        ),
+        format!(
+            "hint: a policy or a person has to approve it: kubectl cert-manager approve web-1 --namespace {name}\n"
+        ),
+    ] {
+        assert!(said.contains(&words), "{words}: {said}");
+    }
+    assert_eq!(bench.pebble.orders(), 0);
+    let said = bench.order(&kubectl, &[], 0);
+    assert!(!said.contains("the approval of"), "it is given at once: {said}");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_quota_that_stays_full_is_what_it_fails_for_at_last() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "full");
+    let kubectl = bench.namespace.kubectl();
+    kubectl.run(&["create", "quota", "none", "--hard=pods=0"]);
+    // The quota counts from when its status is written, by a controller that this cluster may lack.
+    let status = json!({"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}}).to_string();
+    let patch = ["patch", "quota/none", "--subresource=status", "--type=merge", "-p", &status];
+    kubectl.run(&patch);
+    eventually("the quota", || {
+        let refused = kubectl.try_run(&["run", "probe", "--image=none", "--dry-run=server"]);
+        refused.err().filter(|error| error.contains("exceeded quota"))
+    });
+    let words = ["order", "-f", "web.yaml", "--timeout=15s"];
+    let said = check(&bench.run(&kubectl, &words), 9);
+    assert!(said.contains("is not done after 15s: Challenge "), "{said}");
+    assert!(said.contains("exceeded quota: none"), "{said}");
+    kubectl.run(&["delete", "quota/none"]);
+    bench.order(&kubectl, &[], 0);
+    assert_eq!(bench.pebble.orders(), 1, "the order that was there is finished");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn run_sweeps_what_was_left_in_every_namespace() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "swept");
+    let kubectl = bench.namespace.kubectl();
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": "left", "labels": {"kubectl-acme/probe": "uid"},
+            "annotations": {"kubectl-acme/until": "1970-01-01T00:00:00Z"},
+        },
+        "spec": {"containers": [{"name": "main", "image": "registry.example/none:1"}]},
+    });
+    bench.write("left.yaml", &[pod]);
+    let file = bench.folder().join("left.yaml");
+    kubectl.run(&["create", "-f", file.to_str().unwrap(), "--field-manager=kubectl-acme"]);
+    let mut run = bench.start(&kubectl, &["run"]);
+    run.says(&format!("was killed: Pod {}/left\n", bench.namespace.name()));
+    eventually("the end of the Pod", || {
+        let pods = kubectl.items("pods");
+        pods.iter().all(|pod| !pod["metadata"]["deletionTimestamp"].is_null()).then_some(())
+    });
 }

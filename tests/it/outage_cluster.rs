@@ -124,3 +124,9 @@ fn a_one_shot_that_lost_its_lease_ends_and_the_next_goes_on() {
 fn our_controllers_go_on_when_the_api_server_is_back() {
     check("outage-run", &["run"], Outage::Restart);
 }
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn controllers_that_lost_their_lease_end_and_the_next_go_on() {
+    check("outage-lost-run", &["run"], Outage::Long);
+}

@@ -189,6 +189,77 @@ fn a_role_to_order_is_enough_where_cert_manager_works() {
 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
+fn whoever_may_not_drive_says_so_when_its_turn_comes() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "turn");
+    let recipe = Recipe::read("order.yaml", &bench, "orderer");
+    let account = recipe.grant(&bench);
+    settle(&account, &recipe.objects[0], &recipe.objects[0]["rules"][0], "yes");
+    let peer = arena.peer(&[
+        "--leave-out=challenges",
+        "--leader-election-lease-duration=10s",
+        "--leader-election-renew-deadline=6s",
+        "--leader-election-retry-period=2s",
+    ]);
+    peer.wait_until_at_work();
+    let words = ["order", "-f", "web.yaml", "--timeout=5m", "--probe-image=registry.example/ours"];
+    let mut order = bench.start(&account, &words);
+    order.says("--probe-image is not used: the self-checks are those of cert-manager (");
+    eventually("the challenge", || {
+        (bench.namespace.kubectl().items("challenges").len() == 1).then_some(())
+    });
+    peer.kill();
+    order.says("cannot take over: permissions are missing");
+    order.says("pods");
+    assert_eq!(bench.pebble.orders(), 1, "{}", order.log());
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn deleting_an_order_asks_for_what_its_challenges_have_put_up() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "deleted");
+    let recipe = Recipe::read("one-shot.yaml", &bench, "one-shot");
+    let account = recipe.grant(&bench);
+    settle(&account, &recipe.objects[0], &recipe.objects[0]["rules"][0], "yes");
+    let kubectl = bench.namespace.kubectl();
+    let order = json!({
+        "apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "metadata": {"name": "one"},
+        "spec": {"request": "eA==", "issuerRef": {"name": "pebble"}, "dnsNames": ["www.example.com"]},
+    });
+    kubectl.apply(&order.to_string());
+    let challenge = json!({
+        "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge",
+        "metadata": {"name": "one", "finalizers": ["acme.cert-manager.io/finalizer"], "ownerReferences": [{
+            "apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "name": "one", "controller": true,
+            "blockOwnerDeletion": true, "uid": kubectl.object("order/one")["metadata"]["uid"],
+        }]},
+        "spec": {
+            "url": "https://ca.example/chall/1", "authorizationURL": "https://ca.example/authz/1",
+            "dnsName": "www.example.com", "type": "HTTP-01", "token": "token", "key": "token.thumbprint",
+            "wildcard": false, "issuerRef": {"name": "pebble"},
+            "solver": {"http01": {"gatewayHTTPRoute": {"parentRefs": [{"name": "edge"}]}}},
+        },
+    });
+    kubectl.apply(&challenge.to_string());
+    let said = check(&bench.run(&account, &["order", "delete", "one"]), 8);
+    assert!(said.contains("httproutes.gateway.networking.k8s.io"), "{said}");
+    assert!(!said.contains("ingresses"), "{said}");
+    kubectl.object("order/one");
+    let routes = json!({
+        "apiGroups": ["gateway.networking.k8s.io"], "resources": ["httproutes"],
+        "verbs": ["list", "create", "update", "delete"],
+    });
+    let mut more = recipe.objects[0].clone();
+    more["rules"].as_array_mut().unwrap().push(routes.clone());
+    kubectl.apply(&more.to_string());
+    settle(&account, &more, &routes, "yes");
+    check(&bench.run(&account, &["order", "delete", "one"]), 0);
+    eventually("the end of the challenge", || kubectl.items("challenges").is_empty().then_some(()));
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
 fn a_cluster_issuer_is_worked_with_by_its_name() {
     let arena = Arena::enter();
     let bench = Bench::new(&arena, "named");
@@ -203,6 +274,19 @@ fn a_cluster_issuer_is_worked_with_by_its_name() {
         said.contains("get, list, watch clusterissuers.cert-manager.io \"letsencrypt\""),
         "{said}"
     );
+    let more = "hint: what the account of ClusterIssuer letsencrypt needs is not known until it may be read: deploy/rbac/one-shot-clusterissuer.yaml";
+    assert!(said.contains(more), "{said}");
+    // What its solvers need is named at once, as far as can be told.
+    let mut less = alone.objects[0].clone();
+    let rules = less["rules"].as_array_mut().unwrap();
+    let pods = rules.iter().position(|rule| words(rule, "resources").contains("pods"));
+    let taken = rules.remove(pods.unwrap());
+    bench.everywhere().apply(&less.to_string());
+    settle(&account, &less, &taken, "no");
+    let said = bench.order(&account, &[], 8);
+    assert!(said.contains("pods") && said.contains("clusterissuers"), "{said}");
+    bench.everywhere().apply(&alone.objects[0].to_string());
+    settle(&account, &less, &taken, "yes");
     let named = Recipe::read("one-shot-clusterissuer.yaml", &bench, "one-shot");
     for object in &named.objects[..2] {
         bench.everywhere().apply(&object.to_string());

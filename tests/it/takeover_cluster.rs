@@ -96,7 +96,7 @@ fn cert_manager_without_a_lease_drives_as_long_as_its_pod_runs() {
         "metadata": {"name": "controller", "labels": {
             "app.kubernetes.io/name": "cert-manager", "app.kubernetes.io/component": "controller",
         }},
-        "spec": {"containers": [{"name": "controller", "image": OUR_IMAGE, "args": ["ca", "--listen=127.0.0.1:0"]}]},
+        "spec": {"containers": [{"name": "controller", "image": OUR_IMAGE, "args": ["ca", "--listen=127.0.0.1:0", "--root=/dev/null"]}]},
     });
     kubectl.apply(&pod.to_string());
     kubectl.wait_for("pod/controller", "Ready");

@@ -1,9 +1,15 @@
 //! A CA for the TLS listeners of one test.
 
+use std::sync::Arc;
+
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair,
 };
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
 
 /// A certificate, and the CA that signed it; all of it PEM.
 #[derive(Clone)]
@@ -36,5 +42,19 @@ impl LocalCertificates {
         let key = KeyPair::generate().unwrap();
         let certificate = leaf.signed_by(&key, &ca).unwrap();
         Self { ca: ca.pem(), certificate: certificate.pem(), key: key.serialize_pem() }
+    }
+
+    /// What takes TLS connections with them.
+    pub fn acceptor(&self) -> TlsAcceptor {
+        let chain = CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![chain], key)
+            .unwrap();
+        TlsAcceptor::from(Arc::new(config))
     }
 }

@@ -33,6 +33,47 @@ fn fits(pattern: &str, text: &str) -> bool {
     rest.is_empty() || text.char_indices().any(|(at, _)| fits(rest, &text[at..]))
 }
 
+/// A Certificate that fails there and goes on here: then all that hangs on it is compared with that of another one, which
+/// has gone well there.
+#[derive(Clone, Copy, Debug)]
+pub struct Instead {
+    /// The recording, and the Certificate that fails in it.
+    pub fails: (&'static str, &'static str),
+    /// The one that goes well, and its recording.
+    pub like: (&'static str, &'static str),
+    /// Words of that story, and what to say in their place.
+    pub words: &'static [(&'static str, &'static str)],
+    /// Facts of that story, and what they are in its place.
+    pub facts: &'static [(&'static str, &'static str)],
+    /// Why, with the section of the product description.
+    pub why: &'static str,
+}
+
+impl Instead {
+    /// The story as it would be had that Certificate gone as the other one in `good`.
+    pub fn retold(&self, theirs: &Story, good: &Story) -> Story {
+        let said = |text: &String| match self.facts.iter().find(|(fact, _)| fact == text) {
+            Some((_, here)) => (*here).to_owned(),
+            None => self.words.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to)),
+        };
+        let mut told = theirs.clone();
+        told.retain(|about, _| !is_of(about, self.fails.1));
+        let good = good.iter().filter(|(about, _)| is_of(about, self.like.1));
+        told.extend(good.map(|(about, fact)| (said(about), said(fact))));
+        told
+    }
+}
+
+/// Whether a fact is about a Certificate or what is named after it.
+fn is_of(about: &str, certificate: &str) -> bool {
+    if about.strip_prefix("creation of ") == Some(certificate) {
+        return true;
+    }
+    let object = about.strip_prefix("events of ").unwrap_or(about);
+    let name = object.split([' ', ',']).nth(1).unwrap_or_default();
+    name.strip_prefix(certificate).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
 /// What a comparison of two stories came to.
 #[derive(Debug)]
 pub struct Verdict {

@@ -37,6 +37,7 @@ pub struct Gate {
     /// Where it is.
     pub port: u16,
     passage: watch::Sender<Passage>,
+    target: watch::Sender<SocketAddr>,
 }
 
 impl Gate {
@@ -45,17 +46,24 @@ impl Gate {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (passage, chosen) = watch::channel(Passage::Open);
+        let (target, there) = watch::channel(target);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                let target = *there.borrow();
                 tokio::spawn(pass(client, target, chosen.clone()));
             }
         });
-        Self { port, passage }
+        Self { port, passage, target }
     }
 
     /// Says what comes back from now on.
     pub fn set(&self, passage: Passage) {
         self.passage.send_replace(passage);
+    }
+
+    /// Says where new connections lead from now on.
+    pub fn lead_to(&self, target: SocketAddr) {
+        self.target.send_replace(target);
     }
 }
 

@@ -24,4 +24,5 @@ pub mod purpose;
 pub mod recorded;
 pub mod story;
 pub mod terminal;
+pub mod tls_server;
 pub mod traffic;

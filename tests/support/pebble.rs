@@ -165,6 +165,11 @@ impl Pebble {
         format!("https://localhost:{}/dir", self.directory_port)
     }
 
+    /// Port of the directory.
+    pub fn directory_port(&self) -> u16 {
+        self.directory_port
+    }
+
     /// What a client must trust to speak with the directory.
     pub fn tls_ca_pem(&self) -> &str {
         &self.certificates.ca

@@ -14,9 +14,6 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -50,6 +47,7 @@ struct State {
     faults: Vec<Fault>,
     exchanges: Vec<Exchange>,
     held: usize,
+    names_orders: bool,
 }
 
 impl State {
@@ -107,7 +105,7 @@ impl Proxy {
             .enable_all()
             .build()
             .unwrap();
-        runtime.spawn(accept(listener, acceptor(certificates), Arc::clone(&shared)));
+        runtime.spawn(accept(listener, certificates.acceptor(), Arc::clone(&shared)));
         Self { directory: directory.to_owned(), shared, runtime: Some(runtime) }
     }
 
@@ -119,6 +117,11 @@ impl Proxy {
     /// Adds a fault behind those that were added before.
     pub fn inject(&self, fault: Fault) {
         self.shared.state().faults.push(fault);
+    }
+
+    /// From now on answers to finalize name the order in `Location`, which Boulder does and Pebble does not.
+    pub fn name_orders(&self) {
+        self.shared.state().names_orders = true;
     }
 
     /// Every exchange so far, in the order in which they ended.
@@ -216,6 +219,7 @@ impl Shared {
         request: Request<Incoming>,
     ) -> Result<(Response<Full<Bytes>>, bool), Box<dyn std::error::Error + Send + Sync>> {
         let (mut head, body) = request.into_parts();
+        let order = self.order_finalized(&head);
         let body = body.collect().await?.to_bytes();
         for name in &HOP_BY_HOP {
             head.headers.remove(name);
@@ -227,9 +231,19 @@ impl Shared {
         for (name, value) in reply.headers().iter().filter(|(n, _)| !HOP_BY_HOP.contains(n)) {
             answer = answer.header(name, value);
         }
+        if let Some(order) = order {
+            answer = answer.header(header::LOCATION, order);
+        }
         let body = reply.bytes().await?;
         let nonce_refused = String::from_utf8_lossy(&body).contains("acme:error:badNonce");
         Ok((answer.body(Full::new(body))?, nonce_refused))
+    }
+
+    /// The address of the order that Pebble is asked to finalize, if answers are to name it.
+    fn order_finalized(&self, head: &http::request::Parts) -> Option<String> {
+        let id = head.uri.path().strip_prefix("/finalize-order/")?;
+        let host = head.headers.get(header::HOST)?.to_str().ok()?;
+        self.state().names_orders.then(|| format!("https://{host}/my-order/{id}"))
     }
 }
 
@@ -243,19 +257,6 @@ fn injected(
         answer = answer.header(name, value);
     }
     (answer.body(Full::from(body)).expect("a test gives valid headers"), false)
-}
-
-fn acceptor(certificates: &LocalCertificates) -> TlsAcceptor {
-    let chain = CertificateDer::from_pem_slice(certificates.certificate.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(certificates.key.as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![chain], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
 }
 
 /// Takes connections for ever, each in a task of its own.

@@ -14,9 +14,12 @@ use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 
-use super::Bed;
 use super::client::signing_request;
+use super::{Answers, Bed};
 use crate::ca::{Config, MacKey};
+use crate::dns::lookup::DirectResolver;
+use crate::dns::testing::{World, Zone};
+use crate::fetch::{Fetcher, Overrides};
 
 const ACCOUNT: NewAccount<'_> = NewAccount {
     contact: &["mailto:me@bed.test"],
@@ -103,6 +106,58 @@ async fn an_independent_client_obtains_a_certificate_that_a_tls_client_takes() {
     assert_eq!(statistics.of("challenge"), 2);
     assert_eq!(statistics.of("certificate"), 1);
     assert_eq!(statistics.refused_nonces, 0);
+    bed.server.stop().await;
+}
+
+/// Answers all challenges by texts at the names, and nothing else.
+async fn authorize_by_dns(world: &World, order: &mut Order) -> OrderStatus {
+    let mut zone = Zone::new("bed.test.");
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.unwrap();
+        let challenge = authorization.challenge(ChallengeType::Dns01).unwrap();
+        zone = zone.txt("_acme-challenge.bed.test.", &[&challenge.key_authorization().dns_value()]);
+    }
+    world.resolver.replace(vec![Zone::new("."), zone]);
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization.unwrap();
+        authorization.challenge(ChallengeType::Dns01).unwrap().set_ready().await.unwrap();
+    }
+    order.poll_ready(&RetryPolicy::default()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_wildcard_and_its_base_are_proven_by_two_texts_at_one_name() {
+    let world = World::start(vec![Zone::new("."), Zone::new("bed.test.")], &[]).await;
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let look = Arc::new(Fetcher { resolver, overrides: Overrides::default() });
+    let bed = Bed::looking(Config::default(), look, Answers::default()).await;
+    let account = account(&bed, None).await.unwrap();
+    let names = ["*.bed.test", "bed.test"];
+    let identifiers = names.map(|name| Identifier::Dns(name.to_owned()));
+    let mut order = account.new_order(&NewOrder::new(&identifiers)).await.unwrap();
+    let mut authorizations = order.authorizations();
+    let wildcard = authorizations.next().await.unwrap().unwrap();
+    assert!(wildcard.wildcard && wildcard.challenges.len() == 1);
+    assert_eq!(wildcard.identifier().to_string(), "*.bed.test");
+    assert_eq!(authorize_by_dns(&world, &mut order).await, OrderStatus::Ready);
+    let key = rcgen::KeyPair::generate().unwrap();
+    order.finalize_csr(&signing_request(&names, &key)).await.unwrap();
+    let chain = order.poll_certificate(&RetryPolicy::default()).await.unwrap();
+    check_chain(&chain, bed.server.root_pem(), &["www.bed.test", "bed.test"]);
+
+    let other = [Identifier::Dns("www.bed.test".to_owned())];
+    let mut order = account.new_order(&NewOrder::new(&other)).await.unwrap();
+    assert_eq!(authorize_by_dns(&world, &mut order).await, OrderStatus::Invalid);
+    let mut authorizations = order.authorizations();
+    let authorization = authorizations.next().await.unwrap().unwrap();
+    let [challenge] = &authorization.challenges[..] else { panic!("only what was tried is left") };
+    let detail = challenge.error.as_ref().unwrap().detail.as_deref().unwrap();
+    assert!(
+        detail.contains("NXDOMAIN looking up TXT for _acme-challenge.www.bed.test"),
+        "{detail}"
+    );
     bed.server.stop().await;
 }
 

@@ -52,16 +52,22 @@ pub struct DeleteOrderArgs {
 /// # Errors
 /// Fails when there is no such order, or an answer cannot be taken down.
 pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure> {
+    let names = args.names.iter().map(|name| target::name_of(Kind::Order, name));
+    let names = names.collect::<Result<Vec<_>, _>>()?;
     let places = Places::of(context, args.http01_webroot.is_none());
-    let task = Task::deletion(context.namespace(), places);
+    let namespace = context.namespace();
+    let store = context.store(Access::ReadWrite).await?;
+    let task = match context.cluster() {
+        Some(_) => Task::deletion(&names, namespace, &store, places).await?,
+        None => Task::within(namespace, places),
+    };
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
     let permit = Permit::new(context, task);
     let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
     let claim = claim(context, deadline, &permit).await?;
     let mut orders = Vec::new();
-    for name in &args.names {
-        let name = target::name_of(Kind::Order, name)?;
-        let key = target::key(Kind::Order, &name, context.namespace());
+    for name in &names {
+        let key = target::key(Kind::Order, name, namespace);
         let record = target::read(&store, &key).await?;
         orders.push((key, record.uid().to_owned()));
     }

@@ -115,12 +115,16 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let mut supervision =
         Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
     supervision.is_kept = is_kept;
+    if is_kept {
+        supervision.approval = job.drive.approval();
+    }
     if job.by_hand {
         let fetcher = job.drive.fetcher().await?;
         let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
         let (limits, certificates) = (job.drive.slots.limits(), supervision.open.keys());
         supervision.by_hand = Some(ByHand::new(probe, limits, &job.store, certificates).await?);
     }
+    job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     let watched = loop {
         if let Claim::Drives(_) | Claim::Alone = job.claim {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::failure::Failure;
 use crate::commands::precheck;
+use crate::model::issuer::AcmeIssuer;
 use crate::model::{Issuer, Key, Kind, ObjectName, Record};
 use crate::store::cluster::ClusterFault;
 use crate::store::resources::typed;
@@ -50,6 +51,18 @@ pub(super) async fn borrow(
             Err(error) => return Err(error.into()),
         }
     }
+    for record in records.iter() {
+        for key in solver_keys(record, context)? {
+            match source.get(&key).await {
+                Ok(secret) => secrets.extend(secret.map(|secret| bare(&secret))),
+                // What solvers lack is told before the rehearsal begins.
+                Err(StoreError::Cluster(fault)) if is_forbidden(&fault) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    secrets.sort_by(|one, other| one.key.cmp(&other.key));
+    secrets.dedup_by(|one, other| one.key == other.key);
     secrets.retain(|secret| !has(records, &secret.key));
     records.extend(secrets);
     Ok(())
@@ -61,15 +74,31 @@ fn has(records: &[Record], key: &Key) -> bool {
 
 /// The Secret with the account key of an Issuer.
 fn account_key(record: &Record, context: &Context) -> Result<Option<Key>, StoreError> {
+    let Some((namespace, acme)) = acme(record, context)? else { return Ok(None) };
+    let name = acme.private_key_secret_ref.name;
+    Ok((!name.is_empty()).then(|| Key::new(Kind::Secret, ObjectName::new(namespace, name))))
+}
+
+/// The Secrets that the solvers of an Issuer name.
+fn solver_keys(record: &Record, context: &Context) -> Result<Vec<Key>, StoreError> {
+    let Some((namespace, acme)) = acme(record, context)? else { return Ok(Vec::new()) };
+    let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+    let names = solvers.flat_map(|dns01| dns01.secrets()).map(|selector| &selector.name);
+    Ok(names.map(|name| Key::new(Kind::Secret, ObjectName::new(namespace, name))).collect())
+}
+
+/// What an Issuer says of its CA, and the namespace of its Secrets.
+fn acme<'a>(
+    record: &'a Record,
+    context: &'a Context,
+) -> Result<Option<(&'a str, AcmeIssuer)>, StoreError> {
     let namespace = match record.key.kind {
         Kind::Issuer => record.key.name.namespace.as_str(),
         Kind::ClusterIssuer => context.global.cluster_resource_namespace.as_str(),
         _ => return Ok(None),
     };
     let issuer = typed::<Issuer>(record.clone())?;
-    let Some(acme) = issuer.spec.acme else { return Ok(None) };
-    let name = acme.private_key_secret_ref.name;
-    Ok((!name.is_empty()).then(|| Key::new(Kind::Secret, ObjectName::new(namespace, name))))
+    Ok(issuer.spec.acme.map(|acme| (namespace, acme)))
 }
 
 fn is_forbidden(fault: &ClusterFault) -> bool {

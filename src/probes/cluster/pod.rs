@@ -9,7 +9,7 @@ pub(super) const LIFE: u32 = 60;
 /// Where a container leaves its last words; the kubelet copies them into the status.
 const LAST_WORDS: &str = "/dev/termination-log";
 
-/// Builds the Pod that looks at a URL, hardened like a solver Pod. Its owner takes it along, should nobody else remove it;
+/// Builds the Pod that looks at a URL, hardened like a solver Pod and shaped by the same template. Its owner takes it along, should nobody else remove it;
 /// the Challenge of a rehearsal cannot.
 pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool) -> Value {
     let container = json!({
@@ -39,7 +39,7 @@ pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool)
         (owner.controller, owner.block_owner_deletion) = (None, None);
         metadata["ownerReferences"] = json!([owner]);
     }
-    json!({
+    let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata,
@@ -55,7 +55,11 @@ pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool)
             },
             "containers": [container],
         },
-    })
+    });
+    if let Some(template) = challenge.spec.solver.pod_template() {
+        template.shape(&mut pod);
+    }
+    pod
 }
 
 /// How a Pod stands.
@@ -103,6 +107,31 @@ pub(super) fn progress(pod: &Value) -> Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_template_of_the_solver_shapes_the_probe_pod() {
+        let template = json!({
+            "metadata": {"labels": {"team": "web"}},
+            "spec": {"tolerations": [{"key": "spot"}], "imagePullSecrets": [{"name": "registry"}]},
+        });
+        for solver in [
+            json!({"ingress": {"podTemplate": template}}),
+            json!({"gatewayHTTPRoute": {"podTemplate": template}}),
+        ] {
+            let spec = json!({
+                "url": "", "authorizationURL": "", "dnsName": "www.example.com", "wildcard": false, "type": "HTTP-01",
+                "token": "token", "key": "token.thumbprint", "issuerRef": {"name": "ca"}, "solver": {"http01": solver},
+            });
+            let challenge =
+                json!({"metadata": {"name": "a", "namespace": "web", "uid": "u"}, "spec": spec});
+            let challenge: Challenge = serde_json::from_value(challenge).unwrap();
+            let pod = pod(&challenge, "registry.example/probe", "http://www.example.com/", true);
+            assert_eq!(pod["metadata"]["labels"], json!({"team": "web"}));
+            assert_eq!(pod["spec"]["tolerations"], json!([{"key": "spot"}]));
+            assert_eq!(pod["spec"]["imagePullSecrets"], json!([{"name": "registry"}]));
+            assert_eq!(pod["spec"]["restartPolicy"], "Never");
+        }
+    }
 
     #[track_caller]
     fn check(status: &Value, expected: &Progress) {

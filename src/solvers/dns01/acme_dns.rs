@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use http::{HeaderName, Method};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use super::api::{Api, Connection, Explanation};
 use super::credential::Credential;
@@ -30,7 +31,8 @@ struct Account {
     #[serde(default)]
     fulldomain: String,
     username: String,
-    password: String,
+    #[serde(deserialize_with = "credential")]
+    password: Credential,
 }
 
 impl std::fmt::Debug for Account {
@@ -81,10 +83,7 @@ impl Provider for AcmeDns {
             .api
             .request(Method::POST, "/update")
             .header(HeaderName::from_static("x-api-user"), &account.username)
-            .secret_header(
-                HeaderName::from_static("x-api-key"),
-                Credential::new(&account.password).expose(),
-            )
+            .secret_header(HeaderName::from_static("x-api-key"), account.password.expose())
             .json(&json!({ "subdomain": account.subdomain, "txt": record.value }));
         let sent = self.api.send(request).await;
         let what = || format!("cannot update {} at {}", account.target(), self.host);
@@ -109,6 +108,10 @@ impl Account {
     fn target(&self) -> &str {
         if self.fulldomain.is_empty() { &self.subdomain } else { &self.fulldomain }
     }
+}
+
+fn credential<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Credential, D::Error> {
+    Ok(Credential::new(&Zeroizing::new(String::deserialize(deserializer)?)))
 }
 
 fn explain(body: &[u8]) -> Option<Explanation> {

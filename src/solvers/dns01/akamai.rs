@@ -90,8 +90,8 @@ impl Akamai {
 
     /// Replaces a set that is there.
     async fn replace(&self, path: &str, set: &RecordSet) -> Result<(), SolveError> {
-        let sent = self.send(self.api.request(Method::PUT, path).json(set)).await;
-        sent.map(drop).map_err(|r| failed(r, "update"))
+        let reply = self.send(self.api.request(Method::PUT, path).json(set)).await;
+        reply.map(drop).map_err(|r| failed(r, "update"))
     }
 }
 
@@ -106,8 +106,8 @@ impl Provider for Akamai {
                 ttl: TTL,
                 rdata: vec![quoted(&record.value)],
             };
-            let sent = self.send(self.api.request(Method::POST, &path).json(&set)).await;
-            return sent.map(drop).map_err(|r| failed(r, "create"));
+            let reply = self.send(self.api.request(Method::POST, &path).json(&set)).await;
+            return reply.map(drop).map_err(|r| failed(r, "create"));
         };
         if set.rdata.iter().any(|text| unquoted(text) == record.value) {
             return Ok(());
@@ -129,16 +129,16 @@ impl Provider for Akamai {
         }
         match self.send(self.api.request(Method::DELETE, &path)).await {
             Err(refusal) if refusal.is(StatusCode::NOT_FOUND) => Ok(()),
-            sent => sent.map(drop).map_err(|r| failed(r, "delete")),
+            reply => reply.map(drop).map_err(|r| failed(r, "delete")),
         }
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {
         let zone = self.zone(name).await?;
         let path = format!("/config-dns/v2/zones/{}", encoded(&zone));
-        let sent = self.send(self.api.request(Method::GET, &path)).await;
+        let reply = self.send(self.api.request(Method::GET, &path)).await;
         let what = format!("edgedns: failed to find the zone {zone} in this account");
-        sent.map(drop).map_err(|refusal| refusal.into_error(what, RIGHTS))
+        reply.map(drop).map_err(|refusal| refusal.into_error(what, RIGHTS))
     }
 }
 

@@ -190,7 +190,7 @@ impl Api {
                 Ok(reply) => return Ok(reply),
                 Err(refused) => refused,
             };
-            let pause = asked.unwrap_or(self.pause * 2_u32.pow(repeats));
+            let pause = asked.unwrap_or_else(|| self.pause * 2_u32.pow(repeats));
             if !refusal.asks_for_patience() || repeats == REPEATS || pause > LONGEST_PAUSE {
                 return Err(refusal);
             }

@@ -116,11 +116,11 @@ impl AzureDns {
 
     async fn send(&self, request: Request) -> Result<Result<Reply, Refusal>, SolveError> {
         let token = self.login.token().await?;
-        let sent = self.api.send(request.bearer(&token)).await;
-        if matches!(&sent, Err(refusal) if refusal.is(StatusCode::UNAUTHORIZED)) {
+        let reply = self.api.send(request.bearer(&token)).await;
+        if matches!(&reply, Err(refusal) if refusal.is(StatusCode::UNAUTHORIZED)) {
             self.login.clear().await;
         }
-        Ok(sent)
+        Ok(reply)
     }
 
     async fn zone(&self, name: &str) -> Result<String, SolveError> {
@@ -230,7 +230,7 @@ impl AzureDns {
             };
             match self.send(request).await? {
                 Err(refusal) if refusal.is(StatusCode::PRECONDITION_FAILED) && !last => {}
-                sent => return sent.map(drop).map_err(|refusal| failed(refusal, what())),
+                reply => return reply.map(drop).map_err(|refusal| failed(refusal, what())),
             }
         }
         Ok(())

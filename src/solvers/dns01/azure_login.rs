@@ -191,15 +191,17 @@ impl AzureLogin {
     ) -> Result<Token, SolveError> {
         let base = ambient.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(MACHINES);
         let api = Api::new(base, &self.connection, explain)?;
-        let mut path = format!(
-            "/metadata/identity/oauth2/token?api-version=2018-02-01&resource={}",
+        let which = if !identity.resource_id.is_empty() {
+            format!("&msi_res_id={}", encoded(&identity.resource_id))
+        } else if !identity.client_id.is_empty() {
+            format!("&client_id={}", encoded(&identity.client_id))
+        } else {
+            String::new()
+        };
+        let path = format!(
+            "/metadata/identity/oauth2/token?api-version=2018-02-01&resource={}{which}",
             encoded(&self.cloud.audience)
         );
-        if !identity.resource_id.is_empty() {
-            path += &format!("&msi_res_id={}", encoded(&identity.resource_id));
-        } else if !identity.client_id.is_empty() {
-            path += &format!("&client_id={}", encoded(&identity.client_id));
-        }
         let flag = HeaderName::from_static("metadata");
         let request = api.request(Method::GET, &path).header(flag, "true");
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));

@@ -139,7 +139,7 @@ impl CloudDns {
         let path = format!("{}?dnsName={}", self.project, encoded(&zone));
         let found: ManagedZones = self.get(&path, "GoogleCloud API call failed").await?;
         let is_public = |zone: &&ManagedZone| zone.visibility == "public";
-        let Some(found) = found.zones.iter().find(is_public).or(found.zones.first()) else {
+        let Some(found) = found.zones.iter().find(is_public).or_else(|| found.zones.first()) else {
             return Err(SolveError {
                 what: format!("No matching GoogleCloud domain found for domain {zone}"),
                 why: "this project has no managed zone with that DNS name".to_owned(),

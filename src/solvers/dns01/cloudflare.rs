@@ -215,7 +215,7 @@ fn explain(body: &[u8]) -> Option<Explanation> {
         code: u64,
         message: String,
         #[serde(default)]
-        error_chain: Vec<Fault>,
+        error_chain: Vec<Self>,
     }
     let Body { errors } = serde_json::from_slice(body).ok()?;
     let say = |fault: &Fault| {

@@ -49,7 +49,9 @@ impl Ambient {
     pub fn of_process() -> Self {
         let clouds = ["AWS_", "AZURE_", "GOOGLE_", "GCE_", "CLOUDSDK_", "HOME"];
         let is_ours = |name: &str| clouds.iter().any(|start| name.starts_with(start));
-        Self::from_iter(std::env::vars().filter(|(name, _)| is_ours(name)))
+        let all = std::env::vars_os();
+        let texts = all.filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+        texts.filter(|(name, _)| is_ours(name)).collect()
     }
 
     /// Names and values, to tell one surrounding from another.

@@ -7,10 +7,13 @@ use aws_lc_rs::digest::{Context, SHA256};
 use tokio::sync::Mutex;
 
 /// Places for things of one kind, each found by a digest of whom it belongs to.
-pub(super) struct Memory<T>(Lock<BTreeMap<Vec<u8>, Arc<Mutex<Option<T>>>>>);
+pub(super) struct Memory<T>(Lock<BTreeMap<Digest, Place<T>>>);
 
 /// The place of one thing. Whoever holds it may fetch the thing; others wait for what comes.
 pub(super) type Place<T> = Arc<Mutex<Option<T>>>;
+
+/// Of whom it belongs to.
+type Digest = Vec<u8>;
 
 impl<T> Memory<T> {
     /// Remembers nothing yet.

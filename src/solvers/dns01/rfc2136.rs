@@ -114,8 +114,8 @@ impl Rfc2136 {
         };
         match refusal {
             Refusal::BadKey => Some(format!(
-                "{server} knows no key {key} for {algorithm}: compare tsigKeyName and tsigAlgorithm with its \
-                 configuration"
+                "{server} knows no key {key} for {algorithm} that may change {zone}: compare tsigKeyName and \
+                 tsigAlgorithm with its configuration"
             )),
             Refusal::BadSignature => Some(format!(
                 "{server} has another secret, or algorithm, for the key {key}: compare the Secret and \
@@ -132,7 +132,7 @@ impl Rfc2136 {
                 "{server} is not the primary server of {zone}, or does not let the key {key} change it: see \
                  nameserver, and the server's access rules"
             )),
-            _ => None,
+            Refusal::Code(_) => None,
         }
     }
 }

@@ -26,6 +26,24 @@ pub struct Dns01 {
     pub resolver: Arc<dyn Resolve>,
     /// Where the Secrets of ClusterIssuers are.
     pub cluster_namespace: String,
+    /// Who may use credentials from around the process.
+    pub ambience: Ambience,
+}
+
+/// Who may use credentials from around the process: environment, files, metadata services, workload identities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ambience {
+    /// ClusterIssuers (`--cluster-issuer-ambient-credentials`).
+    pub cluster_issuers: bool,
+    /// Issuers (`--issuer-ambient-credentials`).
+    pub issuers: bool,
+}
+
+impl Default for Ambience {
+    /// As cert-manager: whoever may write an Issuer in a namespace need not be trusted with the process's own credentials.
+    fn default() -> Self {
+        Self { cluster_issuers: true, issuers: false }
+    }
 }
 
 impl Dns01 {
@@ -44,7 +62,7 @@ impl Dns01 {
         let site = Site {
             namespace: if is_cluster { &self.cluster_namespace } else { namespace },
             credentials: &*self.credentials,
-            ambient: is_cluster,
+            ambient: if is_cluster { self.ambience.cluster_issuers } else { self.ambience.issuers },
             zones: &zones,
             resolver: &self.resolver,
             webhooks: &self.webhooks,
@@ -112,5 +130,14 @@ impl Solver for Dns01 {
     /// Records stay whoever ends.
     fn stands(&self, _: &Challenge, _: &Answer) -> bool {
         true
+    }
+
+    async fn is_everywhere(
+        &self,
+        challenge: &Challenge,
+        answer: &Answer,
+    ) -> Result<bool, SolveError> {
+        let (provider, record) = self.target(challenge, answer).await?;
+        provider.is_everywhere(&record).await
     }
 }

@@ -4,6 +4,7 @@ use std::thread;
 
 use super::site::{Site, documents, manifests_of, own_cluster};
 use super::webhook::{Mood, Webhook};
+use crate::support::cluster::api_gate::{ApiGate, Step};
 use crate::support::cluster::{Cluster, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
 
@@ -93,4 +94,29 @@ fn a_webhook_that_fails_and_a_quota_that_is_full_are_waited_for() {
         &["failed calling webhook \"guard.example.com\"", "exceeded quota: full"],
     );
     assert_eq!(pebble.orders(), 1);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn errors_of_the_api_server_and_forgotten_watches_are_gone_on_from() {
+    let cluster = own_cluster();
+    let pebble = pebble(&cluster);
+    let site = Site::new(&cluster, "stumbles");
+    site.write("web.yaml", &documents(&manifests_of(&pebble, site.name())));
+    let gate = ApiGate::before(&cluster.kubeconfig());
+    gate.stumble(site.name());
+    site.run_as(&gate.kubeconfig(), "order -f web.yaml --timeout=3m").check("stumbling", 0, &[]);
+    let (failed, forgotten) = gate.stumbled();
+    for resource in ["secrets", "certificaterequests", "orders", "challenges", "pods", "services"] {
+        let is_it = |step: &&Step| step.verb == "POST" && step.resource == resource;
+        assert!(failed.iter().any(|step| is_it(&step)), "{resource}: {failed:?}");
+    }
+    for resource in ["certificates", "certificaterequests", "orders", "challenges"] {
+        let is_it = |path: &String| path.ends_with(&format!("/{resource}"));
+        assert!(forgotten.iter().any(is_it), "{resource}: {forgotten:?}");
+    }
+    assert_eq!(pebble.orders(), 1, "writes that fail make no second order");
+    for kind in ["challenges", "pods", "services", "ingresses"] {
+        assert!(site.namespace.kubectl().items(kind).is_empty(), "{kind} stay");
+    }
 }

@@ -1,6 +1,5 @@
 //! An admission webhook of a cluster that refuses everything it is asked about, or fails.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,17 +9,10 @@ use axum::routing::post;
 use axum::{Json, Router};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
-use tokio_rustls::TlsAcceptor;
 
-use crate::support::certificates::LocalCertificates;
 use crate::support::cluster::{Namespace, eventually};
+use crate::support::tls_server::TlsServer;
 
 /// What it does when it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,40 +25,16 @@ pub(super) enum Mood {
 
 /// A webhook that listens until it goes.
 pub(super) struct Webhook {
-    port: u16,
-    ca: String,
+    server: TlsServer,
     asked: Arc<AtomicUsize>,
-    runtime: Option<Runtime>,
 }
 
 impl Webhook {
     /// Starts it on 127.0.0.1.
     pub(super) fn start(mood: Mood) -> Self {
-        let certificates = LocalCertificates::generate();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(AtomicUsize::new(0));
         let router = Router::new().route("/", post(answer)).with_state((mood, Arc::clone(&asked)));
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
-        let acceptor = acceptor(&certificates);
-        runtime.spawn(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, router) = (acceptor.clone(), router.clone());
-                tokio::spawn(async move {
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let service = TowerToHyperService::new(router);
-                    let connection = hyper::server::conn::http1::Builder::new();
-                    connection.serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
-        Self { port, ca: certificates.ca, asked, runtime: Some(runtime) }
+        Self { server: TlsServer::start(router), asked }
     }
 
     /// Lets it guard the making of one resource in a namespace; returns when the API server heeds it.
@@ -88,8 +56,8 @@ impl Webhook {
                 "name": "guard.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
                 "failurePolicy": "Fail", "namespaceSelector": selector,
                 "clientConfig": {
-                    "url": format!("https://127.0.0.1:{}/", self.port),
-                    "caBundle": BASE64_STANDARD.encode(&self.ca),
+                    "url": format!("https://127.0.0.1:{}/", self.server.port),
+                    "caBundle": BASE64_STANDARD.encode(&self.server.ca),
                 },
                 // The configmap tells when the API server has heard of it.
                 "rules": [rule(group, resource), rule("", "configmaps")],
@@ -114,14 +82,6 @@ impl Webhook {
     }
 }
 
-impl Drop for Webhook {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 async fn answer(
     State((mood, asked)): State<(Mood, Arc<AtomicUsize>)>,
     Json(review): Json<Value>,
@@ -135,17 +95,4 @@ async fn answer(
     Ok(Json(json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
     })))
-}
-
-fn acceptor(certificates: &LocalCertificates) -> TlsAcceptor {
-    let chain = CertificateDer::from_pem_slice(certificates.certificate.as_bytes()).unwrap();
-    let key = PrivateKeyDer::from_pem_slice(certificates.key.as_bytes()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![chain], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
 }

@@ -62,7 +62,7 @@ spec: {secretName: invalid-tls, dnsNames: [invalid.example.test], issuerRef: {na
 ";
 
 /// What differs on purpose, beside what we remember in annotations.
-const DIFFERENCES: [Difference; 9] = [
+const DIFFERENCES: [Difference; 11] = [
     OUR_NAME,
     INVALID,
     Difference {
@@ -84,15 +84,27 @@ const DIFFERENCES: [Difference; 9] = [
         why: "5: the reason of an Order is in its status",
     },
     Difference {
-        about: "kubectl get order -o wide: stuck-1-*",
-        theirs: "*",
-        ours: "*",
+        about: "kubectl get order -o wide: stuck-1-* pending acme <age>",
+        theirs: "1",
+        ours: "-",
         why: "5: the reason of an Order is in its status",
     },
     Difference {
-        about: "kubectl get order -o wide: invalid-1-*",
-        theirs: "*",
-        ours: "*",
+        about: "kubectl get order -o wide: stuck-1-* pending acme Failed to determine a valid solver configuration for the set of domains on the Order: no configured challenge solvers can be used for this challenge <age>",
+        theirs: "-",
+        ours: "1",
+        why: "5: the reason of an Order is in its status",
+    },
+    Difference {
+        about: "kubectl get order -o wide: invalid-1-* invalid misled <age>",
+        theirs: "1",
+        ours: "-",
+        why: "5: the reason of an Order is in its status",
+    },
+    Difference {
+        about: "kubectl get order -o wide: invalid-1-* invalid misled *403 urn:ietf:params:acme:error:unauthorized: <detail><age>",
+        theirs: "-",
+        ours: "1",
         why: "5: the reason of an Order is in its status",
     },
     Difference {
@@ -103,8 +115,8 @@ const DIFFERENCES: [Difference; 9] = [
     },
     Difference {
         about: "kubectl describe order: Annotations: <none>",
-        theirs: "*",
-        ours: "*",
+        theirs: "1",
+        ours: "-",
         why: "1: what we must remember beyond the schema is in annotations",
     },
 ];

@@ -1,10 +1,13 @@
 //! Beside cert-manager on a real cluster: its controllers and ours do the same to the same manifests, live and as recorded.
 
+mod authorities;
 mod beside;
+mod differences;
 mod plays;
 mod replay;
 mod scene;
 mod sheets;
+mod spoilt;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -39,10 +42,16 @@ struct Ours {
 impl Ours {
     /// Starts it and waits until it drives; `hosts` says at which port of loopback each name is looked at.
     fn start(cluster: &Cluster, hosts: &[(String, u16)]) -> Self {
+        Self::start_with(cluster, hosts, &[])
+    }
+
+    /// The same with further flags.
+    fn start_with(cluster: &Cluster, hosts: &[(String, u16)], flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("run.log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
         command.arg("run").arg("--kubeconfig").arg(cluster.kubeconfig()).env_remove("KUBECONFIG");
+        command.args(flags);
         for (host, port) in hosts {
             command.arg(format!("--http01-resolve={host}=127.0.0.1:{port}"));
         }

@@ -2,13 +2,15 @@
 
 use std::thread;
 
-use super::plays::{KILLED, PLAYS, Play};
+use super::differences::INSTEAD;
+use super::plays::{DENIED, KILLED, PLAYS, Play};
 use super::scene::Scene;
 use super::{Ours, cluster, report};
 use crate::support::cluster::Witness;
 use crate::support::difference::{self, Verdict};
 use crate::support::gate::Passage;
 use crate::support::purpose::EVERYWHERE;
+use crate::support::recorded::recorded;
 use crate::support::story;
 
 #[test]
@@ -18,32 +20,43 @@ fn every_recording_is_done_again_with_the_same_objects_and_events() {
     let witness = Witness::of(cluster);
     // Gates live in it.
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let plays: Vec<&Play> = PLAYS.iter().chain([&KILLED]).collect();
+    let plays: Vec<&Play> = PLAYS.iter().chain([&KILLED, &DENIED]).collect();
     let scenes: Vec<Scene<'_>> = plays
         .iter()
         .map(|play| runtime.block_on(Scene::set(cluster, &witness, play.trace)))
         .collect();
+    let [.., killed, denied] = &scenes[..] else { panic!("more are played") };
     let hosts: Vec<_> = scenes.iter().flat_map(Scene::hosts).collect();
     let ours = Ours::start(cluster, &hosts);
     thread::scope(|scope| {
-        for (play, scene) in plays.iter().zip(&scenes) {
+        for (play, scene) in
+            plays.iter().zip(&scenes).filter(|(play, _)| play.trace != DENIED.trace)
+        {
             scope.spawn(|| (play.act)(scene));
         }
     });
     // The others have ended: the last one goes on under new controllers, as soon as the Lease of those killed expires.
     ours.kill();
     let ours = Ours::start(cluster, &hosts);
-    let killed = scenes.last().unwrap();
     killed.self_check.set(Passage::Patient);
     killed.until_issued("web", 1);
+    ours.stop();
+    let ours = Ours::start_with(cluster, &hosts, &["--approve=false"]);
+    (DENIED.act)(denied);
     ours.stop();
     let verdicts: Vec<(&str, Verdict)> = plays
         .iter()
         .zip(&scenes)
         .map(|(play, scene)| {
-            let (theirs, ours) = (story::tell(&scene.recorded), story::tell(&scene.turns()));
+            let (as_recorded, ours) = (story::tell(&scene.recorded), story::tell(&scene.turns()));
+            let mut theirs = as_recorded.clone();
+            for instead in INSTEAD.iter().filter(|instead| instead.fails.0 == play.trace) {
+                theirs = instead.retold(&theirs, &story::tell(&recorded(instead.like.0)));
+            }
             let listed = [&[EVERYWHERE], play.differences].concat().concat();
-            (play.trace, difference::compare(&theirs, &ours, &listed))
+            let mut verdict = difference::compare(&theirs, &ours, &listed);
+            verdict.on_purpose += story::differences(&as_recorded, &theirs).len();
+            (play.trace, verdict)
         })
         .collect();
     report("recording", &verdicts);

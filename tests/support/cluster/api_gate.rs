@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::{HeaderName, Method, Request, Response, header};
+use http::{HeaderName, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -83,6 +83,12 @@ struct State {
     stopped: BTreeSet<String>,
     /// Writes that have been let through, events aside.
     writes: BTreeMap<String, Vec<Step>>,
+    /// Where the first write of each sort fails, and the first watch of each kind has been forgotten.
+    stumbles: BTreeSet<String>,
+    /// Watches that have been forgotten.
+    forgotten: BTreeSet<String>,
+    /// Writes that have failed.
+    failed: BTreeSet<Step>,
 }
 
 /// What becomes of a write.
@@ -90,7 +96,12 @@ enum Fate {
     Passes,
     IsLost,
     PassesUnheard,
+    /// This answer, of which the API server knows nothing.
+    Fails(StatusCode, &'static str),
 }
+
+/// What is applied before anything is driven, and who drives: whoever is refused there ends.
+const BEFORE: [&str; 3] = ["certificates", "issuers", "leases"];
 
 impl ApiGate {
     /// Opens a gate to the API server of a kubeconfig, with the client certificate that is in it.
@@ -149,6 +160,18 @@ impl ApiGate {
         self.shared.state().stops.insert(namespace.to_owned(), (step, moment));
     }
 
+    /// Answers the first write of each sort in a namespace, what is applied aside, with 500, and the first watch of each kind there
+    /// with 410.
+    pub fn stumble(&self, namespace: &str) {
+        self.shared.state().stumbles.insert(namespace.to_owned());
+    }
+
+    /// Sorts of writes that have failed, and watches that have been forgotten.
+    pub fn stumbled(&self) -> (BTreeSet<Step>, BTreeSet<String>) {
+        let state = self.shared.state();
+        (state.failed.clone(), state.forgotten.clone())
+    }
+
     /// Lets everything through from now on; whoever waits loses the connection.
     pub fn open(&self) {
         *self.shared.state() = State::default();
@@ -176,7 +199,14 @@ impl Drop for ApiGate {
 }
 
 impl State {
-    fn meet(&mut self, method: &Method, path: &str) -> Fate {
+    fn meet(&mut self, method: &Method, uri: &Uri) -> Fate {
+        let path = uri.path();
+        let is_watch = method == Method::GET && uri.query().is_some_and(|q| q.contains("watch="));
+        let stumbles = |namespace: &String| path.contains(&format!("/namespaces/{namespace}/"));
+        if is_watch && self.stumbles.iter().any(stumbles) && self.forgotten.insert(path.to_owned())
+        {
+            return Fate::Fails(StatusCode::GONE, "Expired");
+        }
         let Some((namespace, resource)) = written(method, path) else { return Fate::Passes };
         if resource == "events" {
             return Fate::Passes;
@@ -187,6 +217,10 @@ impl State {
         let nth = writes.iter().filter(alike).count() + 1;
         let write = Step { verb, resource, nth };
         writes.push(write.clone());
+        if self.stumbles.contains(&namespace) && nth == 1 && !BEFORE.contains(&&*write.resource) {
+            self.failed.insert(write);
+            return Fate::Fails(StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+        }
         if self.stopped.contains(&namespace) {
             // One that the scheduler cannot finish would hold up all other namespaces.
             return if write.is_schedulers() { Fate::Passes } else { Fate::IsLost };
@@ -225,13 +259,22 @@ impl Shared {
     }
 
     async fn serve(&self, request: Request<Incoming>) -> Result<Response<reqwest::Body>, Silent> {
-        let fate = self.state().meet(request.method(), request.uri().path());
+        let fate = self.state().meet(request.method(), request.uri());
         match fate {
             Fate::Passes => self.forward(request).await,
             Fate::IsLost => Err(self.silence().await),
             Fate::PassesUnheard => {
                 self.forward(request).await?;
                 Err(self.silence().await)
+            }
+            Fate::Fails(code, reason) => {
+                let status = json!({
+                    "apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code.as_u16(),
+                    "reason": reason, "message": "the gate has stumbled",
+                });
+                let answer = Response::builder().status(code);
+                let answer = answer.header(header::CONTENT_TYPE, "application/json");
+                answer.body(status.to_string().into()).map_err(|_| Silent)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A namespace with manifests, and this program at work there.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use base64::Engine as _;
@@ -59,6 +59,11 @@ impl<'c> Bench<'c> {
                 "issuerRef": {"kind": kind, "name": issuer},
             },
         })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Writes manifests into the folder.

@@ -43,6 +43,12 @@ impl Kubectl {
             .unwrap_or_else(|error| panic!("kubectl apply: {error}\n{manifest}"));
     }
 
+    /// Applies a manifest server-side, with kubectl's own name for the manager.
+    pub fn apply_server_side(&self, manifest: &str) {
+        self.feed(&["apply", "--server-side", "-f", "-"], manifest)
+            .unwrap_or_else(|error| panic!("kubectl apply: {error}\n{manifest}"));
+    }
+
     /// Returns an object or a list, such as `certificate/web` or `pods`.
     pub fn object(&self, what: &str) -> Value {
         serde_json::from_str(&self.run(&["get", what, "-o", "json"])).expect("kubectl writes JSON")

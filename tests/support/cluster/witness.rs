@@ -84,7 +84,11 @@ impl Witness {
             if let Some(found) = look(&Objects(&seen.live)) {
                 return found;
             }
-            assert!(Instant::now() < deadline, "in vain waited for {what}");
+            assert!(
+                Instant::now() < deadline,
+                "in vain waited for {what}; there are{}",
+                seen.states()
+            );
             let pause = Duration::from_secs(1);
             let waited = self.shared.changed.wait_timeout(seen, pause);
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -125,6 +129,26 @@ impl Witness {
             assert!(Instant::now() < deadline, "the watches lag behind the API server");
             std::thread::sleep(Duration::from_millis(100));
         }
+    }
+}
+
+impl Seen {
+    /// What everything says of itself, a line each.
+    fn states(&self) -> String {
+        let told = |((kind, namespace, name), object): (&Place, &Value)| {
+            let status = &object["status"];
+            let conditions = status["conditions"].as_array().into_iter().flatten();
+            let words = conditions
+                .flat_map(|condition| ["type", "status", "message"].map(|field| &condition[field]));
+            let words: Vec<&str> = [&status["state"], &status["reason"]]
+                .into_iter()
+                .chain(words)
+                .filter_map(Value::as_str)
+                .collect();
+            let says = !words.is_empty() && *kind != "Pod";
+            says.then(|| format!("\n{kind} {namespace}/{name}: {}", words.join(" ")))
+        };
+        self.live.iter().filter_map(told).collect()
     }
 }
 

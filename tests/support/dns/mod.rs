@@ -5,11 +5,11 @@
 
 mod bind;
 mod knot;
+mod query;
 pub mod relay;
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +23,8 @@ use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tempfile::TempDir;
 
 use super::bed::{Server, free_port};
+pub use query::ask;
+use query::{exchange, try_ask};
 use relay::{Asked, Relay};
 
 /// Where delegations lead.
@@ -370,48 +372,4 @@ fn copied(name: &str, folder: &Path) -> PathBuf {
     let copy = folder.join(name);
     fs::copy(found, &copy).unwrap();
     copy
-}
-
-/// Asks a server by UDP, again by TCP when the answer was cut off; panics when it never answers.
-pub fn ask(server: SocketAddr, name: &str, kind: RecordType) -> Message {
-    try_ask(server, name, kind, PATIENCE)
-        .unwrap_or_else(|error| panic!("{server} does not answer: {error}"))
-}
-
-/// Asks a server once, by UDP, and again by TCP when the answer was cut off.
-pub fn try_ask(
-    server: SocketAddr,
-    name: &str,
-    kind: RecordType,
-    patience: Duration,
-) -> io::Result<Message> {
-    let mut question = Message::new(4711, MessageType::Query, OpCode::Query);
-    question.add_query(Query::query(Name::from_ascii(name).unwrap(), kind));
-    question.metadata.recursion_desired = true;
-    exchange(server, &question, patience)
-}
-
-fn exchange(server: SocketAddr, question: &Message, patience: Duration) -> io::Result<Message> {
-    let question = question.to_vec().map_err(io::Error::other)?;
-    let from: IpAddr =
-        if server.is_ipv4() { [127, 0, 0, 1].into() } else { "::1".parse().unwrap() };
-    let socket = UdpSocket::bind((from, 0))?;
-    socket.connect(server)?;
-    socket.set_read_timeout(Some(patience))?;
-    socket.send(&question)?;
-    let mut packet = [0; 4096];
-    let length = socket.recv(&mut packet)?;
-    let reply = Message::from_vec(&packet[..length]).map_err(io::Error::other)?;
-    if !reply.metadata.truncation {
-        return Ok(reply);
-    }
-    let mut stream = TcpStream::connect_timeout(&server, patience)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.write_all(&u16::try_from(question.len()).unwrap().to_be_bytes())?;
-    stream.write_all(&question)?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let mut packet = vec![0; u16::from_be_bytes(length).into()];
-    stream.read_exact(&mut packet)?;
-    Message::from_vec(&packet).map_err(io::Error::other)
 }

@@ -41,6 +41,14 @@ pub(super) fn made_up_names(turns: &[Turn]) -> Vec<(String, String)> {
         };
         names.push((name, stands_for));
     }
+    // Where Secrets are not told of, their Certificates tell of them.
+    for turn in turns.iter().filter(|turn| turn.kind == "Certificate") {
+        let name = text(&turn.object, "/status/nextPrivateKeySecretName");
+        if !name.is_empty() && !names.iter().any(|(known, _)| *known == name) {
+            let certificate = text(&turn.object, "/metadata/name");
+            names.push((name, format!("{certificate}-<random>")));
+        }
+    }
     // A name may begin with another one.
     names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     names
@@ -77,6 +85,7 @@ fn blurred(text: &str, field: &str) -> String {
     const DOCUMENTS: [&str; 3] = ["certificate", "data", "request"];
     const CLUSTER: [&str; 5] = ["caBundle", "clusterIP", "clusterIPs", "resourceVersion", "uid"];
     const URN: &str = "urn:ietf:params:acme:error:";
+    const NEXT_TRY: &str = "; next try at ";
     let is = |prefix: &str| text.starts_with(prefix);
     if text.is_empty() {
         return String::new();
@@ -107,11 +116,12 @@ fn blurred(text: &str, field: &str) -> String {
     if is("<url:") || is("https://") {
         return "<url>".to_owned();
     }
-    match text.split_once(URN) {
-        Some((before, after)) => {
-            let sort = after.split(':').next().unwrap_or_default();
-            format!("{before}{URN}{sort}: <detail>")
-        }
+    if let Some((before, after)) = text.split_once(URN) {
+        let sort = after.split(':').next().unwrap_or_default();
+        return format!("{before}{URN}{sort}: <detail>");
+    }
+    match text.split_once(NEXT_TRY) {
+        Some((before, _)) => format!("{before}{NEXT_TRY}<time>"),
         None => text.to_owned(),
     }
 }
@@ -120,7 +130,12 @@ fn blurred(text: &str, field: &str) -> String {
 fn document(text: &str) -> String {
     if let Some(described) = text.strip_prefix("<pem:") {
         let label = described.split([';', '>']).next().unwrap_or_default();
-        return format!("<{}>", label.trim_end_matches(" RSA 2048"));
+        let kinds = [" RSA 2048", " ECDSA 256", " x1"];
+        let bare = kinds.iter().find_map(|kind| label.strip_suffix(kind)).unwrap_or(label);
+        return format!("<{bare}>");
+    }
+    if text == "<text>" {
+        return "<no PEM>".to_owned();
     }
     let blob: Blob = serde_json::from_value(Value::String(text.to_owned())).unwrap();
     let pem = String::from_utf8_lossy(&blob.0).into_owned();

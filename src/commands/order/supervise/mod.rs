@@ -1,7 +1,7 @@
 //! Follows Certificates to their end while the controllers work, and shows what each one waits for.
 
 mod by_hand;
-mod ending;
+mod judging;
 mod seen;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,19 +17,17 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::by_hand::ByHand;
 use super::followed::{End, Followed};
-use crate::commands::chain::Chain;
 use crate::commands::claim::Other;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::takeover::Inherited;
-use crate::commands::verdict::{Holdup, Verdict, judge_issuer, may_end, of_obstacle, verdict};
-use crate::commands::waits;
+use crate::commands::verdict::{Holdup, may_end};
+use crate::commands::waits::Step;
 use crate::controllers::driver::Obstacles;
-use crate::model::common::is_true;
-use crate::model::{Issuer, Key, Kind};
+use crate::model::{Key, Kind};
 use crate::print::progress::Progress;
-use crate::store::resources::Resources;
+use crate::reconcile::request::Approval;
 use crate::store::{Change, Scope, Store, StoreError};
 
 /// Kinds whose changes may bring a Certificate nearer to its end.
@@ -69,6 +67,8 @@ pub struct Supervision {
     pub by_hand: Option<ByHand>,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
+    /// Who approves requests.
+    pub approval: Approval,
     /// Whether somebody else drives.
     is_beside: bool,
     relatives: HashMap<String, Key>,
@@ -76,6 +76,8 @@ pub struct Supervision {
     /// Challenges whose end has been told, by UID.
     told: BTreeSet<String>,
     holdups: BTreeMap<Key, Holdup>,
+    /// What those wait for that nothing holds up.
+    steps: BTreeMap<Key, Step>,
     ends: BTreeMap<Key, End>,
     /// When the store was last found to be away.
     away: Option<Instant>,
@@ -123,11 +125,13 @@ impl Supervision {
             is_kept: true,
             by_hand: None,
             open,
+            approval: Approval::Ours,
             is_beside: false,
             relatives: HashMap::new(),
             dirty,
             told: BTreeSet::new(),
             holdups: BTreeMap::new(),
+            steps: BTreeMap::new(),
             ends: BTreeMap::new(),
             away: None,
             moved: Instant::now(),
@@ -231,92 +235,6 @@ impl Supervision {
                 }
             };
         }
-    }
-
-    /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
-    async fn judge(
-        &mut self,
-        obstacles: &watch::Receiver<Obstacles>,
-        has_ended: bool,
-    ) -> Result<(), Failure> {
-        let now = Timestamp::now();
-        let obstacles = obstacles.borrow().clone();
-        let is_away = self.away.is_some_and(|since| since.elapsed() < BREATH);
-        while !is_away && let Some(key) = self.dirty.pop_first() {
-            if !self.open.contains_key(&key) {
-                continue;
-            }
-            if let Err(error) = self.judge_one(&key, &obstacles, now).await {
-                passing(error)?;
-                self.away = Some(Instant::now());
-                self.dirty.insert(key);
-                break;
-            }
-        }
-        if let Err(error) = self.hand_over(now).await {
-            passing(error)?;
-        }
-        if now >= self.deadline || has_ended {
-            for key in self.open.keys().cloned().collect::<Vec<_>>() {
-                let failure = self.out_of_time(&key);
-                self.end(&key, End::Failed(failure), now);
-            }
-        }
-        Ok(())
-    }
-
-    async fn judge_one(
-        &mut self,
-        key: &Key,
-        obstacles: &Obstacles,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let verdict = match self.verdict(key, obstacles).await {
-            // The controllers wait until the server is back, and so do we.
-            Err(error) if error.may_pass() => {
-                self.held_up(key, Holdup::of_store(key, &error), now);
-                return Err(error);
-            }
-            verdict => verdict?,
-        };
-        let Some((verdict, step)) = verdict else {
-            let message = format!("{key} was deleted while it was worked on");
-            self.end(key, End::Failed(Failure::new(FailureKind::Unexpected, message)), now);
-            return Ok(());
-        };
-        match verdict {
-            Verdict::Issued => self.end(key, End::Done, now),
-            Verdict::Failed(failed) => self.failed(key, failed, now).await?,
-            Verdict::Waiting(None) => {
-                self.holdups.remove(key);
-                self.show_step(key, step, now);
-            }
-            Verdict::Waiting(Some(holdup)) => self.held_up(key, holdup, now),
-        }
-        Ok(())
-    }
-
-    /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
-    async fn verdict(
-        &self,
-        key: &Key,
-        obstacles: &Obstacles,
-    ) -> Result<Option<(Verdict, Option<String>)>, StoreError> {
-        if key.kind == Kind::Certificate {
-            let since = self.open.get(key).and_then(|followed| followed.since);
-            let chain = Chain::read(&self.store, &key.name).await?;
-            // Our own steps take no time, or an obstacle says why.
-            let step = |chain: &Chain| waits::step(chain).filter(|_| self.is_beside);
-            return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
-        }
-        let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
-        let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
-        let verdict = match obstacles.get(key) {
-            _ if is_true(&issuer.status.conditions, "Ready") => Verdict::Issued,
-            Some(obstacle) => of_obstacle(key, obstacle, key),
-            None => judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None)),
-        };
-        Ok(Some((verdict, None)))
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Supervision;
 use crate::commands::claim::Other;
-use crate::commands::waits::Wait;
+use crate::commands::waits::{Step, Wait};
 use crate::model::{Challenge, Key, Kind, Record, State, Time};
 use crate::print::progress;
 use crate::store::Change;
@@ -30,16 +30,17 @@ impl Supervision {
     }
 
     /// Shows what a Certificate waits for, unless its challenges do.
-    pub(super) fn show_step(&mut self, key: &Key, waits_for: Option<String>, now: Timestamp) {
+    pub(super) fn show_step(&mut self, key: &Key, step: Option<Step>, now: Timestamp) {
         let (since, until) = (self.started, Some(self.deadline));
         let state = "on its way".to_owned();
-        match waits_for {
-            Some(waits_for) => {
-                let wait = progress::Wait { state, waits_for, since, until };
-                self.progress.waiting(&key.to_string(), wait, now);
-            }
-            None => self.progress.forget(&key.to_string(), now),
-        }
+        let Some(step) = step else {
+            self.steps.remove(key);
+            self.progress.forget(&key.to_string(), now);
+            return;
+        };
+        let wait = progress::Wait { state, waits_for: step.waits_for.clone(), since, until };
+        self.progress.waiting(&key.to_string(), wait, now);
+        self.steps.insert(key.clone(), step);
     }
 
     /// Notes which followed objects a change concerns, and shows challenges.

@@ -49,8 +49,9 @@ fn canonical(request: &Request, keys: &Keys, moment: &str) -> (String, String) {
     let kind = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     headers.extend(kind.map(|kind| ("content-type", kind)));
     let names = headers.keys().copied().collect::<Vec<_>>().join(";");
-    let lines: String =
+    let lines: Vec<_> =
         headers.iter().map(|(name, value)| format!("{name}:{}\n", value.trim())).collect();
+    let lines = lines.concat();
     // All services but S3 want what is in per cent already put into per cent once more.
     let path = request.url.path().split('/').map(encoded).collect::<Vec<_>>().join("/");
     let mut pairs: Vec<_> =

@@ -78,7 +78,7 @@ impl Fake for Group {
         let sets = self.sets.iter().filter(|(path, _)| path.ends_with(&format!("/TXT/{set}")));
         let texts = sets.flat_map(|(_, (_, set))| {
             let properties = &set["properties"];
-            let texts = properties.get("TXTRecords").or(properties.get("txtRecords"));
+            let texts = properties.get("TXTRecords").or_else(|| properties.get("txtRecords"));
             texts.unwrap().as_array().unwrap().clone()
         });
         let join = |text: Value| -> String {

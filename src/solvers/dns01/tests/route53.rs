@@ -236,6 +236,9 @@ async fn a_service_account_assumes_its_role_without_a_signature() {
     assert_eq!(signed_by(&seen[1]), ("ASIA", "session"));
 }
 
+/// Variables, the access key that comes of them, and the requests that fetch it.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
+
 #[tokio::test]
 async fn ambient_credentials_are_found_where_the_clouds_put_them() {
     let folder = tempfile::TempDir::new().unwrap();
@@ -248,7 +251,7 @@ async fn ambient_credentials_are_found_where_the_clouds_put_them() {
     let profile = file("credentials", "[work]\naws_access_key_id=AFILE\naws_secret_access_key=s\n");
     let stub = stub().await;
     let full = format!("{}/v1/credentials", stub.url);
-    let cases: [(&[(&str, &str)], &str, &[&str]); 5] = [
+    let cases: [Case<'_>; 5] = [
         (&[("AWS_ACCESS_KEY_ID", "AENV"), ("AWS_SECRET_ACCESS_KEY", "s")], "AENV", &[]),
         (&[("AWS_WEB_IDENTITY_TOKEN_FILE", &token), ("AWS_ROLE_ARN", "r")], "ASIA", &["POST /"]),
         (&[("AWS_SHARED_CREDENTIALS_FILE", &profile), ("AWS_PROFILE", "work")], "AFILE", &[]),

@@ -52,6 +52,7 @@ pub(super) struct Told {
 }
 
 impl Told {
+    #[expect(clippy::needless_pass_by_value, reason = "callers make it in its place")]
     pub(super) fn new(status: u16, body: impl ToString) -> Self {
         Self { status, header: None, body: body.to_string() }
     }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::PATH;
 use super::{Options, PORT, names};
 use crate::model::Challenge;
+use crate::model::pod_template::overlay;
 use crate::model::solver::IngressSolver;
 
 /// Lets everybody in where an Ingress is closed by default.
@@ -36,13 +37,13 @@ pub fn ingress(
         (Some(class), None) => spec["ingressClassName"] = class.as_str().into(),
         (None, Some(class)) => {
             let class = ("kubernetes.io/ingress.class".to_owned(), class.clone());
-            names::overlay(&mut metadata, "annotations", &[class].into());
+            overlay(&mut metadata, "annotations", &[class].into());
         }
         (None, None) => {}
     }
     if let Some(template) = template {
-        names::overlay(&mut metadata, "labels", &template.labels);
-        names::overlay(&mut metadata, "annotations", &template.annotations);
+        overlay(&mut metadata, "labels", &template.labels);
+        overlay(&mut metadata, "annotations", &template.annotations);
     }
     Ok(json!({
         "apiVersion": "networking.k8s.io/v1",

@@ -1,8 +1,6 @@
 //! How solver objects are named, labelled and owned, so that they are found again.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Options;
 use crate::model::Challenge;
@@ -59,19 +57,6 @@ pub fn is_for(object: &Value, challenge: &Challenge) -> bool {
     owners.is_some_and(|owners| {
         owners.iter().any(|owner| owner["controller"] == true && owner["uid"] == uid)
     })
-}
-
-/// Copies labels or annotations of a template over those that are there.
-pub(super) fn overlay(metadata: &mut Value, field: &str, more: &BTreeMap<String, String>) {
-    if more.is_empty() {
-        return;
-    }
-    if !metadata[field].is_object() {
-        metadata[field] = Value::Object(Map::new());
-    }
-    for (name, value) in more {
-        metadata[field][name] = value.as_str().into();
-    }
 }
 
 /// The path under which the CA asks.

@@ -55,46 +55,9 @@ pub fn pod(challenge: &Challenge, template: Option<&PodTemplate>, options: &Opti
         pod["spec"]["runtimeClassName"] = class.as_str().into();
     }
     if let Some(template) = template {
-        shape(&mut pod, template);
+        template.shape(&mut pod);
     }
     pod
-}
-
-/// Applies a template as cert-manager does: some parts are merged, some replaced.
-fn shape(pod: &mut Value, template: &PodTemplate) {
-    names::overlay(&mut pod["metadata"], "labels", &template.metadata.labels);
-    names::overlay(&mut pod["metadata"], "annotations", &template.metadata.annotations);
-    let (spec, wanted) = (&mut pod["spec"], &template.spec);
-    names::overlay(spec, "nodeSelector", &wanted.node_selector);
-    for (field, value) in [
-        ("priorityClassName", &wanted.priority_class_name),
-        ("serviceAccountName", &wanted.service_account_name),
-    ] {
-        if !value.is_empty() {
-            spec[field] = value.as_str().into();
-        }
-    }
-    for (field, values) in
-        [("tolerations", &wanted.tolerations), ("imagePullSecrets", &wanted.image_pull_secrets)]
-    {
-        if !values.is_empty() {
-            spec[field] = values.clone().into();
-        }
-    }
-    for (field, value) in
-        [("affinity", &wanted.affinity), ("securityContext", &wanted.security_context)]
-    {
-        if let Some(value) = value {
-            spec[field] = value.clone();
-        }
-    }
-    let resources = &mut spec["containers"][0]["resources"];
-    for part in ["requests", "limits"] {
-        let more = wanted.resources.as_ref().and_then(|resources| resources[part].as_object());
-        for (name, amount) in more.into_iter().flatten() {
-            resources[part][name] = amount.clone();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Options, PORT, names};
 use crate::model::Challenge;
+use crate::model::pod_template::overlay;
 use crate::model::solver::GatewaySolver;
 
 /// Builds the HTTPRoute.
@@ -14,7 +15,7 @@ pub fn route(
     options: &Options,
 ) -> Value {
     let mut metadata = names::metadata(challenge, options);
-    names::overlay(&mut metadata, "labels", &solver.labels);
+    overlay(&mut metadata, "labels", &solver.labels);
     let backend = json!({
         "group": "",
         "kind": "Service",

@@ -1,0 +1,191 @@
+//! How far everything that is followed has come: what changed is judged, shown, and ended.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{BREATH, Supervision, passing};
+use crate::commands::advice;
+use crate::commands::chain::Chain;
+use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::order::followed::End;
+use crate::commands::renewal::try_mark_for_renewal;
+use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, of_obstacle, verdict};
+use crate::commands::waits::{self, Step};
+use crate::controllers::driver::Obstacles;
+use crate::model::common::is_true;
+use crate::model::{Issuer, Key, Kind};
+use crate::print::progress;
+use crate::reconcile::request::Approval;
+use crate::store::StoreError;
+use crate::store::resources::Resources;
+
+impl Supervision {
+    /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
+    pub(super) async fn judge(
+        &mut self,
+        obstacles: &watch::Receiver<Obstacles>,
+        has_ended: bool,
+    ) -> Result<(), Failure> {
+        let now = Timestamp::now();
+        let obstacles = obstacles.borrow().clone();
+        let is_away = self.away.is_some_and(|since| since.elapsed() < BREATH);
+        while !is_away && let Some(key) = self.dirty.pop_first() {
+            if !self.open.contains_key(&key) {
+                continue;
+            }
+            if let Err(error) = self.judge_one(&key, &obstacles, now).await {
+                passing(error)?;
+                self.away = Some(Instant::now());
+                self.dirty.insert(key);
+                break;
+            }
+        }
+        if let Err(error) = self.hand_over(now).await {
+            passing(error)?;
+        }
+        if now >= self.deadline || has_ended {
+            for key in self.open.keys().cloned().collect::<Vec<_>>() {
+                let failure = self.out_of_time(&key);
+                self.end(&key, End::Failed(failure), now);
+            }
+        }
+        Ok(())
+    }
+
+    async fn judge_one(
+        &mut self,
+        key: &Key,
+        obstacles: &Obstacles,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let verdict = match self.verdict(key, obstacles).await {
+            // The controllers wait until the server is back, and so do we.
+            Err(error) if error.may_pass() => {
+                self.held_up(key, Holdup::of_store(key, &error), now);
+                return Err(error);
+            }
+            verdict => verdict?,
+        };
+        let Some((verdict, step)) = verdict else {
+            let message = format!("{key} was deleted while it was worked on");
+            self.end(key, End::Failed(Failure::new(FailureKind::Unexpected, message)), now);
+            return Ok(());
+        };
+        match verdict {
+            Verdict::Issued => self.end(key, End::Done, now),
+            Verdict::Failed(failed) => self.failed(key, failed, now).await?,
+            Verdict::Waiting(None) => {
+                self.holdups.remove(key);
+                self.show_step(key, step, now);
+            }
+            Verdict::Waiting(Some(holdup)) => self.held_up(key, holdup, now),
+        }
+        Ok(())
+    }
+
+    /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
+    async fn verdict(
+        &self,
+        key: &Key,
+        obstacles: &Obstacles,
+    ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
+        if key.kind == Kind::Certificate {
+            let since = self.open.get(key).and_then(|followed| followed.since);
+            let chain = Chain::read(&self.store, &key.name).await?;
+            // Our own steps take no time, or an obstacle says why.
+            let is_shown = self.is_beside || self.approval == Approval::Theirs;
+            let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
+            return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
+        }
+        let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
+        let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
+        let verdict = match obstacles.get(key) {
+            _ if is_true(&issuer.status.conditions, "Ready") => Verdict::Issued,
+            Some(obstacle) => of_obstacle(key, obstacle, key),
+            None => judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None)),
+        };
+        Ok(Some((verdict, None)))
+    }
+
+    /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
+    async fn failed(
+        &mut self,
+        key: &Key,
+        failed: Failed,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
+        let tried = failed.order.as_ref().map(|order| &order.uid);
+        if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
+            try_mark_for_renewal(&self.store, &key.name, now).await?;
+            followed.inherited = None;
+            self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
+            return Ok(());
+        }
+        let failure = match failed.order.filter(|_| self.is_kept) {
+            Some(order) => advice::where_to_look(failed.failure, key, &order.name),
+            None => failed.failure,
+        };
+        self.end(key, End::Failed(failure), now);
+        Ok(())
+    }
+
+    /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
+    fn held_up(&mut self, key: &Key, holdup: Holdup, now: Timestamp) {
+        let too_late = |until: &Timestamp| holdup.named_by_ca && *until > self.deadline;
+        if let Some(until) = holdup.until.filter(too_late) {
+            let failure = Failure::new(holdup.kind, holdup.what).hint(format!(
+                "run the same command again after {until:.0}, or with a longer --timeout: it goes on where it stopped"
+            ));
+            self.end(key, End::Failed(failure), now);
+            return;
+        }
+        let name = key.to_string();
+        let wait = progress::Wait {
+            state: "held up".to_owned(),
+            waits_for: holdup.what.clone(),
+            since: self.started,
+            until: holdup.until,
+        };
+        // A challenge's own reason is shown with the challenge.
+        if holdup.of != Kind::Challenge || holdup.kind != FailureKind::Timeout {
+            self.progress.waiting(&name, wait, now);
+        }
+        self.holdups.insert(key.clone(), holdup);
+    }
+
+    fn out_of_time(&self, key: &Key) -> Failure {
+        let wait = self.deadline.duration_since(self.started);
+        let failure = if let Some(holdup) = self.holdups.get(key) {
+            let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
+            holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
+        } else {
+            let step = self.steps.get(key);
+            let why = step.map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
+            let message = format!("{key} is not done after {wait:#}{why}");
+            let hints = step.into_iter().flat_map(|step| step.hint.iter());
+            hints.fold(Failure::new(FailureKind::Timeout, message), Failure::hint)
+        };
+        if self.is_kept {
+            failure.hint("run the same command again: it goes on where it stopped")
+        } else {
+            failure
+        }
+    }
+
+    pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
+        match &end {
+            End::Done if key.kind == Kind::Certificate => {
+                self.progress.done(&key.to_string(), "issued", now);
+            }
+            End::Done => self.progress.done(&key.to_string(), "ready", now),
+            End::Failed(_) => self.progress.done(&key.to_string(), "not issued", now),
+            End::ByHand(..) => self.progress.done(&key.to_string(), "waits for a person", now),
+        }
+        self.open.remove(key);
+        self.ends.insert(key.clone(), end);
+    }
+}

@@ -1,0 +1,114 @@
+//! The servers of a zone: who they are, where, and the first one that answers.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use tokio::time::sleep;
+
+use super::LookupError;
+use super::reply::Reply;
+use super::server::Server;
+use super::wire::Recursion;
+use super::zone::{Zones, is_an_answer};
+
+/// How long one server may take to answer before another one is asked beside it.
+const HEAD_START: Duration = Duration::from_millis(300);
+
+/// A server of a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Authority {
+    /// Absolute name.
+    pub(super) name: Name,
+    /// Its addresses, IPv4 first; there may be none.
+    pub(super) addresses: Vec<IpAddr>,
+}
+
+impl Zones {
+    /// Who serves a zone; `name` is what it is for.
+    pub(super) async fn servers(
+        &self,
+        zone: &Name,
+        name: &Name,
+    ) -> Result<Vec<Authority>, LookupError> {
+        if let Some(known) = self.remembered.servers(zone) {
+            return Ok(known);
+        }
+        let no_servers = |why: String| LookupError::NoServers { name: name.to_ascii(), why };
+        let reply = self.recurse((zone, RecordType::NS)).await;
+        let reply = reply.map_err(|error| no_servers(error.to_string()))?;
+        let (names, ttl) = reply.name_servers(zone);
+        if names.is_empty() {
+            let zone = zone.to_ascii();
+            let servers = self.listed();
+            return Err(no_servers(format!("{servers} has no NS record of the zone {zone}")));
+        }
+        let found = names
+            .into_iter()
+            .map(|name| async { Authority { addresses: self.addresses_of(&name).await, name } });
+        let servers = join_all(found).await;
+        if servers.iter().all(|server| !server.addresses.is_empty()) {
+            self.remembered.keep_servers(zone, &servers, ttl);
+        }
+        Ok(servers)
+    }
+
+    /// The servers that a delegation names, with the addresses it gives.
+    pub(super) async fn listed_in(&self, referral: &Reply, names: Vec<Name>) -> Vec<Authority> {
+        let servers = names.into_iter().map(|name| async {
+            let addresses = match referral.glue(&name) {
+                glue if glue.is_empty() => self.addresses_of(&name).await,
+                glue => glue,
+            };
+            Authority { name, addresses }
+        });
+        join_all(servers).await
+    }
+
+    /// The addresses of a server, IPv4 first, sorted; the resolvers know best, since they found the zone.
+    async fn addresses_of(&self, host: &Name) -> Vec<IpAddr> {
+        let (four, six) = tokio::join!(
+            self.recurse((host, RecordType::A)),
+            self.recurse((host, RecordType::AAAA))
+        );
+        let found = [four, six].into_iter().flatten();
+        let mut addresses: Vec<IpAddr> =
+            found.flat_map(|reply| reply.addresses().collect::<Vec<_>>()).collect();
+        if addresses.is_empty() {
+            addresses = self.hosts.addresses(&host.to_ascii()).await.unwrap_or_default();
+        }
+        addresses.sort();
+        addresses.dedup();
+        addresses
+    }
+
+    /// The first reply of a zone's servers that is an answer. Each has a moment before the next one is asked, too.
+    pub(super) async fn ask_one(
+        &self,
+        servers: &[Authority],
+        (name, kind): (&Name, RecordType),
+    ) -> Option<Reply> {
+        let addresses = servers.iter().flat_map(|server| self.addresses(server));
+        let asked = (0..).zip(addresses).map(|(turn, address)| async move {
+            sleep(HEAD_START * turn).await;
+            let server = Server::Plain(address);
+            let reply = self.wire.ask(&server, name, kind, Recursion::Unwanted).await;
+            reply.ok().filter(is_an_answer)
+        });
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        while let Some(reply) = asked.next().await {
+            if reply.is_some() {
+                return reply;
+            }
+        }
+        None
+    }
+
+    /// Where a server of a zone is asked.
+    pub(super) fn addresses(&self, server: &Authority) -> impl Iterator<Item = SocketAddr> {
+        server.addresses.iter().map(|address| SocketAddr::new(*address, self.port))
+    }
+}

@@ -1,0 +1,63 @@
+//! What is known of zones for a little while. Only what was there: an absence is asked for again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hickory_resolver::proto::rr::Name;
+
+use super::authority::Authority;
+
+/// Longest that anything is remembered: whoever mends a zone wants to see it soon.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Most zones that are remembered.
+const MOST: usize = 1000;
+
+/// Zones and who serves them, for as long as their records say, and no longer than half a minute.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Remembered(Arc<Mutex<Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Names that begin a zone.
+    apexes: HashMap<Name, Instant>,
+    servers: HashMap<Name, (Vec<Authority>, Instant)>,
+}
+
+impl Remembered {
+    /// Whether a zone is known to begin at that name.
+    pub(super) fn is_apex(&self, name: &Name) -> bool {
+        self.known().apexes.get(name).is_some_and(|until| *until > Instant::now())
+    }
+
+    /// Who is known to serve a zone.
+    pub(super) fn servers(&self, zone: &Name) -> Option<Vec<Authority>> {
+        let known = self.known();
+        let (servers, until) = known.servers.get(zone)?;
+        (*until > Instant::now()).then(|| servers.clone())
+    }
+
+    pub(super) fn keep_apex(&self, zone: &Name, ttl: Duration) {
+        self.with_room().apexes.insert(zone.clone(), until(ttl));
+    }
+
+    pub(super) fn keep_servers(&self, zone: &Name, servers: &[Authority], ttl: Duration) {
+        self.with_room().servers.insert(zone.clone(), (servers.to_vec(), until(ttl)));
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_room(&self) -> MutexGuard<'_, Known> {
+        let mut known = self.known();
+        if known.apexes.len() + known.servers.len() >= MOST {
+            *known = Known::default();
+        }
+        known
+    }
+}
+
+fn until(ttl: Duration) -> Instant {
+    Instant::now() + ttl.min(LONGEST)
+}

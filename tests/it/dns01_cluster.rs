@@ -1,0 +1,146 @@
+//! Certificates by DNS-01 in a real cluster: dynamic updates, and a webhook behind the API server's aggregation.
+
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use kubectl_acme::dns::update::{Change, Protocol, Update, Updater};
+use serde_json::{Value, json};
+
+use super::dns01::{RECORD, Site, THEIRS};
+use super::support::cluster::{Arena, Kubectl, Namespace, eventually};
+use super::support::dns::{Software, Updates};
+use super::support::tls_server::TlsServer;
+
+/// Issues an apex and its wildcard there, driven by this program; nothing of it is left.
+fn check(site: &Site, namespace: &Namespace<'_>, algorithm: &str, dns01: &Value) {
+    let names = ["example.com", "*.example.com"];
+    let manifests = site.manifests(&site.pebble.directory(), algorithm, dns01, &names);
+    let path = site.terminal.manifests(&manifests);
+    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+        .args(["order", "-f", path.to_str().unwrap(), "--timeout=3m"])
+        .args(["--namespace", namespace.name()])
+        .env_clear()
+        .env("KUBECONFIG", namespace.kubectl().kubeconfig())
+        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}\n{}", site.pebble.log());
+    assert!(said.contains("driver: kubectl-acme\n"), "{said}");
+    let kubectl = namespace.kubectl();
+    assert!(kubectl.run(&["get", "certificate", "web"]).contains("True"));
+    assert!(kubectl.items("challenges").is_empty());
+    assert_eq!(site.server.texts(RECORD), [THEIRS]);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_wildcard_and_its_apex_are_issued_in_a_cluster() {
+    let arena = Arena::enter();
+    let site = Site::new(Software::Knot, Updates::Signed);
+    let solver = site.solver("hmac-sha256", &json!({}));
+    check(&site, &arena.namespace("dns"), "hmac-sha256", &solver);
+}
+
+/// The group of the webhook.
+const GROUP: &str = "acme.webhook.example";
+
+/// What a webhook updates, and what it was told.
+type Desk = Arc<(Updater, Mutex<Vec<Value>>)>;
+
+/// Publishes as it is told, as webhooks do that are made with cert-manager's library.
+async fn answer(State(desk): State<Desk>, Json(mut payload): Json<Value>) -> Json<Value> {
+    let request = payload["request"].take();
+    let text = |field: &str| request[field].as_str().unwrap();
+    let change = match text("action") {
+        "Present" => Change::Add { ttl: 0 },
+        _ => Change::Remove,
+    };
+    let (zone, name) = (text("resolvedZone"), text("resolvedFQDN"));
+    let update = Update { zone, name, text: text("key"), change };
+    let response = match desk.0.send(&update).await {
+        Ok(()) => json!({"uid": "", "success": true}),
+        Err(error) => {
+            json!({"uid": "", "success": false, "status": {"message": error.to_string()}})
+        }
+    };
+    desk.1.lock().unwrap().push(request);
+    payload["response"] = response;
+    Json(payload)
+}
+
+/// What an API server asks to learn whether it runs.
+async fn discover() -> Json<Value> {
+    let resource = json!({"name": "ours", "singularName": "ours", "namespaced": false,
+        "kind": "ChallengePayload", "verbs": ["create"]});
+    Json(json!({"kind": "APIResourceList", "apiVersion": "v1",
+        "groupVersion": format!("{GROUP}/v1alpha1"), "resources": [resource]}))
+}
+
+/// An APIService, taken away again: without its server it is in the way of everything that asks what there is.
+struct Aggregated(Kubectl);
+
+impl Aggregated {
+    fn new(server: &TlsServer, namespace: &Namespace<'_>) -> Self {
+        let kubectl = namespace.kubectl();
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "webhook"},
+            "spec": {"type": "ExternalName", "externalName": "localhost"}});
+        let api_service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": format!("v1alpha1.{GROUP}")},
+            "spec": {
+                "group": GROUP, "version": "v1alpha1", "groupPriorityMinimum": 1000, "versionPriority": 15,
+                "insecureSkipTLSVerify": true,
+                "service": {"name": "webhook", "namespace": namespace.name(), "port": server.port},
+            },
+        });
+        kubectl.apply(&service.to_string());
+        kubectl.apply(&api_service.to_string());
+        let path = format!("/apis/{GROUP}/v1alpha1");
+        eventually("the webhook", || kubectl.try_run(&["get", "--raw", &path]).ok());
+        Self(kubectl)
+    }
+}
+
+impl Drop for Aggregated {
+    fn drop(&mut self) {
+        self.0.run(&["delete", "apiservice", &format!("v1alpha1.{GROUP}")]);
+    }
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_webhook_is_called_through_the_api_server() {
+    let arena = Arena::enter();
+    let site = Site::new(Software::Bind, Updates::Unsigned);
+    let namespace = arena.namespace("webhook");
+    let updater = Updater::new(site.server.address(), Protocol::Tcp, None);
+    let desk: Desk = Arc::new((updater, Mutex::default()));
+    let path = format!("/apis/{GROUP}/v1alpha1");
+    let router = Router::new()
+        .route(&path, get(discover))
+        .route(&format!("{path}/ours"), axum::routing::post(answer))
+        .with_state(Arc::clone(&desk));
+    let server = TlsServer::start(router);
+    let _service = Aggregated::new(&server, &namespace);
+
+    let config = json!({"token": "dns"});
+    let solver = json!({"webhook": {"groupName": GROUP, "solverName": "ours", "config": config}});
+    check(&site, &namespace, "hmac-sha256", &solver);
+    let told = desk.1.lock().unwrap();
+    let mut actions: Vec<&str> =
+        told.iter().map(|request| request["action"].as_str().unwrap()).collect();
+    actions.dedup(); // a step may be repeated
+    assert_eq!(actions, ["Present", "CleanUp", "Present", "CleanUp"]);
+    for request in told.iter() {
+        assert_eq!(request["dnsName"], "example.com");
+        assert_eq!(request["resourceNamespace"], namespace.name());
+        assert_eq!(
+            (&request["config"], &request["resolvedZone"]),
+            (&config, &json!("example.com."))
+        );
+    }
+}
