@@ -88,8 +88,12 @@ pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failu
             get::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context).await
         }
         ChallengeCommand::Check(args) => check(args, context).await,
-        ChallengeCommand::Present(args) => answer::run(*args, Deed::Present, context).await,
-        ChallengeCommand::Cleanup(args) => answer::run(*args, Deed::CleanUp, context).await,
+        ChallengeCommand::Present(args) => {
+            Box::pin(answer::run(*args, Deed::Present, context)).await
+        }
+        ChallengeCommand::Cleanup(args) => {
+            Box::pin(answer::run(*args, Deed::CleanUp, context)).await
+        }
     }
 }
 

@@ -95,7 +95,7 @@ fn replace(path: &Path, text: &[u8], mode: u32) -> io::Result<()> {
     }
     renamed?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::ReconcileError;
-use super::challenge::{with_our_finalizer, without_finalizer};
 use super::recorder::Recorder;
+use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::source;
 use crate::model::memory::Holder;
 use crate::model::{Answer, Challenge, Kind, State};
@@ -42,9 +42,10 @@ impl Answering {
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
         let marked = with_our_finalizer(challenge);
-        let challenge = match marked.metadata.finalizers == challenge.metadata.finalizers {
-            true => marked,
-            false => self.challenges.replace_finalizers(&marked).await?,
+        let challenge = if marked.metadata.finalizers == challenge.metadata.finalizers {
+            marked
+        } else {
+            self.challenges.replace_finalizers(&marked).await?
         };
         if let Err(error) = self.solver.present(&challenge, answer).await {
             self.keep(&challenge, Outcome::PresentFailed(error.to_string()), now).await?;
@@ -89,4 +90,18 @@ impl Answering {
         let holder = Some(Holder::Challenge);
         self.recorder.keep(&self.challenges, challenge, holder, recorded, now).await
     }
+}
+
+/// The same with our finalizer, in place of an old one.
+pub(super) fn with_our_finalizer(challenge: &Challenge) -> Challenge {
+    let mut marked = without_finalizer(challenge);
+    marked.metadata.finalizers.push(FINALIZER.to_owned());
+    marked
+}
+
+/// The same without the finalizer of those who answer.
+pub(super) fn without_finalizer(challenge: &Challenge) -> Challenge {
+    let mut bare = challenge.clone();
+    bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
+    bare
 }

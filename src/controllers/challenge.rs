@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
+use super::answering::{with_our_finalizer, without_finalizer};
 use super::recorder::Recorder;
 use super::scheduler::Crowd;
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
-use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
@@ -352,20 +352,6 @@ fn is_accepted(challenge: &Challenge) -> bool {
 
 fn is_running(challenge: &Challenge) -> bool {
     challenge.status.processing && !challenge.status.state.is_some_and(State::is_final)
-}
-
-/// The same with our finalizer, in place of an old one.
-pub(super) fn with_our_finalizer(challenge: &Challenge) -> Challenge {
-    let mut marked = without_finalizer(challenge);
-    marked.metadata.finalizers.push(FINALIZER.to_owned());
-    marked
-}
-
-/// The same without the finalizer of those who answer.
-pub(super) fn without_finalizer(challenge: &Challenge) -> Challenge {
-    let mut bare = challenge.clone();
-    bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
-    bare
 }
 
 /// Judges what the provider says of a record that is seen already.

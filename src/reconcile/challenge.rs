@@ -231,6 +231,10 @@ pub fn record(
         Outcome::CleanedUp | Outcome::Settled => {
             new.status.presented = false;
             new.status.processing = false;
+            if !challenge.status.state.is_some_and(State::is_final) {
+                // What a self-check saw of an answer that is down says nothing any more.
+                new.status.reason = String::new();
+            }
         }
         Outcome::CleanUpFailed(why) => {
             let message = format!("Error cleaning up challenge: {why}");

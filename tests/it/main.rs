@@ -6,6 +6,7 @@ mod support;
 
 mod adversary;
 mod bed;
+mod challenge_answer;
 mod cli;
 mod cluster;
 mod conformance_cluster;

@@ -159,6 +159,7 @@ pub fn write(path: &Path, wanted: &[Wanted]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::print::table::Colour;
 
     #[test]
     fn a_record_is_a_row_and_a_line_of_a_zone_file() {
@@ -169,7 +170,7 @@ mod tests {
             challenge: "example-com-1-2-3".into(),
             reason: String::new(),
         }];
-        insta::assert_snapshot!(table(&wanted).render(Headers::Shown, Default::default()), @r"
+        insta::assert_snapshot!(table(&wanted).render(Headers::Shown, Colour::default()), @r"
         NAME                           TYPE   TTL   VALUE                                         CERTIFICATE       CHALLENGE
         _acme-challenge.example.com.   TXT    60    gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA   web/example-com   example-com-1-2-3
         ");
