@@ -89,9 +89,6 @@ impl Reach {
         resolver: &Arc<dyn Resolve>,
         cluster_namespace: &str,
     ) -> Arc<dyn Solver> {
-        if self.by_hand {
-            return Arc::new(Manual);
-        }
         let others = self.cluster.clone().map(|cluster| {
             let others: Arc<dyn Webhooks> = Arc::new(ClusterWebhooks(cluster));
             others
@@ -99,14 +96,15 @@ impl Reach {
         let resolver = Arc::clone(resolver);
         let webhooks =
             DirectWebhooks { urls: self.webhooks, resolver: Arc::clone(&resolver), others };
-        Arc::new(Dns01 {
+        let provider: Arc<dyn Solver> = Arc::new(Dns01 {
             credentials: Arc::new(StoreCredentials::new(store, self.cluster)),
             webhooks: Arc::new(webhooks),
             zones,
             resolver,
             cluster_namespace: cluster_namespace.to_owned(),
             ambience: self.ambience,
-        })
+        });
+        if self.by_hand { Arc::new(Manual { provider }) } else { provider }
     }
 }
 

@@ -229,6 +229,7 @@ impl ChallengeController {
             Err(why) => return Ok(Outcome::PresentFailed(why.clone())),
         };
         match self.means.solver(challenge).present(challenge, answer).await {
+            Ok(()) if self.means.solver(challenge).is_by_hand() => Ok(Outcome::HandedOver),
             Ok(()) => Ok(Outcome::Presented),
             Err(error) => {
                 self.keep(challenge, Outcome::PresentFailed(error.to_string()), self.clock.now())

@@ -78,6 +78,8 @@ pub enum Outcome {
     CleanUpFailed(String),
     /// Acceptance waits in place of a self-check, in words.
     Deferred(String),
+    /// A person puts the answer up.
+    HandedOver,
     /// Our finalizer is on the object.
     FinalizerAdded,
     /// The answer is up.
@@ -244,7 +246,17 @@ pub fn record(
             }
             new.notes.push(Note::warning(source::CHALLENGES, reason::CLEAN_UP_ERROR, message));
         }
-        Outcome::Presented => presented(challenge, &mut new, now),
+        Outcome::Presented => {
+            new.memory.by_hand = false;
+            let kind = challenge.spec.kind;
+            let message = format!("Presented challenge using {kind} challenge mechanism");
+            presented(challenge, &mut new, message, now);
+        }
+        Outcome::HandedOver => {
+            new.memory.by_hand = true;
+            let message = format!("Left the {} record to a person", challenge.spec.kind);
+            presented(challenge, &mut new, message, now);
+        }
         Outcome::PresentFailed(why) => {
             let message = format!("Error presenting challenge: {why}");
             new.status.reason = why;
@@ -278,7 +290,12 @@ pub fn record(
     new
 }
 
-fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
+fn presented(
+    challenge: &Challenge,
+    new: &mut Recorded<ChallengeStatus>,
+    message: String,
+    now: Timestamp,
+) {
     if challenge.status.presented {
         new.status.presented_at.get_or_insert_with(|| now.into());
         return;
@@ -286,7 +303,6 @@ fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Ti
     new.status.presented = true;
     new.status.presented_at = Some(now.into());
     new.status.reason = String::new();
-    let message = format!("Presented challenge using {} challenge mechanism", challenge.spec.kind);
     new.notes.push(Note::normal(source::CHALLENGES, reason::PRESENTED, message));
 }
 

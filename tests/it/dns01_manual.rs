@@ -118,6 +118,24 @@ fn a_wildcard_and_its_apex_are_issued_in_two_steps() {
     assert_eq!(site.server.texts(RECORD), values, "what a person made stays");
     let said = site.order(&[]);
     assert!(said.code == Some(0) && said.stderr.contains("nothing is due"), "{said:?}");
+    renewed_and_given_up(&site);
+}
+
+/// A renewal asks for other records; should nobody want it any more, the provider of the manifest is not asked to tidy up.
+fn renewed_and_given_up(site: &Site) {
+    let renew = ["certificate", "renew", "web", "--dns01-manual", "--timeout=1s", "--no-headers"];
+    let first = site.terminal.run(&renew);
+    let again = site.terminal.run(&renew);
+    assert_eq!((first.code, again.code), (Some(13), Some(13)), "{first:?}\n{again:?}");
+    assert_eq!(first.stdout, again.stdout, "the same order");
+    assert_eq!(first.stdout.lines().count(), 2, "{first:?}");
+    assert!(first.stdout.starts_with(RECORD), "{first:?}");
+    let orders = site.terminal.objects("orders");
+    let pending = orders.iter().find(|order| order["status"]["state"] == "pending").unwrap();
+    let name = pending["metadata"]["name"].as_str().unwrap();
+    let said = site.terminal.run(&["order", "delete", name]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(site.server.texts(RECORD).len(), 2, "what a person made stays");
 }
 
 /// Starts the run that goes on, and waits until it waits for the record.
