@@ -246,16 +246,9 @@ pub fn record(
             }
             new.notes.push(Note::warning(source::CHALLENGES, reason::CLEAN_UP_ERROR, message));
         }
-        Outcome::Presented => {
-            new.memory.by_hand = false;
-            let kind = challenge.spec.kind;
-            let message = format!("Presented challenge using {kind} challenge mechanism");
-            presented(challenge, &mut new, message, now);
-        }
-        Outcome::HandedOver => {
-            new.memory.by_hand = true;
-            let message = format!("Left the {} record to a person", challenge.spec.kind);
-            presented(challenge, &mut new, message, now);
+        Outcome::Presented | Outcome::HandedOver => {
+            new.memory.by_hand = outcome == Outcome::HandedOver;
+            presented(challenge, &mut new, now);
         }
         Outcome::PresentFailed(why) => {
             let message = format!("Error presenting challenge: {why}");
@@ -290,12 +283,7 @@ pub fn record(
     new
 }
 
-fn presented(
-    challenge: &Challenge,
-    new: &mut Recorded<ChallengeStatus>,
-    message: String,
-    now: Timestamp,
-) {
+fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
     if challenge.status.presented {
         new.status.presented_at.get_or_insert_with(|| now.into());
         return;
@@ -303,6 +291,10 @@ fn presented(
     new.status.presented = true;
     new.status.presented_at = Some(now.into());
     new.status.reason = String::new();
+    let message = match (challenge.spec.kind, new.memory.by_hand) {
+        (kind, false) => format!("Presented challenge using {kind} challenge mechanism"),
+        (kind, true) => format!("Left the {kind} record to a person"),
+    };
     new.notes.push(Note::normal(source::CHALLENGES, reason::PRESENTED, message));
 }
 
