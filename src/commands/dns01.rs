@@ -8,6 +8,8 @@ use url::Url;
 use crate::controllers::dns01::{ClusterWebhooks, StoreCredentials};
 use crate::dns::Resolve;
 use crate::dns::zone::Zones;
+use crate::solvers::Solver;
+use crate::solvers::dns01::manual::Manual;
 use crate::solvers::dns01::solver::{Ambience, Dns01};
 use crate::solvers::dns01::webhook::{DirectWebhooks, Webhooks};
 use crate::store::Store;
@@ -54,6 +56,7 @@ impl Dns01Args {
                 cluster_issuers: self.cluster_issuer_ambient_credentials,
                 issuers: self.issuer_ambient_credentials,
             },
+            by_hand: false,
         }
     }
 }
@@ -67,9 +70,17 @@ pub struct Reach {
     webhooks: BTreeMap<String, String>,
     /// Who may use credentials from around the process.
     ambience: Ambience,
+    /// Whether a person stands in for all of them.
+    by_hand: bool,
 }
 
 impl Reach {
+    /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).
+    #[must_use]
+    pub fn by_hand(self, by_hand: bool) -> Self {
+        Self { by_hand, ..self }
+    }
+
     /// The solver, with the Secrets of a store.
     pub fn solver(
         self,
@@ -77,7 +88,7 @@ impl Reach {
         zones: Zones,
         resolver: &Arc<dyn Resolve>,
         cluster_namespace: &str,
-    ) -> Dns01 {
+    ) -> Arc<dyn Solver> {
         let others = self.cluster.clone().map(|cluster| {
             let others: Arc<dyn Webhooks> = Arc::new(ClusterWebhooks(cluster));
             others
@@ -85,14 +96,15 @@ impl Reach {
         let resolver = Arc::clone(resolver);
         let webhooks =
             DirectWebhooks { urls: self.webhooks, resolver: Arc::clone(&resolver), others };
-        Dns01 {
+        let provider: Arc<dyn Solver> = Arc::new(Dns01 {
             credentials: Arc::new(StoreCredentials::new(store, self.cluster)),
             webhooks: Arc::new(webhooks),
             zones,
             resolver,
             cluster_namespace: cluster_namespace.to_owned(),
             ambience: self.ambience,
-        }
+        });
+        if self.by_hand { Arc::new(Manual { provider }) } else { provider }
     }
 }
 

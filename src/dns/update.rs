@@ -249,12 +249,11 @@ impl Exchange<'_> {
         while let Ok(received) = timeout_at(until, socket.recv(&mut packet)).await {
             let length = received.map_err(|error| self.silent(&error))?;
             match self.judge(&packet[..length]) {
-                Ok(Answer::Foreign) => {}
                 Ok(answer @ Answer::Unsigned(_)) if refused.is_none() => {
                     refused = Some(answer);
                     until = until.min(Instant::now() + GRACE);
                 }
-                Ok(Answer::Unsigned(_)) => {}
+                Ok(Answer::Foreign | Answer::Unsigned(_)) => {}
                 Err(error @ UpdateError::Untrusted { .. }) => *fault = error,
                 judged => return judged.map(Some),
             }

@@ -54,6 +54,8 @@ pub async fn run(
     context: &Context,
 ) -> Result<(), Failure> {
     let started = Timestamp::now();
+    let manual = &args.work.manual;
+    manual.check(context)?;
     args.work.drive.probe_pod.check(context)?;
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let keys = certificates.into_iter().map(|name| Key::new(Kind::Certificate, name));
@@ -65,11 +67,12 @@ pub async fn run(
     let answers = !args.work.drive.answers_here();
     let (store, permit) = workplace(context, &found, false, answers).await?;
     let claim = claim(context, deadline, &permit).await?;
+    manual.check_turn(&claim)?;
     let records = read(&store, &keys).await?;
     precheck::check(
         &records,
         &store,
-        Bench::of(context, &claim),
+        Bench::of(context, &claim).by_hand(manual.dns01_manual),
         &context.global.cluster_resource_namespace,
     )
     .await?;
@@ -97,6 +100,7 @@ pub async fn run(
         permit,
         drive: &args.work.drive,
         rehearsal: None,
+        by_hand: manual.dns01_manual,
         given,
         open,
         started,
@@ -108,6 +112,7 @@ pub async fn run(
         store: &store,
         out: out.as_deref(),
         out_secret: args.work.out_secret,
+        zone_file: manual.dns01_zone_file.as_deref(),
         is_kept: true,
         records: &records,
     };

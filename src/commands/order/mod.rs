@@ -5,6 +5,7 @@ pub mod create;
 pub mod delete;
 pub mod followed;
 pub mod left;
+pub mod manual;
 pub mod settle;
 pub mod supervise;
 pub mod work;
@@ -77,8 +78,8 @@ impl OrderArgs {
 /// Fails with what `main` shows.
 pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
-        None => create::run(args.create, context).await,
-        Some(OrderCommand::Create(create)) => create::run(*create, context).await,
+        None => Box::pin(create::run(args.create, context)).await,
+        Some(OrderCommand::Create(create)) => Box::pin(create::run(*create, context)).await,
         Some(OrderCommand::Get(args)) => {
             let wanted = target::Wanted::of_kind(Kind::Order, &args.names)?;
             get::show(&wanted, &args.list, context).await
@@ -101,5 +102,5 @@ async fn go_on(args: AgainArgs, wanted: Wanted, context: &Context) -> Result<(),
     }
     certificates.sort();
     certificates.dedup();
-    again::run(args, certificates, wanted, context).await
+    Box::pin(again::run(args, certificates, wanted, context)).await
 }

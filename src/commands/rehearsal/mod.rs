@@ -155,7 +155,7 @@ impl Rehearsal {
         let solver = |challenge: &Challenge| -> &dyn Solver {
             match challenge.spec.kind {
                 ChallengeType::Http01 => &*self.http01,
-                ChallengeType::Dns01 => &dns01,
+                ChallengeType::Dns01 => &*dns01,
             }
         };
         let mut taking = pin!(answers::take_down(&challenges, solver, Instant::now() + PATIENCE));
