@@ -2,7 +2,8 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::sync::Arc;
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
@@ -29,6 +30,8 @@ const LIMIT: usize = 8 << 20;
 const REPEATS: u32 = 3;
 /// The longest pause that a provider may ask for within one call; for longer ones the whole step is repeated later.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest time that a provider is left alone because it asks for it.
+const LONGEST_ABSENCE: Duration = Duration::from_hours(1);
 
 /// How providers are reached: by which look-ups, and how patiently.
 #[derive(Clone, Debug)]
@@ -51,8 +54,29 @@ impl Connection {
         Self { resolver: None, pause: Duration::from_millis(1) }
     }
 
-    /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.
+    /// The process's HTTP client for servers like that one: providers are built anew for every step, their connections are kept,
+    /// and the system's roots are read once.
     fn client(&self, server: &Url) -> reqwest::Result<Client> {
+        let (is_near, is_plain) = (Self::is_near(server), server.scheme() == "http");
+        let is_it = |known: &&Known| {
+            (known.is_near, known.is_plain) == (is_near, is_plain)
+                && match (&known.resolver, &self.resolver) {
+                    (Some(one), Some(other)) => ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other)),
+                    (one, other) => one.is_none() && other.is_none(),
+                }
+        };
+        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = clients.iter().find(is_it) {
+            return Ok(known.client.clone());
+        }
+        let client = self.new_client(server)?;
+        let resolver = self.resolver.clone();
+        clients.push(Known { resolver, is_near, is_plain, client: client.clone() });
+        Ok(client)
+    }
+
+    /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.
+    fn new_client(&self, server: &Url) -> reqwest::Result<Client> {
         // reqwest takes the process's provider; another one may be there already, which is as good.
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let mut builder = Client::builder()
@@ -83,6 +107,17 @@ impl Connection {
         }
     }
 }
+
+/// A client, and what it differs in from others.
+struct Known {
+    resolver: Option<Arc<dyn Resolve>>,
+    is_near: bool,
+    is_plain: bool,
+    client: Client,
+}
+
+/// The clients of the process.
+static CLIENTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
 /// How long a connection may take: metadata is next door or nowhere.
 fn connect(server: &Url) -> Duration {
@@ -134,6 +169,8 @@ pub(super) struct Refusal {
     pub(super) code: String,
     /// One stable line.
     pub(super) why: String,
+    /// When it may be asked again, where the provider says so.
+    pub(super) until: Option<Timestamp>,
 }
 
 impl Api {
@@ -143,15 +180,22 @@ impl Api {
         connection: &Connection,
         explain: Explain,
     ) -> Result<Self, SolveError> {
-        let unusable = |why: String| SolveError {
-            what: format!("cannot reach {base}"),
+        let unusable = |why: String, hint: Option<String>| SolveError {
+            what: format!("cannot reach {}", one_line(base)),
             why,
             needs_person: true,
-            hint: None,
+            hint,
+            until: None,
         };
-        let base = Url::parse(base).map_err(|_| unusable("it is not a URL".to_owned()))?;
-        let client = connection.client(&base).map_err(|e| unusable(innermost(&e)))?;
-        Ok(Self { base, client, pause: connection.pause, explain })
+        // `auth.example.com:8443` reads as a URL, too, of a scheme of that name.
+        let is_http = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
+        let Some(url) = Url::parse(base).ok().filter(is_http) else {
+            let host = base.split_once("://").map_or(base, |(_, host)| host);
+            let hint = format!("write https://{}", one_line(host));
+            return Err(unusable("it is not an http or https URL".to_owned(), Some(hint)));
+        };
+        let client = connection.client(&url).map_err(|e| unusable(innermost(&e), None))?;
+        Ok(Self { base: url, client, pause: connection.pause, explain })
     }
 
     /// The URL that all requests begin with.
@@ -191,8 +235,15 @@ impl Api {
                 Err(refused) => refused,
             };
             let pause = asked.unwrap_or_else(|| self.pause * 2_u32.pow(repeats));
-            if !refusal.asks_for_patience() || repeats == REPEATS || pause > LONGEST_PAUSE {
+            if !refusal.asks_for_patience() {
                 return Err(refusal);
+            }
+            if repeats == REPEATS || pause > LONGEST_PAUSE {
+                let is_long = |pause: &Duration| *pause > LONGEST_PAUSE;
+                let until = asked
+                    .filter(is_long)
+                    .map(|pause| Timestamp::now() + pause.min(LONGEST_ABSENCE));
+                return Err(Refusal { until, ..refusal });
             }
             repeats += 1;
             tokio::time::sleep(pause).await;
@@ -227,7 +278,7 @@ impl Api {
         let Explanation { code, message } = (self.explain)(body).unwrap_or_default();
         let (code, message) = (one_line(&code), one_line(&message));
         let why = if message.is_empty() { format!("HTTP {status}") } else { message };
-        Refusal { status: Some(status), code, why }
+        Refusal { status: Some(status), code, why, until: None }
     }
 }
 
@@ -300,12 +351,12 @@ impl Refusal {
             (true, false) => format!("no answer within {} s", WHOLE.as_secs()),
             (false, _) => innermost(&error),
         };
-        Self { status: None, code: String::new(), why }
+        Self { status: None, code: String::new(), why, until: None }
     }
 
     /// An answer came that says nothing to us.
     pub(super) fn unread(why: &str) -> Self {
-        Self { status: None, code: String::new(), why: why.to_owned() }
+        Self { status: None, code: String::new(), why: why.to_owned(), until: None }
     }
 
     /// Whether the provider answered with that status.
@@ -342,6 +393,7 @@ impl Refusal {
             what,
             needs_person: !self.passes(),
             hint: self.is_denial().then(|| hint.to_owned()),
+            until: self.until,
             why: self.why,
         }
     }
@@ -370,6 +422,7 @@ fn innermost(error: &dyn StdError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dns::lookup::SystemResolver;
 
     #[test]
     fn the_pause_that_is_asked_for_is_read_in_both_forms() {
@@ -407,7 +460,42 @@ mod tests {
         assert_eq!(request.url.as_str(), "https://api.example/v1/zones?name=a%2Fb");
         assert_eq!(request.target(), "/v1/zones?name=a%2Fb");
         assert!(!format!("{:?} {api:?}", request.headers).contains("hush"));
-        let error = Api::new("api.example", &Connection::hasty(), |_| None).unwrap_err();
-        assert_eq!(error.to_string(), "cannot reach api.example: it is not a URL");
+    }
+
+    #[test]
+    fn servers_of_one_kind_share_a_client() {
+        let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
+        let connection =
+            Connection { resolver: Some(Arc::clone(&resolver)), pause: Duration::from_millis(1) };
+        let count = || {
+            let clients = CLIENTS.lock().unwrap();
+            let is_ours =
+                |one: &Arc<dyn Resolve>| ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(&resolver));
+            clients.iter().filter(|known| known.resolver.as_ref().is_some_and(is_ours)).count()
+        };
+        for (server, expected) in [
+            ("http://one.example", 1),
+            ("http://two.example/path", 1),
+            ("http://127.0.0.1:8080", 2),
+            ("http://localhost:8081", 2),
+        ] {
+            Api::new(server, &connection.clone(), |_| None).unwrap();
+            assert_eq!(count(), expected, "{server}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_named_by_an_http_url() {
+        for (base, hint) in [
+            ("api.example", "write https://api.example"),
+            ("auth.example.com:8443", "write https://auth.example.com:8443"),
+            ("localhost:8443", "write https://localhost:8443"),
+            ("ftp://auth.example.com", "write https://auth.example.com"),
+        ] {
+            let error = Api::new(base, &Connection::hasty(), |_| None).unwrap_err();
+            let expected = format!("cannot reach {base}: it is not an http or https URL");
+            assert_eq!(error.to_string(), expected);
+            assert_eq!((error.needs_person, error.hint.as_deref()), (true, Some(hint)));
+        }
     }
 }

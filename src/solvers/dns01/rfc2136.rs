@@ -36,12 +36,13 @@ impl Rfc2136 {
         let algorithm = Algorithm::parse(&fields.tsig_algorithm).map_err(unusable)?;
         let (name, secret) = (&fields.tsig_key_name, &fields.tsig_secret_secret_ref);
         // Without both the update is not signed, as with cert-manager.
-        let key = if name.is_empty() || secret.name.is_empty() {
-            None
-        } else {
-            let text = site.secret(secret).await?;
-            Some(Key::new(name, algorithm, &text).map_err(|why| {
-                SolveError {
+        let key =
+            if name.is_empty() || secret.name.is_empty() {
+                None
+            } else {
+                let text = site.secret(secret).await?;
+                Some(Key::new(name, algorithm, &text).map_err(|why| {
+                    SolveError {
                     what: format!(
                         "cannot use the key \"{}\" of Secret \"{}\"",
                         secret.key, secret.name
@@ -51,16 +52,16 @@ impl Rfc2136 {
                     hint: Some(
                         "it is the text that stands after `secret` in the server's configuration"
                             .to_owned(),
-                    ),
-                }
-            })?)
-        };
+                    ), until: None, }
+                })?)
+            };
         let found = server_address(&fields.nameserver, &**site.resolver).await;
         let server = found.map_err(|error| SolveError {
             what: format!("cannot find the name server {}", fields.nameserver),
             why: error.to_string(),
             needs_person: false,
             hint: None,
+            until: None,
         })?;
         let protocol = match fields.protocol.to_ascii_uppercase().as_str() {
             "TCP" => Protocol::Tcp,
@@ -85,6 +86,7 @@ impl Rfc2136 {
             why: error.to_string(),
             needs_person,
             hint,
+            until: None,
         };
         match error {
             UpdateError::Refused(refusal) => {

@@ -88,6 +88,7 @@ impl Dns01 {
             why: error.to_string(),
             needs_person: false,
             hint: None,
+            until: None,
         })
     }
 
