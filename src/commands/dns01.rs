@@ -70,6 +70,11 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// What they reach without flags.
+    pub fn usual(cluster: Option<&ClusterStore>) -> Self {
+        Self { cluster: cluster.cloned(), ..Self::default() }
+    }
+
     /// The solver, with the Secrets of a store.
     pub fn solver(
         self,

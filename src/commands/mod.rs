@@ -32,6 +32,7 @@ pub mod permissions;
 pub mod precheck;
 pub mod probe;
 pub mod probe_pod;
+mod provider_check;
 mod provider_secrets;
 pub mod rehearsal;
 pub mod renewal;

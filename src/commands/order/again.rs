@@ -15,6 +15,7 @@ use crate::commands::context::Context;
 use crate::commands::failure::Failure;
 use crate::commands::permissions::{all_that_is_missing, workplace};
 use crate::commands::precheck::{self, Bench};
+use crate::commands::provider_check;
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::target;
 use crate::model::common::is_true;
@@ -66,13 +67,13 @@ pub async fn run(
     let (store, permit) = workplace(context, &found, false, answers).await?;
     let claim = claim(context, deadline, &permit).await?;
     let records = read(&store, &keys).await?;
-    precheck::check(
-        &records,
-        &store,
-        Bench::of(context, &claim),
-        &context.global.cluster_resource_namespace,
-    )
-    .await?;
+    let bench = Bench::of(context, &claim);
+    precheck::check(&records, &store, bench, &context.global.cluster_resource_namespace).await?;
+    if wanted == Wanted::Fresh && bench != Bench::Elsewhere {
+        let told = (context, &args.work.output);
+        let due = records.iter().map(|record| &record.key);
+        provider_check::check(due, &store, &args.work.drive, None, told).await?;
+    }
     announce::work(context, &store, &precheck::issuers(&records), &[], &claim).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
     for record in &records {
