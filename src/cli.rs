@@ -83,7 +83,7 @@ pub enum Command {
     ///   order get --local -w                                what becomes of orders
     #[command(verbatim_doc_comment)]
     Order(Box<order::OrderArgs>),
-    /// Show and check challenges
+    /// Show and check challenges, put up and take down their answers
     Challenge(challenge::ChallengeArgs),
     /// Look after issued certificates
     Certificate(certificate::CertificateArgs),

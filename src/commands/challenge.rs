@@ -1,7 +1,8 @@
-//! `challenge`: the table of challenges, and one look at an answer now.
+//! `challenge`: the table of challenges, one look at an answer now, and the answer by hand.
 
 use tokio_util::sync::CancellationToken;
 
+use super::answer::{self, AnswerArgs, Deed};
 use super::completion;
 use super::context::{Context, OutputArgs};
 use super::dns01::Reach;
@@ -37,6 +38,12 @@ pub enum ChallengeCommand {
     Get(NamesArgs),
     /// Look at the answer of a challenge once, as the CA would, and show everything seen
     Check(CheckArgs),
+    /// Put up the answer of a challenge by its own solver; nothing else is driven
+    ///
+    /// An answer to HTTP-01 from this machine's own listener is served until Ctrl-C.
+    Present(Box<AnswerArgs>),
+    /// Take down the answer of a challenge by its own solver
+    Cleanup(Box<AnswerArgs>),
 }
 
 /// Flags of `challenge get`.
@@ -83,6 +90,12 @@ pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failu
             get::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context).await
         }
         ChallengeCommand::Check(args) => check(args, context).await,
+        ChallengeCommand::Present(args) => {
+            Box::pin(answer::run(*args, Deed::Present, context)).await
+        }
+        ChallengeCommand::Cleanup(args) => {
+            Box::pin(answer::run(*args, Deed::CleanUp, context)).await
+        }
     }
 }
 
@@ -102,7 +115,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
     let namespace = &context.global.cluster_resource_namespace;
     let reach = Reach::usual(context.cluster());
-    let dns01 = reach.solver(&store, zones.clone(), &fetcher.resolver, namespace);
+    let dns01 = reach.providers(&store, zones.clone(), &fetcher.resolver, namespace);
     let probe: Box<dyn Probe> =
         if is_http { Box::new(HttpProbe { fetcher }) } else { Box::new(DnsProbe { zones }) };
     let now = context.now();

@@ -8,6 +8,8 @@ use url::Url;
 use crate::controllers::dns01::{ClusterWebhooks, StoreCredentials};
 use crate::dns::Resolve;
 use crate::dns::zone::Zones;
+use crate::solvers::Solver;
+use crate::solvers::dns01::manual::Manual;
 use crate::solvers::dns01::solver::{Ambience, Dns01};
 use crate::solvers::dns01::webhook::{DirectWebhooks, Webhooks};
 use crate::store::Store;
@@ -54,6 +56,7 @@ impl Dns01Args {
                 cluster_issuers: self.cluster_issuer_ambient_credentials,
                 issuers: self.issuer_ambient_credentials,
             },
+            by_hand: false,
         }
     }
 }
@@ -67,6 +70,8 @@ pub struct Reach {
     webhooks: BTreeMap<String, String>,
     /// Who may use credentials from around the process.
     ambience: Ambience,
+    /// Whether a person stands in for all of them.
+    by_hand: bool,
 }
 
 impl Reach {
@@ -75,8 +80,28 @@ impl Reach {
         Self { cluster: cluster.cloned(), ..Self::default() }
     }
 
+    /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).
+    #[must_use]
+    pub fn by_hand(self, by_hand: bool) -> Self {
+        Self { by_hand, ..self }
+    }
+
     /// The solver, with the Secrets of a store.
     pub fn solver(
+        self,
+        store: &Arc<dyn Store>,
+        zones: Zones,
+        resolver: &Arc<dyn Resolve>,
+        cluster_namespace: &str,
+    ) -> Arc<dyn Solver> {
+        let by_hand = self.by_hand;
+        let provider: Arc<dyn Solver> =
+            Arc::new(self.providers(store, zones, resolver, cluster_namespace));
+        if by_hand { Arc::new(Manual { provider }) } else { provider }
+    }
+
+    /// The solver by providers alone, with the Secrets of a store.
+    pub fn providers(
         self,
         store: &Arc<dyn Store>,
         zones: Zones,

@@ -138,20 +138,25 @@ impl DriveArgs {
         if let Some(folder) = &self.http01_webroot {
             return Ok(Arc::new(Webroot::new(folder)));
         }
-        let bound = match &self.http01_listen[..] {
-            [] => Listener::bind_everywhere(80).await,
-            addresses => Listener::bind(addresses).await,
-        };
-        match bound {
-            Ok(listener) => Ok(Arc::new(listener)),
-            Err(error) => {
-                let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
-                let first = self.http01_listen.first().copied().unwrap_or(everywhere);
-                let failure = Failure::new(FailureKind::Solver, error.to_string());
-                Err(listener::ways_out(first).into_iter().fold(failure, Failure::hint))
-            }
-        }
+        Ok(Arc::new(listener(&self.http01_listen).await?))
     }
+}
+
+/// Listens where a flag says, else on port 80.
+///
+/// # Errors
+/// Fails when the port is not permitted or taken, and names the ways out.
+pub async fn listener(addresses: &[SocketAddr]) -> Result<Listener, Failure> {
+    let bound = match addresses {
+        [] => Listener::bind_everywhere(80).await,
+        addresses => Listener::bind(addresses).await,
+    };
+    bound.map_err(|error| {
+        let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
+        let first = addresses.first().copied().unwrap_or(everywhere);
+        let failure = Failure::new(FailureKind::Solver, error.to_string());
+        listener::ways_out(first).into_iter().fold(failure, Failure::hint)
+    })
 }
 
 /// The controllers at work.
@@ -220,20 +225,24 @@ impl Engine {
         let recorder = Recorder::new(Arc::clone(&store));
         let crowd = Crowd::default();
         let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
+        let by_hand = dns01.is_by_hand();
         let means = Means {
             http01,
-            dns01: Arc::new(dns01),
+            dns01,
             http01_probe: probe,
             dns01_probe: Arc::new(DnsProbe { zones }),
             crowd: crowd.clone(),
             check_period: equipment.check_period,
         };
         let controllers: Vec<Arc<dyn Controller>> = vec![
-            Arc::new(IssuerController::new(
-                recorder.clone(),
-                Arc::clone(&accounts),
-                equipment.account_keys,
-            )),
+            Arc::new(
+                IssuerController::new(
+                    recorder.clone(),
+                    Arc::clone(&accounts),
+                    equipment.account_keys,
+                )
+                .by_hand(by_hand),
+            ),
             Arc::new(CertificateController::new(recorder.clone())),
             Arc::new(RequestController::new(
                 recorder.clone(),

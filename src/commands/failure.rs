@@ -31,6 +31,8 @@ pub enum Kind {
     Solver,
     /// Somebody else drives.
     OwnedByAnother,
+    /// A person has to do something first.
+    Person,
     /// Time is up.
     Timeout,
     /// Interrupted (SIGINT).
@@ -52,6 +54,7 @@ impl Kind {
             Self::Cluster => 8,
             Self::Solver => 9,
             Self::OwnedByAnother => 12,
+            Self::Person => 13,
             Self::Timeout => 124,
             Self::Interrupted => 130,
             Self::Terminated => 143,

@@ -6,7 +6,7 @@ use super::failure::{Failure, Kind as FailureKind};
 use super::files::{self, Depth};
 use crate::cli;
 use crate::model::manifest::{self, Complaint, Location, Namespaces, Set};
-use crate::model::quick::{self, Server, Wish};
+use crate::model::quick::{self, Proof, Server, Wish};
 use crate::model::{Identifier, Record};
 use crate::print::{Printer, document};
 use crate::store::manager::Manager;
@@ -46,11 +46,16 @@ pub struct Intake {
 }
 
 impl IntakeArgs {
-    /// Reads everything; warnings and what was left alone are said on stderr.
+    /// Reads everything; names are proven in the given way. Warnings and what was left alone are said on stderr.
     ///
     /// # Errors
     /// Fails when a manifest is wrong (every mistake is told), or when there is nothing we read.
-    pub fn read(&self, context: &Context, output: &OutputArgs) -> Result<Intake, Failure> {
+    pub fn read(
+        &self,
+        proof: Proof,
+        context: &Context,
+        output: &OutputArgs,
+    ) -> Result<Intake, Failure> {
         let printer = context.printer(output);
         let namespaces =
             Namespaces { given: context.global.namespace.as_deref(), default: context.namespace() };
@@ -60,7 +65,7 @@ impl IntakeArgs {
                     .hint(cli::like("order -f MANIFEST.yaml"))
                     .hint(cli::like("order --domain www.example.com")));
             }
-            ([], domains) => vec![self.made(domains, context.namespace())?],
+            ([], domains) => vec![self.made(domains, proof, context.namespace())?],
             (paths, _) => {
                 if self.email.is_some() {
                     printer.note("--email is for --domain: an Issuer's manifest names its own");
@@ -118,7 +123,12 @@ impl IntakeArgs {
     }
 
     /// Manifests for a few names, read like any others.
-    fn made(&self, domains: &[String], namespace: &str) -> Result<manifest::Source, Failure> {
+    fn made(
+        &self,
+        domains: &[String],
+        proof: Proof,
+        namespace: &str,
+    ) -> Result<manifest::Source, Failure> {
         let mut names = Vec::new();
         for domain in domains {
             let name = Identifier::parse(domain)
@@ -137,6 +147,7 @@ impl IntakeArgs {
             email: self.email.clone(),
             server,
             namespace: namespace.to_owned(),
+            proof,
         };
         let records = quick::manifests(&wish);
         let documents: Vec<String> =

@@ -2,6 +2,7 @@
 
 pub mod advice;
 pub mod announce;
+pub mod answer;
 pub mod applying;
 pub mod ca;
 pub mod certificate;

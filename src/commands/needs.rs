@@ -153,6 +153,14 @@ impl Task {
         Ok(Self { deleted: true, ways, ..Self::within(namespace, places) })
     }
 
+    /// The answer of one Challenge, put up or taken down by itself.
+    pub fn answer(challenge: &Challenge, places: Places) -> Self {
+        let namespace = &challenge.metadata.namespace;
+        let way = challenge.spec.solver.http01.as_ref().and_then(way);
+        let ways = way.into_iter().map(|way| (namespace.clone(), way)).collect();
+        Self { ways, ..Self::within(namespace, places) }
+    }
+
     /// Issuers of which it is not known what they need, because they may not be read.
     pub fn hidden(&self) -> &BTreeSet<Key> {
         &self.hidden

@@ -55,6 +55,17 @@ pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<Path
     Ok(path)
 }
 
+/// Writes a file that anybody may read.
+///
+/// # Errors
+/// Fails when it cannot be written.
+pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    replace(path, text.as_bytes(), 0o644).map_err(|error| {
+        let message = format!("cannot write {}: {}", path.display(), explain(&error));
+        Failure::new(Kind::Unexpected, message)
+    })
+}
+
 /// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
 /// locks, the writers are few.
 fn turn(folder: &Path) -> Option<File> {
@@ -83,7 +94,8 @@ fn replace(path: &Path, text: &[u8], mode: u32) -> io::Result<()> {
         fs::remove_file(&beside).ok();
     }
     renamed?;
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ use crate::store::resources::typed;
 pub enum Bench {
     /// On this machine, where pairs of several namespaces share one folder.
     Local,
+    /// On this machine, with a person who makes the records of DNS-01.
+    ByHand,
     /// In a cluster, by this process.
     Cluster,
     /// On this machine, with nothing written to disk.
@@ -36,9 +38,25 @@ impl Bench {
         }
     }
 
+    /// The same, with a person in place of every provider where that is asked for.
+    #[must_use]
+    pub fn by_hand(self, by_hand: bool) -> Self {
+        if by_hand { Self::ByHand } else { self }
+    }
+
+    /// Tells whether pairs of several namespaces are written to one folder.
+    fn is_one_folder(self) -> bool {
+        matches!(self, Self::Local | Self::ByHand)
+    }
+
+    /// Tells whether this process has records published by providers.
+    pub fn has_providers(self) -> bool {
+        matches!(self, Self::Local | Self::Cluster | Self::Rehearsal)
+    }
+
     /// Tells whether nobody else serves what we do not.
     fn is_ours_alone(self) -> bool {
-        matches!(self, Self::Local | Self::Rehearsal)
+        matches!(self, Self::Local | Self::ByHand | Self::Rehearsal)
     }
 }
 
@@ -74,7 +92,7 @@ pub async fn check(
     for certificate in certificates(records) {
         let name = certificate.name();
         // Certificates of other namespaces, too: on disk they share one folder.
-        if bench == Bench::Local && !secrets.insert(certificate.spec.secret_name.clone()) {
+        if bench.is_one_folder() && !secrets.insert(certificate.spec.secret_name.clone()) {
             let secret = &certificate.spec.secret_name;
             return Err(Failure::usage(format!(
                 "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \
@@ -102,7 +120,7 @@ pub async fn check(
             },
         };
         if bench != Bench::Elsewhere {
-            check_solvers(&certificate, &key, &issuer, places).await?;
+            check_solvers(&certificate, &key, &issuer, bench, places).await?;
         }
     }
     Ok(())
@@ -134,6 +152,7 @@ async fn check_solvers(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
+    bench: Bench,
     places: Places<'_>,
 ) -> Result<(), Failure> {
     let Some(acme) = &issuer.spec.acme else { return Ok(()) };
@@ -151,7 +170,7 @@ async fn check_solvers(
             Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
         };
         match would_choose(&acme.solvers, &identifier, asking) {
-            Ok(chosen) if chosen.kind == ChallengeType::Dns01 => {
+            Ok(chosen) if chosen.kind == ChallengeType::Dns01 && bench != Bench::ByHand => {
                 let whose = format!("Certificate {name}: {text}");
                 let solver = chosen.solver.dns01.unwrap_or_default();
                 provider_secrets::check(&solver, issuer, key, &whose, places).await?;

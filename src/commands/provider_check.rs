@@ -19,6 +19,7 @@ use crate::model::{
 use crate::print::Printer;
 use crate::reconcile::solver_choice::{Asking, would_choose};
 use crate::solvers::SolveError;
+use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::dns01::solver::Dns01;
 use crate::store::Store;
 use crate::store::resources::typed;
@@ -60,7 +61,7 @@ pub(super) async fn check(
     let zones = drive.zones(&fetcher).await?;
     let namespace = &context.global.cluster_resource_namespace;
     let reach = drive.dns01.reach(context.cluster());
-    let dns01 = reach.solver(store, zones, &fetcher.resolver, namespace);
+    let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
     let asking = join_all(errands.iter().map(|errand| ask(&dns01, errand)));
     let answers = tokio::select! {
         answers = asking => answers,
@@ -90,6 +91,9 @@ pub(super) async fn explain(
 ) -> Failure {
     let spec = &challenge.spec;
     let Some(solver) = &spec.solver.dns01 else { return failure };
+    if is_a_persons(challenge) {
+        return failure;
+    }
     let names = BTreeSet::from([spec.record_name()]);
     let namespace = &challenge.metadata.namespace;
     let asked = timeout(PATIENCE, dns01.check(solver, &spec.issuer_ref, namespace, &names)).await;

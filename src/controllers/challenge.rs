@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
+use super::answering::{with_our_finalizer, without_finalizer};
 use super::recorder::Recorder;
 use super::scheduler::Crowd;
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
-use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
@@ -100,6 +100,7 @@ impl ChallengeController {
                 order: order.as_deref(),
                 contended,
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
+                by_hand: self.means.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
             };
             let outcome = match challenge::next_action(challenge, &observed, now) {
@@ -214,9 +215,7 @@ impl ChallengeController {
     }
 
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let mut marked = without_finalizer(challenge);
-        marked.metadata.finalizers.push(FINALIZER.to_owned());
-        self.challenges.replace_finalizers(&marked).await?;
+        self.challenges.replace_finalizers(&with_our_finalizer(challenge)).await?;
         Ok(Outcome::FinalizerAdded)
     }
 
@@ -230,6 +229,7 @@ impl ChallengeController {
             Err(why) => return Ok(Outcome::PresentFailed(why.clone())),
         };
         match self.means.solver(challenge).present(challenge, answer).await {
+            Ok(()) if self.means.solver(challenge).is_by_hand() => Ok(Outcome::HandedOver),
             Ok(()) => Ok(Outcome::Presented),
             Err(error) => {
                 self.keep(challenge, Outcome::PresentFailed(error.to_string()), self.clock.now())
@@ -353,12 +353,6 @@ fn is_accepted(challenge: &Challenge) -> bool {
 
 fn is_running(challenge: &Challenge) -> bool {
     challenge.status.processing && !challenge.status.state.is_some_and(State::is_final)
-}
-
-fn without_finalizer(challenge: &Challenge) -> Challenge {
-    let mut bare = challenge.clone();
-    bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
-    bare
 }
 
 /// Judges what the provider says of a record that is seen already.

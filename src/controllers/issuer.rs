@@ -28,6 +28,8 @@ pub struct IssuerController {
     accounts: Arc<Accounts>,
     /// What account keys we make; those that are given may be of any sort.
     new_keys: KeyAlgorithm,
+    /// Whether a person stands in for the providers of DNS-01, so that nobody needs their Secrets.
+    by_hand: bool,
     recorder: Recorder,
     /// What the CA refused, by UID of the issuer: asking for just that again brings nothing.
     refused: Mutex<HashMap<String, Asked>>,
@@ -55,9 +57,16 @@ impl IssuerController {
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
             accounts,
             new_keys,
+            by_hand: false,
             recorder,
             refused: Mutex::default(),
         }
+    }
+
+    /// The same, with a person in place of the providers of DNS-01 where that is asked for.
+    #[must_use]
+    pub fn by_hand(self, by_hand: bool) -> Self {
+        Self { by_hand, ..self }
     }
 
     fn of_kind(&self, kind: Kind) -> &Resources<Issuer> {
@@ -78,7 +87,10 @@ impl IssuerController {
         let mut secrets = BTreeMap::new();
         let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
         for selector in named.flat_map(|dns01| dns01.secrets()) {
-            if let Some(secret) = self.accounts.secret(issuer, &selector.name).await? {
+            if self.by_hand {
+                let keys = secrets.entry(selector.name.clone()).or_insert_with(BTreeSet::new);
+                keys.insert(selector.key.clone());
+            } else if let Some(secret) = self.accounts.secret(issuer, &selector.name).await? {
                 let keys: BTreeSet<String> =
                     secret.data.into_keys().chain(secret.string_data.into_keys()).collect();
                 secrets.insert(selector.name.clone(), keys);

@@ -2,6 +2,7 @@
 
 pub mod account_secrets;
 pub mod accounts;
+pub mod answering;
 pub mod aside;
 pub mod certificate;
 pub mod challenge;

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 
 /// When a Challenge's answer was handed to the CA.
 const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
+/// That a person puts the Challenge's answer up, and takes it away.
+const CHALLENGE_BY_HAND: &str = "kubectl-acme/challenge-by-hand";
 /// When an Order was finalized.
 const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
 /// Not before this moment does the Order ask the CA again.
@@ -26,6 +28,8 @@ const ORDER_EXPIRES: &str = "kubectl-acme/order-expires";
 pub struct Memory {
     /// Challenge: we told the CA; its state may still say pending.
     pub accepted_at: Option<Timestamp>,
+    /// Challenge: a person puts the answer up, so nobody else takes it away.
+    pub by_hand: bool,
     /// Order: the signing request was sent.
     pub finalized_at: Option<Timestamp>,
     /// Order, Challenge, Issuer: the CA asked us to wait until then.
@@ -65,6 +69,7 @@ impl Memory {
         let at = |key: &str| annotations.get(key).and_then(|text| text.parse().ok());
         Self {
             accepted_at: at(CHALLENGE_ACCEPTED_AT),
+            by_hand: annotations.get(CHALLENGE_BY_HAND).is_some_and(|text| text == "true"),
             finalized_at: at(ORDER_FINALIZED_AT),
             next_try: at(holder.next_try()),
             expires: at(ORDER_EXPIRES),
@@ -95,6 +100,11 @@ impl Memory {
                     annotations.remove(key);
                 }
             }
+        }
+        if holder == Holder::Challenge {
+            annotations.remove(CHALLENGE_BY_HAND);
+            let mark = self.by_hand.then(|| (CHALLENGE_BY_HAND.to_owned(), "true".to_owned()));
+            annotations.extend(mark);
         }
         if holder == Holder::Issuer {
             match &self.account_of {
@@ -129,7 +139,13 @@ mod tests {
         assert_eq!(Memory::read(Holder::Order, &annotations), memory);
         assert!(Memory::default().write(Holder::Order, &mut annotations));
         assert_eq!(annotations.len(), 1);
-        let memory = Memory { account_of: Some("https://ca.example/dir".to_owned()), ..memory };
+        let memory = Memory { by_hand: true, ..Memory::default() };
+        memory.write(Holder::Challenge, &mut annotations);
+        assert_eq!(Memory::read(Holder::Challenge, &annotations), memory);
+        Memory::default().write(Holder::Challenge, &mut annotations);
+        assert_eq!(annotations.len(), 1);
+        let memory =
+            Memory { account_of: Some("https://ca.example/dir".to_owned()), ..Memory::default() };
         memory.write(Holder::Issuer, &mut annotations);
         assert_eq!(Memory::read(Holder::Issuer, &annotations).account_of, memory.account_of);
     }

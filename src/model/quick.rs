@@ -78,15 +78,40 @@ pub struct Wish {
     pub server: Server,
     /// Namespace of both objects.
     pub namespace: String,
+    /// How names are proven.
+    pub proof: Proof,
 }
 
-/// Makes Issuer and Certificate, in this order: HTTP-01 for every name, an ECDSA P-256 key.
+/// How names are proven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Proof {
+    /// HTTP-01.
+    #[default]
+    Http01,
+    /// DNS-01, by records that a person makes.
+    Manual,
+}
+
+impl Proof {
+    /// The solver, as a manifest has it.
+    fn solver(self) -> Value {
+        match self {
+            Self::Http01 => json!({"http01": {"ingress": {}}}),
+            // The schema wants a provider, and has none for people.
+            Self::Manual => json!({
+                "dns01": {"webhook": {"groupName": "kubectl-acme", "solverName": "manual"}},
+            }),
+        }
+    }
+}
+
+/// Makes Issuer and Certificate, in this order: one solver for every name, an ECDSA P-256 key.
 pub fn manifests(wish: &Wish) -> Vec<Record> {
     let issuer = wish.server.name();
     let mut acme = json!({
         "server": wish.server.url(),
         "privateKeySecretRef": {"name": format!("{issuer}-account-key")},
-        "solvers": [{"http01": {"ingress": {}}}],
+        "solvers": [wish.proof.solver()],
     });
     if let Some(email) = &wish.email {
         acme["email"] = email.as_str().into();
@@ -150,6 +175,7 @@ mod tests {
             email: None,
             server: Server::parse(server).unwrap(),
             namespace: "default".into(),
+            proof: Proof::Http01,
         }
     }
 
@@ -189,6 +215,17 @@ mod tests {
                     "privateKey": {"algorithm": "ECDSA", "size": 256},
                     "issuerRef": {"name": "letsencrypt", "kind": "Issuer"}}}),
             ]
+        );
+    }
+
+    #[test]
+    fn a_person_can_prove_a_wildcard() {
+        let mut wish = wish(&["*.example.com"], "letsencrypt");
+        wish.proof = Proof::Manual;
+        let solver = &check(&wish)[0]["spec"]["acme"]["solvers"][0]["dns01"];
+        assert_eq!(
+            *solver,
+            json!({"webhook": {"groupName": "kubectl-acme", "solverName": "manual"}})
         );
     }
 

@@ -18,6 +18,8 @@ pub struct Observed<'a> {
     pub contended: bool,
     /// The answer stands where the CA looks; false after a restart of the process that served it.
     pub answer_stands: bool,
+    /// A person puts the answer up: no wait stands in for the self-check.
+    pub by_hand: bool,
     /// What the self-check of this step saw; none when nobody looked yet.
     pub visible: Option<&'a Readiness>,
 }
@@ -76,6 +78,8 @@ pub enum Outcome {
     CleanUpFailed(String),
     /// Acceptance waits in place of a self-check, in words.
     Deferred(String),
+    /// A person puts the answer up.
+    HandedOver,
     /// Our finalizer is on the object.
     FinalizerAdded,
     /// The answer is up.
@@ -191,7 +195,8 @@ fn after_acceptance(
 
 fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
     let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
-    if let Some(wait) = challenge.spec.solver.wait_instead_of_self_check {
+    let wait = challenge.spec.solver.wait_instead_of_self_check;
+    if let Some(wait) = wait.filter(|_| !observed.by_hand) {
         let until = presented_at.saturating_add(wait.0).unwrap_or(now);
         if until <= now {
             return Action::Accept;
@@ -228,6 +233,10 @@ pub fn record(
         Outcome::CleanedUp | Outcome::Settled => {
             new.status.presented = false;
             new.status.processing = false;
+            if !challenge.status.state.is_some_and(State::is_final) {
+                // What a self-check saw of an answer that is down says nothing any more.
+                new.status.reason = String::new();
+            }
         }
         Outcome::CleanUpFailed(why) => {
             let message = format!("Error cleaning up challenge: {why}");
@@ -237,7 +246,10 @@ pub fn record(
             }
             new.notes.push(Note::warning(source::CHALLENGES, reason::CLEAN_UP_ERROR, message));
         }
-        Outcome::Presented => presented(challenge, &mut new, now),
+        Outcome::Presented | Outcome::HandedOver => {
+            new.memory.by_hand = outcome == Outcome::HandedOver;
+            presented(challenge, &mut new, now);
+        }
         Outcome::PresentFailed(why) => {
             let message = format!("Error presenting challenge: {why}");
             new.status.reason = why;
@@ -279,7 +291,10 @@ fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Ti
     new.status.presented = true;
     new.status.presented_at = Some(now.into());
     new.status.reason = String::new();
-    let message = format!("Presented challenge using {} challenge mechanism", challenge.spec.kind);
+    let message = match (challenge.spec.kind, new.memory.by_hand) {
+        (kind, false) => format!("Presented challenge using {kind} challenge mechanism"),
+        (kind, true) => format!("Left the {kind} record to a person"),
+    };
     new.notes.push(Note::normal(source::CHALLENGES, reason::PRESENTED, message));
 }
 
@@ -384,8 +399,13 @@ mod tests {
     use super::*;
     use crate::reconcile::testing::{at, challenge, order};
 
-    const NOBODY_LOOKED: Observed<'static> =
-        Observed { order: None, contended: false, answer_stands: true, visible: None };
+    const NOBODY_LOOKED: Observed<'static> = Observed {
+        order: None,
+        contended: false,
+        answer_stands: true,
+        by_hand: false,
+        visible: None,
+    };
 
     /// A challenge in flight, as far as `change` takes it.
     fn running(change: impl FnOnce(&mut Challenge)) -> Challenge {
@@ -474,6 +494,8 @@ mod tests {
             })
         };
         check(&wait(0), State::Pending, &NOBODY_LOOKED, 10, &Action::Accept);
+        let by_hand = Observed { by_hand: true, ..NOBODY_LOOKED };
+        check(&wait(0), State::Pending, &by_hand, 10, &Action::SelfCheck);
         let why = "Waiting until 2027-01-15T08:05:10Z before accepting HTTP-01 challenge without self-check";
         check(&wait(300), State::Pending, &NOBODY_LOOKED, 70, &Action::Defer(why.into()));
         let mut told = wait(300);

@@ -23,6 +23,10 @@ pub trait Solver: fmt::Debug + Send + Sync {
     /// Tells whether the answer is up, as far as can be told without asking anybody; false after a restart of a
     /// process that served it from memory.
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool;
+    /// Tells whether a person puts the answer up, so that nothing but a look says whether it is there.
+    fn is_by_hand(&self) -> bool {
+        false
+    }
     /// Whether whoever publishes the answer says that it is in all the places where the CA may look; true where nobody says. One
     /// look cannot tell: a name server may be in many places.
     async fn is_everywhere(&self, _: &Challenge, _: &Answer) -> Result<bool, SolveError> {

@@ -274,7 +274,7 @@ async fn issue_at(host: &str, script: Script) -> End {
     let zones = nobody_to_ask();
     let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
     let means = Means {
-        dns01: Arc::new(dns01),
+        dns01,
         http01: Arc::new(listener),
         http01_probe: Arc::new(HttpProbe { fetcher }),
         dns01_probe: Arc::new(DnsProbe { zones }),

@@ -6,6 +6,7 @@ mod support;
 
 mod adversary;
 mod bed;
+mod challenge_answer;
 mod cli;
 mod cluster;
 mod conformance_cluster;
@@ -14,6 +15,7 @@ mod deploy;
 mod dns;
 mod dns01;
 mod dns01_cluster;
+mod dns01_manual;
 mod dns_look;
 mod dns_update;
 mod faults;

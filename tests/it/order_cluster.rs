@@ -31,6 +31,7 @@ fn whoever_holds_the_lease_drives() {
     let again = alone.order(&kubectl, &[], 0);
     assert!(again.contains("nothing is due"), "{again}");
     assert_eq!(alone.pebble.orders(), 1);
+    one_answer_by_hand(&alone);
 
     let peer = arena.peer(&[]);
     peer.wait_until_at_work();
@@ -39,10 +40,38 @@ fn whoever_holds_the_lease_drives() {
     let refused = shared.order(&kubectl, &["--driver=self"], 12);
     assert!(refused.contains("error: cannot drive this cluster: cert-manager ("), "{refused}");
     assert!(kubectl.items("certificates").is_empty(), "nothing is applied");
+    let refused =
+        check(&alone.run(&alone.namespace.kubectl(), &["challenge", "present", "one"]), 12);
+    assert!(refused.contains("put up the answer of challenge one: cert-manager ("), "{refused}");
     let talk = shared.order(&kubectl, &[], 0);
     assert!(talk.contains("driver: cert-manager ("), "{talk}");
     assert_eq!(shared.pebble.orders(), 1, "cert-manager's, and no other");
     peer.stop();
+}
+
+/// Puts up and takes down the answer of a Challenge that belongs to nothing.
+fn one_answer_by_hand(bench: &Bench<'_>) {
+    let kubectl = bench.namespace.kubectl();
+    kubectl.apply(
+        "apiVersion: acme.cert-manager.io/v1\nkind: Challenge\nmetadata: {name: one}\nspec:\n  \
+         url: https://ca.example/1\n  authorizationURL: https://ca.example/2\n  dnsName: one.example.com\n  \
+         type: HTTP-01\n  token: token\n  wildcard: false\n  key: token.thumbprint\n  \
+         solver: {http01: {ingress: {}}}\n  issuerRef: {name: pebble}\n",
+    );
+    for (verb, count) in [("present", 1), ("cleanup", 0)] {
+        let done = bench.run(&kubectl, &["challenge", verb, "one", "-o", "name"]);
+        check(&done, 0);
+        let shown = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(shown, "challenge.acme.cert-manager.io/one\n");
+        for kind in ["pods", "services", "ingresses"] {
+            let stays =
+                |object: &&serde_json::Value| object["metadata"]["deletionTimestamp"].is_null();
+            assert_eq!(kubectl.items(kind).iter().filter(stays).count(), count, "{kind}");
+        }
+        let presented = kubectl.object("challenge/one")["status"]["presented"] == true;
+        assert_eq!(presented, verb == "present");
+    }
+    assert_eq!(holder(&kubectl), "", "the Lease is given back");
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub async fn run(
     context: &Context,
 ) -> Result<(), Failure> {
     let started = Timestamp::now();
+    let manual = &args.work.manual;
+    manual.check(context)?;
     args.work.drive.probe_pod.check(context)?;
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let keys = certificates.into_iter().map(|name| Key::new(Kind::Certificate, name));
@@ -66,10 +68,11 @@ pub async fn run(
     let answers = !args.work.drive.answers_here();
     let (store, permit) = workplace(context, &found, false, answers).await?;
     let claim = claim(context, deadline, &permit).await?;
+    manual.check_turn(&claim)?;
     let records = read(&store, &keys).await?;
-    let bench = Bench::of(context, &claim);
+    let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
     precheck::check(&records, &store, bench, &context.global.cluster_resource_namespace).await?;
-    if wanted == Wanted::Fresh && bench != Bench::Elsewhere {
+    if wanted == Wanted::Fresh && bench.has_providers() {
         let told = (context, &args.work.output);
         let due = records.iter().map(|record| &record.key);
         provider_check::check(due, &store, &args.work.drive, None, told).await?;
@@ -98,6 +101,7 @@ pub async fn run(
         permit,
         drive: &args.work.drive,
         rehearsal: None,
+        by_hand: manual.dns01_manual,
         given,
         open,
         started,
@@ -109,6 +113,7 @@ pub async fn run(
         store: &store,
         out: out.as_deref(),
         out_secret: args.work.out_secret,
+        zone_file: manual.dns01_zone_file.as_deref(),
         is_kept: true,
         records: &records,
     };

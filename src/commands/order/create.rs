@@ -40,6 +40,7 @@ pub struct CreateArgs {
         require_equals = true,
         default_missing_value = "real",
         value_enum,
+        conflicts_with = "dns01_manual",
         help_heading = "How to issue"
     )]
     pub rehearse: Option<Rehearse>,
@@ -72,7 +73,9 @@ struct Workshop {
 pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let started = Timestamp::now();
     args.work.drive.probe_pod.check(context)?;
-    let intake = args.intake.read(context, &args.work.output)?;
+    let manual = &args.work.manual;
+    manual.check(context)?;
+    let intake = args.intake.read(manual.proof(), context, &args.work.output)?;
     match args.intake.dry_run {
         DryRun::None => {}
         DryRun::Server if args.rehearse.is_none() => {
@@ -85,10 +88,11 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let workshop = open(&args, &intake, context, deadline).await?;
     let records = &workshop.records;
+    manual.check_turn(&workshop.claim)?;
     let bench = match args.rehearse {
         Some(_) if context.cluster().is_some() && workshop.out.is_none() => Bench::Rehearsal,
         Some(_) => Bench::Local,
-        None => Bench::of(context, &workshop.claim),
+        None => Bench::of(context, &workshop.claim).by_hand(manual.dns01_manual),
     };
     precheck::check(records, &workshop.store, bench, &context.global.cluster_resource_namespace)
         .await?;
@@ -109,7 +113,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     applying::apply(&intake, records, target, &printer).await?;
     let open = followed(records, &workshop.store, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
-    if bench != Bench::Elsewhere && args.rehearse != Some(Rehearse::Loopback) {
+    if bench.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, followed)| followed.since.is_some()).map(|(key, _)| key);
         let (drive, fetcher) = (&args.work.drive, rehearsal.map(|r| &r.fetcher));
         let told = (context, &args.work.output);
@@ -121,6 +125,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         permit: workshop.permit,
         drive: &args.work.drive,
         rehearsal: rehearsal.map(|r| (Arc::clone(&r.http01), r.fetcher.clone())),
+        by_hand: manual.dns01_manual,
         given,
         open,
         started,
@@ -139,6 +144,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         store: &workshop.store,
         out: workshop.out.as_deref(),
         out_secret: args.work.out_secret,
+        zone_file: manual.dns01_zone_file.as_deref(),
         is_kept: workshop.rehearsal.is_none(),
         records,
     };

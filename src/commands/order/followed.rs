@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::manual::Wanted;
 use crate::commands::chain::Chain;
 use crate::commands::failure::Failure;
 use crate::model::ObjectName;
@@ -14,6 +15,8 @@ pub enum End {
     Done,
     /// Only a change helps, or time is up.
     Failed(Failure),
+    /// A person has to make these records first.
+    ByHand(Failure, Vec<Wanted>),
 }
 
 /// An object that is followed.

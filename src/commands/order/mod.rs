@@ -5,6 +5,7 @@ pub mod create;
 pub mod delete;
 pub mod followed;
 pub mod left;
+pub mod manual;
 pub mod settle;
 pub mod supervise;
 pub mod work;

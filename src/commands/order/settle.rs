@@ -7,12 +7,14 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::followed::End;
+use super::manual;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::failure::Failure;
 use crate::commands::history;
 use crate::commands::out::{self, Written};
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::columns::Namespaces;
+use crate::print::table::Headers;
 use crate::print::{Group, Printer, Shape, document};
 use crate::store::Store;
 use crate::store::resources::{Resources, typed};
@@ -29,6 +31,8 @@ pub struct Results<'a> {
     pub out: Option<&'a Path>,
     /// Whether Secrets are written as manifests, too.
     pub out_secret: bool,
+    /// Where records that a person has to make are written, too.
+    pub zone_file: Option<&'a Path>,
     /// Whether the store outlives this process.
     pub is_kept: bool,
     /// The objects.
@@ -62,13 +66,27 @@ pub async fn settle(
     let due = ends.keys().filter(of_kind).count();
     let mut failed: BTreeSet<Key> = BTreeSet::new();
     let mut failures: Vec<Failure> = Vec::new();
+    let mut wanted = Vec::new();
     for (key, end) in ends {
-        if let End::Failed(failure) = end {
-            failures.push(failure);
-            failed.insert(key);
+        match end {
+            End::Done => continue,
+            End::Failed(failure) => failures.push(failure),
+            End::ByHand(failure, records) => {
+                failures.push(failure);
+                wanted.extend(records);
+            }
         }
+        failed.insert(key);
     }
-    print(&mut printer, context, results, due).await?;
+    if wanted.is_empty() {
+        print(&mut printer, context, results, due).await?;
+    } else {
+        // What a program reads now is what it has to do.
+        let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
+        manual::print(&mut printer, headers, &wanted)?;
+        let written = results.zone_file.map(|path| manual::write(path, &wanted));
+        failures.extend(written.and_then(Result::err));
+    }
     for key in certificates.iter().filter(|key| !failed.contains(**key)) {
         let Some(out) = results.out else { continue };
         match write(results, &key.name, out).await {

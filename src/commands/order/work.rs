@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::followed::{End, Followed};
 use super::left;
-use super::supervise::{Beside, Supervision, Watched};
+use super::manual::ManualArgs;
+use super::supervise::{Beside, ByHand, Supervision, Watched};
 use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::claim::Claim;
@@ -25,12 +26,15 @@ use crate::commands::sweep::sweep_before_work;
 use crate::commands::takeover::{Inherited, inherit};
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
-use crate::model::{Challenge, Duration, Key, Kind, State};
+use crate::model::{Challenge, ChallengeType, Duration, Issuer, Key, Kind, State};
 use crate::print::progress::Progress;
+use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
-use crate::solvers::Solver;
-use crate::store::Store;
+use crate::solvers::{Solver, Together};
+use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::GRACE;
+use crate::store::resources::Resources;
+use crate::store::{Scope, Store, StoreError};
 
 /// So long the end of what is under way is awaited without a word.
 const SILENCE: StdDuration = StdDuration::from_secs(1);
@@ -47,6 +51,9 @@ pub struct WorkArgs {
     /// How challenges are answered
     #[command(flatten)]
     pub drive: DriveArgs,
+    /// Who makes the records of DNS-01
+    #[command(flatten)]
+    pub manual: ManualArgs,
     /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
@@ -71,6 +78,8 @@ pub struct Job<'a> {
     pub drive: &'a DriveArgs,
     /// Solver and eyes of a rehearsal, in place of those that the flags name.
     pub rehearsal: Option<(Arc<dyn Solver>, Fetcher)>,
+    /// Whether a person makes the records of DNS-01.
+    pub by_hand: bool,
     /// Objects that may be worked on, with all that hangs on them.
     pub given: BTreeSet<Key>,
     /// Those whose end is awaited.
@@ -109,6 +118,12 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     if is_kept {
         supervision.approval = job.drive.approval();
     }
+    if job.by_hand {
+        let fetcher = job.drive.fetcher().await?;
+        let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
+        let (limits, certificates) = (job.drive.slots.limits(), supervision.open.keys());
+        supervision.by_hand = Some(ByHand::new(probe, limits, &job.store, certificates).await?);
+    }
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     let watched = loop {
@@ -130,6 +145,11 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
             ended => break ended,
         }
     };
+    if let Some(hand) = &supervision.by_hand {
+        for line in hand.removable().await {
+            context.talk().line(&line);
+        }
+    }
     if let Some(engine) = engine {
         if job.claim.lost().is_cancelled() {
             engine.break_off(GRACE).await;
@@ -182,14 +202,14 @@ async fn begin(
     };
     let (http01, fetcher) = match job.rehearsal.take() {
         Some(means) => means,
-        None => (job.drive.http01(cluster).await?, job.drive.fetcher().await?),
+        None => (http01(job, cluster).await?, job.drive.fetcher().await?),
     };
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
     let equipment = Equipment {
         store: Arc::clone(&job.store),
         http01,
-        dns01: job.drive.dns01.reach(context.cluster()),
+        dns01: job.drive.dns01.reach(context.cluster()).by_hand(job.by_hand),
         zones: job.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::only(job.given.clone()),
@@ -200,6 +220,28 @@ async fn begin(
         check_period: job.drive.dns01_check_retry_period.0,
     };
     Ok(Some(Engine::start_looking(equipment, probe, stop)))
+}
+
+/// What answers HTTP-01; nothing on this machine where nobody may ask for it, so that no port is taken for DNS-01 alone.
+async fn http01(job: &Job<'_>, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
+    if cluster.is_some() || job.drive.answers_here() || asks_for_http01(job).await? {
+        return job.drive.http01(cluster).await;
+    }
+    Ok(Arc::new(Together(Vec::new())))
+}
+
+/// Tells whether an issuer has a solver for HTTP-01, or had one when a challenge began that is still open.
+async fn asks_for_http01(job: &Job<'_>) -> Result<bool, StoreError> {
+    for key in job.given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
+        let issuers = Resources::<Issuer>::new(Arc::clone(&job.store), key.kind);
+        let acme = issuers.get(&key.name).await?.and_then(|issuer| issuer.spec.acme);
+        if acme.is_none_or(|acme| acme.solvers.iter().any(|solver| solver.http01.is_some())) {
+            return Ok(true);
+        }
+    }
+    let challenges = Resources::<Challenge>::new(Arc::clone(&job.store), Kind::Challenge);
+    let all = challenges.list(&Scope::all()).await?;
+    Ok(all.iter().any(|challenge| challenge.spec.kind == ChallengeType::Http01))
 }
 
 /// Whoever takes the Lease works on the same objects: two at once would make two orders.

@@ -16,6 +16,7 @@ pub mod factory;
 mod files;
 mod google_login;
 mod hosted;
+pub mod manual;
 mod memory;
 pub mod rfc2136;
 pub mod route53;

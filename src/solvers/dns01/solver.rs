@@ -6,10 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::factory::{self, Credentials, Site};
+use super::manual;
 use super::webhook::Webhooks;
 use super::{Provider, TxtRecord};
 use crate::dns::zone::Zones;
 use crate::dns::{FindZone, Resolve};
+use crate::model::memory::{Holder, Memory};
 use crate::model::solver::Dns01Solver;
 use crate::model::{Answer, Challenge, IssuerRef};
 use crate::solvers::{SolveError, Solver};
@@ -150,13 +152,17 @@ impl Solver for Dns01 {
     }
 
     async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
+        if manual::is_a_persons(challenge) {
+            return Ok(());
+        }
         let (provider, record) = self.target(challenge, answer).await?;
         provider.remove(&record).await
     }
 
-    /// Records stay whoever ends.
-    fn stands(&self, _: &Challenge, _: &Answer) -> bool {
-        true
+    /// Records stay whoever ends. One that was left to a person is ours to publish now, unless it has been seen already.
+    fn stands(&self, challenge: &Challenge, _: &Answer) -> bool {
+        let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+        !memory.by_hand || memory.accepted_at.is_some()
     }
 
     async fn is_everywhere(

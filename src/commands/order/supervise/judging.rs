@@ -43,6 +43,9 @@ impl Supervision {
                 break;
             }
         }
+        if let Err(error) = self.hand_over(now).await {
+            passing(error)?;
+        }
         if now >= self.deadline || has_ended {
             for key in self.open.keys().cloned().collect::<Vec<_>>() {
                 let failure = self.out_of_time(&key);
@@ -180,6 +183,7 @@ impl Supervision {
             }
             End::Done => self.progress.done(&key.to_string(), "ready", now),
             End::Failed(_) => self.progress.done(&key.to_string(), "not issued", now),
+            End::ByHand(..) => self.progress.done(&key.to_string(), "waits for a person", now),
         }
         self.open.remove(key);
         self.ends.insert(key.clone(), end);

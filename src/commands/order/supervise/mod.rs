@@ -1,5 +1,6 @@
 //! Follows Certificates to their end while the controllers work, and shows what each one waits for.
 
+mod by_hand;
 mod judging;
 mod seen;
 
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+pub use self::by_hand::ByHand;
 use super::followed::{End, Followed};
 use crate::commands::claim::Other;
 use crate::commands::context::Interrupted;
@@ -61,6 +63,8 @@ pub struct Supervision {
     pub deadline: Timestamp,
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,
+    /// Whoever makes the records of DNS-01, where a person does.
+    pub by_hand: Option<ByHand>,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
     /// Who approves requests.
@@ -119,6 +123,7 @@ impl Supervision {
             started,
             deadline,
             is_kept: true,
+            by_hand: None,
             open,
             approval: Approval::Ours,
             is_beside: false,

@@ -89,6 +89,9 @@ impl Supervision {
     fn show(&mut self, record: &Record, exists: bool) {
         let Ok(challenge) = typed::<Challenge>(record.clone()) else { return };
         let now = Timestamp::now();
+        if let Some(hand) = &mut self.by_hand {
+            hand.saw(&challenge);
+        }
         let status = &challenge.status;
         let name = format!("challenge/{} ({})", challenge.metadata.name, challenge.spec.dns_name);
         if let Some(state) = status.state.filter(|state| state.is_final()) {

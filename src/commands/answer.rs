@@ -1,0 +1,208 @@
+//! `challenge present` and `challenge cleanup`: the answer of one Challenge, put up or taken down by its own solver.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::announce;
+use super::claim::{Claim, Other, claim};
+use super::completion;
+use super::context::{Context, OutputArgs};
+use super::dns01::Dns01Args;
+use super::drive::listener;
+use super::failure::{Failure, Kind as FailureKind};
+use super::look::{LookArgs, NameserverArgs};
+use super::needs::{Places, Task};
+use super::permissions::Permit;
+use super::solver_pod::SolverPodArgs;
+use super::target;
+use crate::controllers::ReconcileError;
+use crate::controllers::answering::Answering;
+use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
+use crate::print::columns::Namespaces;
+use crate::print::{Group, Shape};
+use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::{Solver, Together};
+use crate::store::Store;
+use crate::store::local::Access;
+use crate::store::resources::typed;
+
+/// How long another command is waited for.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Flags of `challenge present` and `challenge cleanup`.
+#[derive(Debug, clap::Args)]
+pub struct AnswerArgs {
+    /// Name of the challenge
+    #[arg(value_name = "NAME", add = completion::names(Kind::Challenge))]
+    pub name: String,
+    /// Answer HTTP-01 here, repeatable [default: on this machine all addresses, port 80]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub http01_listen: Vec<SocketAddr>,
+    /// Answer HTTP-01 with a file below DIR/.well-known/acme-challenge
+    #[arg(long, value_name = "DIR")]
+    pub http01_webroot: Option<PathBuf>,
+    /// How records are published
+    #[command(flatten)]
+    pub dns01: Dns01Args,
+    /// How names are looked up
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Who knows zones
+    #[command(flatten)]
+    pub nameservers: NameserverArgs,
+    /// What answers HTTP-01 in a cluster
+    #[command(flatten)]
+    pub solver_pods: SolverPodArgs,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What is wanted of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// That it is up.
+    Present,
+    /// That it is not.
+    CleanUp,
+}
+
+impl Deed {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Present => "put up",
+            Self::CleanUp => "take down",
+        }
+    }
+}
+
+/// Puts the answer up or takes it down; the CA is told nothing.
+///
+/// # Errors
+/// Fails when there is no such challenge, when somebody else drives, and when the solver fails.
+pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<(), Failure> {
+    let name = target::name_of(Kind::Challenge, &args.name)?;
+    let key = target::key(Kind::Challenge, &name, context.namespace());
+    let found = context.store(Access::ReadOnly).await?;
+    let challenge: Challenge = typed(target::read(&found, &key).await?)?;
+    let answer = Answer::of(&challenge).map_err(|why| {
+        Failure::new(FailureKind::Solver, format!("{}: {why}", cannot(deed, &name)))
+    })?;
+    if deed == Deed::Present
+        && let Some(why) = over(&challenge)
+    {
+        return Err(Failure::usage(format!("{}: {why}", cannot(deed, &name))));
+    }
+    if args.serves(&challenge, context) && deed == Deed::Present {
+        return serve(&args, &challenge, &answer, context).await;
+    }
+    let answers = args.http01_webroot.is_none() && args.http01_listen.is_empty();
+    let task = Task::answer(&challenge, Places::of(context, answers));
+    let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
+    let permit = Permit::new(context, task);
+    let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+    let claim = claim(context, deadline, &permit).await?;
+    if let Claim::Watches(Other { driver, next_step }) = &claim {
+        let message = format!(
+            "{}: {driver} drives, and puts answers up and takes them down by itself",
+            cannot(deed, &name)
+        );
+        return Err(Failure::new(FailureKind::OwnedByAnother, message).hint(next_step.clone()));
+    }
+    announce::work(context, &store, &BTreeSet::new(), &[], &claim).await?;
+    // What was read before the turn was ours may be old.
+    let challenge: Challenge = typed(target::read(&store, &key).await?)?;
+    let answering = Answering::new(&store, args.solver(&challenge, &store, context).await?);
+    let now = Timestamp::now();
+    let done = match deed {
+        Deed::Present => answering.put_up(&challenge, &answer, now).await,
+        Deed::CleanUp => answering.take_down(&challenge, &answer, now).await,
+    };
+    done.map_err(|error| failed(deed, &name, &error))?;
+    let mut printer = context.printer(&args.output);
+    let Some(stored) = store.get(&key).await? else {
+        printer.note(&format!("challenge {name} was deleted before; now it is gone"));
+        return Ok(());
+    };
+    let groups = [Group { kind: Kind::Challenge, objects: vec![&stored.object] }];
+    Ok(printer.resources(&groups, Shape::One, Namespaces::Hidden, context.now())?)
+}
+
+impl AnswerArgs {
+    /// Tells whether the answer lives as long as a process of this machine.
+    fn serves(&self, challenge: &Challenge, context: &Context) -> bool {
+        let is_elsewhere = context.cluster().is_some() && self.http01_listen.is_empty();
+        challenge.spec.kind == ChallengeType::Http01
+            && self.http01_webroot.is_none()
+            && !is_elsewhere
+    }
+
+    /// The solver of a challenge whose answer outlives this process.
+    async fn solver(
+        &self,
+        challenge: &Challenge,
+        store: &Arc<dyn Store>,
+        context: &Context,
+    ) -> Result<Arc<dyn Solver>, Failure> {
+        if challenge.spec.kind == ChallengeType::Dns01 {
+            let fetcher = self.look.fetcher().await?;
+            let zones = self.nameservers.zones(&self.look, &fetcher).await?;
+            let namespace = &context.global.cluster_resource_namespace;
+            let reach = self.dns01.reach(context.cluster());
+            return Ok(reach.solver(store, zones, &fetcher.resolver, namespace));
+        }
+        if let Some(folder) = &self.http01_webroot {
+            return Ok(Arc::new(Webroot::new(folder)));
+        }
+        match context.cluster().filter(|_| self.http01_listen.is_empty()) {
+            Some(cluster) => Ok(Arc::new(self.solver_pods.solver(cluster, None))),
+            // A listener's answers ended with its process.
+            None => Ok(Arc::new(Together(Vec::new()))),
+        }
+    }
+}
+
+/// Answers from this process until somebody ends it, which is no failure; the store is left as it is.
+async fn serve(
+    args: &AnswerArgs,
+    challenge: &Challenge,
+    answer: &Answer,
+    context: &Context,
+) -> Result<(), Failure> {
+    let name = &challenge.metadata.name;
+    let listener = listener(&args.http01_listen).await?;
+    let presented = listener.present(challenge, answer).await;
+    presented.map_err(|error| failed(Deed::Present, name, &error.into()))?;
+    let domain = &challenge.spec.dns_name;
+    context.printer(&args.output).note(&format!(
+        "challenge {name}: this process answers for {domain} until Ctrl-C; --http01-webroot writes a file that stays"
+    ));
+    context.interrupted().wait().await;
+    Ok(())
+}
+
+/// Why nobody needs the answer any more.
+fn over(challenge: &Challenge) -> Option<String> {
+    if challenge.metadata.is_deleted() {
+        return Some("it is being deleted".to_owned());
+    }
+    let state = challenge.status.state.filter(|state: &State| state.is_final())?;
+    Some(format!("it is {state}, so nobody asks for its answer any more"))
+}
+
+fn cannot(deed: Deed, name: &str) -> String {
+    format!("cannot {} the answer of challenge {name}", deed.words())
+}
+
+fn failed(deed: Deed, name: &str, error: &ReconcileError) -> Failure {
+    let failure =
+        Failure::new(FailureKind::of_error(error), format!("{}: {error}", cannot(deed, name)));
+    match error {
+        ReconcileError::Solve(error) => error.hint.iter().fold(failure, Failure::hint),
+        _ => failure,
+    }
+}

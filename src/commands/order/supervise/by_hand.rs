@@ -1,0 +1,258 @@
+//! `--dns01-manual` while objects are followed: when nothing is left but what a person has to do, and what a person may tidy up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::Supervision;
+use crate::cli;
+use crate::commands::chain::Chain;
+use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::order::followed::End;
+use crate::commands::order::manual::Wanted;
+use crate::model::memory::{Holder, Memory};
+use crate::model::observation::{Observation, Seen};
+use crate::model::{Answer, Challenge, ChallengeType, Key, Kind, ObjectName, Order, State};
+use crate::probes::Probe as _;
+use crate::probes::dns::DnsProbe;
+use crate::reconcile::challenge::Readiness;
+use crate::reconcile::published;
+use crate::reconcile::schedule::{Limits, Waits, admit, queue};
+use crate::store::resources::Resources;
+use crate::store::{Scope, Store, StoreError};
+
+/// How often it is looked whether only a person can go on.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// A person who makes the records of DNS-01.
+#[derive(Debug)]
+pub struct ByHand {
+    probe: DnsProbe,
+    limits: Limits,
+    /// UIDs of Challenges that an earlier run has told of.
+    told: BTreeSet<String>,
+    looked: Option<Instant>,
+    /// Records that this run has said it waits for.
+    awaited: BTreeSet<String>,
+    /// Challenges that are over, by UID: their records may go.
+    over: BTreeMap<String, Challenge>,
+}
+
+/// A Challenge that waits for a person, and its Certificate.
+type Open = (Key, Challenge);
+
+impl ByHand {
+    /// Begins; what an earlier run has presented of these Certificates, its person knows.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn new(
+        probe: DnsProbe,
+        limits: Limits,
+        store: &Arc<dyn Store>,
+        certificates: impl Iterator<Item = &Key>,
+    ) -> Result<Self, StoreError> {
+        let mut told = BTreeSet::new();
+        for key in certificates.filter(|key| key.kind == Kind::Certificate) {
+            let Some(chain) = Chain::read(store, &key.name).await? else { continue };
+            let open: Vec<&Challenge> = chain.challenges.iter().filter(|c| is_open(c)).collect();
+            // Those in the queue were told of together with the one before them.
+            if open.iter().any(|challenge| challenge.status.presented) {
+                told.extend(open.iter().map(|challenge| challenge.metadata.uid.clone()));
+            }
+        }
+        let (awaited, over) = (BTreeSet::new(), BTreeMap::new());
+        Ok(Self { probe, limits, told, looked: None, awaited, over })
+    }
+
+    /// Notes the end of a Challenge whose record a person has made.
+    pub(super) fn saw(&mut self, challenge: &Challenge) {
+        let was_made = challenge.status.presented || is_accepted(challenge);
+        if challenge.spec.kind == ChallengeType::Dns01
+            && challenge.status.state.is_some_and(State::is_final)
+            && was_made
+        {
+            self.over.entry(challenge.metadata.uid.clone()).or_insert_with(|| challenge.clone());
+        }
+    }
+
+    /// Records that nobody needs any more, one line each.
+    pub async fn removable(&self) -> Vec<String> {
+        let lines = self.over.values().map(|challenge| async {
+            let name = self.look(challenge).await.0;
+            format!(
+                "not needed any more, and yours to remove: {name} TXT \"{}\"",
+                challenge.spec.key
+            )
+        });
+        join_all(lines).await
+    }
+
+    /// Looks for the record of a Challenge: where it belongs, and why it is not there.
+    async fn look(&self, challenge: &Challenge) -> (String, Option<String>) {
+        let record = challenge.spec.record_name();
+        let answer = match Answer::of(challenge) {
+            Ok(answer) => answer,
+            Err(why) => return (record, Some(why.to_string())),
+        };
+        // A person writes where aliases lead, whatever the solver of the manifest would do.
+        let mut challenge = challenge.clone();
+        if let Some(dns01) = &mut challenge.spec.solver.dns01 {
+            "Follow".clone_into(&mut dns01.cname_strategy);
+        }
+        let seen = self.probe.look(&challenge, &answer).await;
+        let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
+        match published::judge(&challenge, &answer, &seen) {
+            Readiness::Ready => (end, None),
+            Readiness::NotYet { reason } => (end, Some(reason)),
+        }
+    }
+
+    /// The Challenges for which a Certificate waits, if a person is all it waits for.
+    async fn open_of(
+        &self,
+        store: &Arc<dyn Store>,
+        certificate: &Key,
+        moving: &BTreeSet<ObjectName>,
+    ) -> Result<Vec<Open>, StoreError> {
+        let Some(chain) = Chain::read(store, &certificate.name).await? else {
+            return Ok(Vec::new());
+        };
+        let Some(order) = chain.order() else { return Ok(Vec::new()) };
+        // A chain is read without what the CA offered.
+        let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
+        let Some(order) = orders.get(&order.name()).await? else { return Ok(Vec::new()) };
+        let own =
+            chain.challenges.iter().filter(|c| c.metadata.is_controlled_by(&order.metadata.uid));
+        let own: Vec<&Challenge> = own.collect();
+        let has_begun = order.status.authorizations.iter().all(|authorization| {
+            authorization.initial_state == Some(State::Valid)
+                || own.iter().any(|c| c.spec.authorization_url == authorization.url)
+        });
+        // Of what was accepted, the CA says more when all is.
+        let is_ours =
+            |c: &&Challenge| !c.status.state.is_some_and(State::is_final) && !is_accepted(c);
+        let open: Vec<&Challenge> = own.into_iter().filter(is_ours).collect();
+        let waits = |challenge: &&Challenge| {
+            let is_up = challenge.status.processing && challenge.status.presented;
+            let is_queued = !challenge.status.processing && !moving.contains(&challenge.name());
+            is_open(challenge) && (is_up || is_queued)
+        };
+        if order.status.authorizations.is_empty() || !has_begun || !open.iter().all(waits) {
+            return Ok(Vec::new());
+        }
+        Ok(open.into_iter().map(|challenge| (certificate.clone(), challenge.clone())).collect())
+    }
+}
+
+impl Supervision {
+    /// Ends every Certificate, with the records to make, once all of them wait for a person only and some of the records are
+    /// news, or time is up. What somebody has made already is left to the controllers.
+    pub(super) async fn hand_over(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let is_late = now >= self.deadline;
+        let Some(hand) = &mut self.by_hand else { return Ok(()) };
+        if !is_late && hand.looked.is_some_and(|at| at.elapsed() < PAUSE) {
+            return Ok(());
+        }
+        hand.looked = Some(Instant::now());
+        let challenges = Resources::<Challenge>::new(Arc::clone(&self.store), Kind::Challenge);
+        let all = challenges.list(&Scope::all()).await?;
+        let moving = moving(&all, hand.limits);
+        let mut open = Vec::new();
+        for key in self.open.keys() {
+            let own = hand.open_of(&self.store, key, &moving).await?;
+            if own.is_empty() && !is_late {
+                return Ok(());
+            }
+            open.extend(own);
+        }
+        let are_known = open.iter().all(|(_, c)| hand.told.contains(&c.metadata.uid));
+        if are_known && !is_late {
+            open.retain(|(_, challenge)| hand.awaited.insert(challenge.metadata.uid.clone()));
+        }
+        let looks = join_all(open.iter().map(|(_, challenge)| hand.look(challenge))).await;
+        let mut wanted: BTreeMap<Key, Vec<Wanted>> = BTreeMap::new();
+        for ((key, challenge), (name, reason)) in open.iter().zip(looks) {
+            match reason {
+                Some(reason) => {
+                    let record = Wanted::new(name, challenge, &key.name, reason);
+                    wanted.entry(key.clone()).or_default().push(record);
+                }
+                // The controllers see it, too, and go on.
+                None if challenge.status.processing && !is_late && !are_known => return Ok(()),
+                None => {}
+            }
+        }
+        if are_known && !is_late {
+            for (key, Wanted { name, value, .. }) in flat(&wanted) {
+                self.progress
+                    .line(&format!("{key} waits for the record {name} TXT \"{value}\""), now);
+            }
+            return Ok(());
+        }
+        for (key, records) in wanted {
+            let failure = waits_for_a_person(&key, &records);
+            self.end(&key, End::ByHand(failure, records), now);
+        }
+        Ok(())
+    }
+}
+
+/// Challenges in the queue that start now, or as soon as the CA has looked at one before them.
+fn moving(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
+    let starting = admit(all, limits).into_iter().map(Challenge::name);
+    let validated: BTreeSet<ObjectName> =
+        all.iter().filter(|c| c.status.processing && is_accepted(c)).map(Challenge::name).collect();
+    let next = queue(all, limits).into_iter().filter_map(|queued| {
+        let is_next = match &queued.waits {
+            Waits::Lock { holder } => validated.contains(holder),
+            Waits::Slot { .. } => !validated.is_empty(),
+            Waits::Nothing => true,
+        };
+        is_next.then(|| queued.challenge.name())
+    });
+    starting.chain(next).collect()
+}
+
+fn flat(wanted: &BTreeMap<Key, Vec<Wanted>>) -> impl Iterator<Item = (&Key, &Wanted)> {
+    wanted.iter().flat_map(|(key, records)| records.iter().map(move |record| (key, record)))
+}
+
+fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {
+    let (what, them) = match records {
+        [_] => ("a record".to_owned(), "it"),
+        all => (format!("{} records", all.len()), "them"),
+    };
+    let reasons: BTreeSet<&str> = records.iter().map(|record| record.reason.as_str()).collect();
+    let reasons: Vec<&str> = reasons.into_iter().collect();
+    let message = format!("{key} waits for a person to make {what}: {}", reasons.join("; "));
+    Failure::new(FailureKind::Person, message)
+        .hint(format!("make {them} as printed, then go on with: {}", cli::again()))
+}
+
+/// A Challenge by DNS-01 of which the CA has not been told.
+fn is_open(challenge: &Challenge) -> bool {
+    challenge.spec.kind == ChallengeType::Dns01
+        && !challenge.status.state.is_some_and(State::is_final)
+        && !is_accepted(challenge)
+}
+
+fn is_accepted(challenge: &Challenge) -> bool {
+    Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at.is_some()
+}
+
+/// Where the aliases of a name lead.
+fn end_of_aliases(look: &Observation) -> Option<String> {
+    match &look.seen {
+        Seen::Records { name, .. } if !name.is_empty() => Some(name.clone()),
+        Seen::Records { .. }
+        | Seen::Redirect { .. }
+        | Seen::Reply { .. }
+        | Seen::Nothing { .. }
+        | Seen::NoLook { .. } => None,
+    }
+}

@@ -1,0 +1,210 @@
+//! DNS-01 by hand, in two steps: a run that prints the records, a person who makes them, a run that goes on.
+
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone};
+use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::proxy::Proxy;
+use crate::support::terminal::{Said, Terminal, certificate, issuer};
+use crate::support::traffic::Endpoint;
+
+const ZONE: &str = "example.com.";
+const RECORD: &str = "_acme-challenge.example.com.";
+const WORDS: [&str; 5] = ["order", "-f", "manifests.yaml", "--dns01-manual", "--out=out"];
+/// What is left to the next run, on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A zone that a person edits, a resolver, a CA that asks it through a counter, and that person's terminal.
+struct Site {
+    server: DnsServer,
+    proxy: Proxy,
+    pebble: Pebble,
+    terminal: Terminal,
+    resolver: DnsServer,
+}
+
+impl Site {
+    fn new(software: Software, names: &[&str]) -> Self {
+        let zone = Zone::new(ZONE)
+            .updates(Updates::Unsigned)
+            .with("_acme-challenge.alias CNAME answers.example.com.");
+        let server = DnsServer::start(software, &Setup::new(vec![zone]));
+        let resolver = DnsServer::recursive(&[&server]);
+        let dns_server = Some(resolver.address().to_string());
+        let pebble = Pebble::start(&PebbleOptions { dns_server, ..PebbleOptions::default() });
+        let mut terminal = Terminal::at(&pebble);
+        terminal.set("KUBECTL_ACME_DNS", resolver.address());
+        let proxy = pebble.proxy();
+        // Neither that server nor the Secret is there: nobody asks for them.
+        let solver = json!({
+            "dns01": {"rfc2136": {"nameserver": "192.0.2.53", "tsigKeyName": "nobodys",
+                "tsigSecretSecretRef": {"name": "missing", "key": "secret"}}},
+            // No wait replaces a look at what a person made.
+            "waitInsteadOfSelfCheck": "0s",
+        });
+        terminal.manifests(&[
+            issuer(&proxy.directory(), pebble.tls_ca_pem(), json!({"solvers": [solver]})),
+            certificate("web", names, json!({})),
+        ]);
+        Self { server, proxy, pebble, terminal, resolver }
+    }
+
+    fn order(&self, more: &[&str]) -> Said {
+        self.terminal.run(&[&WORDS[..], more].concat())
+    }
+
+    /// Runs until a person is needed, and returns the records.
+    fn wants(&self, more: &[&str]) -> (Said, Vec<(String, String)>) {
+        let said = self.order(&[more, &["-o", "json"]].concat());
+        assert_eq!(said.code, Some(13), "{said:?}\n{}", self.pebble.log());
+        let report: Value = serde_json::from_str(&said.stdout).unwrap();
+        let text = |record: &Value, field: &str| record[field].as_str().unwrap().to_owned();
+        let records = report["items"].as_array().unwrap().iter().map(|record| {
+            assert_eq!(
+                (&record["type"], &record["certificate"]["name"]),
+                (&"TXT".into(), &"web".into())
+            );
+            (text(record, "name"), text(record, "value"))
+        });
+        let mut records: Vec<_> = records.collect();
+        records.sort();
+        (said, records)
+    }
+
+    fn make(&self, (name, value): &(String, String)) {
+        self.server.publish(ZONE, name, value);
+    }
+
+    /// Everything is there, by one order.
+    fn is_issued(&self) {
+        self.terminal.pair("web-tls").check(&self.pebble.root_pem());
+        assert_eq!(self.proxy.counts().at(Endpoint::NewOrder), 1, "one order for all runs");
+    }
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_wildcard_and_its_apex_are_issued_in_two_steps() {
+    let site = Site::new(Software::Bind, &["example.com", "*.example.com"]);
+    let (said, records) = site.wants(&["--dns01-zone-file=records.zone"]);
+    assert!(records.len() == 2 && records[0].1 != records[1].1, "{said:?}");
+    assert!(records.iter().all(|(name, _)| name == RECORD), "both stand at one name: {said:?}");
+    assert_eq!(site.proxy.counts().at(Endpoint::Challenge), 0, "the CA was told nothing");
+    let go_on = "hint: make them as printed, then go on with: ";
+    assert!(said.stderr.contains(go_on) && said.stderr.contains(" --dns01-manual "), "{said:?}");
+    let zone = std::fs::read_to_string(site.terminal.path("records.zone")).unwrap();
+    for (name, value) in &records {
+        assert!(zone.contains(&format!("{name} 60 IN TXT \"{value}\"\n")), "{zone}");
+    }
+    // Too early: nothing is lost, and the reason names the server.
+    let (said, again) = site.wants(&["--timeout=1s"]);
+    assert_eq!(again, records, "the values stay");
+    let reason = "0 of 1 nameservers answer: ns.example.com. (";
+    assert!(said.stderr.contains(reason) && said.stderr.contains("says NXDOMAIN"), "{said:?}");
+    assert_eq!(site.proxy.counts().at(Endpoint::Challenge), 0, "the CA was told nothing");
+    for record in &records {
+        site.make(record);
+    }
+    let said = site.order(&["--timeout=60s"]);
+    assert_eq!(said.code, Some(0), "{said:?}\n{}", site.pebble.log());
+    site.is_issued();
+    for (name, value) in &records {
+        let line = format!("not needed any more, and yours to remove: {name} TXT \"{value}\"\n");
+        assert!(said.stderr.contains(&line), "{said:?}");
+    }
+    let values: Vec<&str> = records.iter().map(|(_, value)| value.as_str()).collect();
+    assert_eq!(site.server.texts(RECORD), values, "what a person made stays");
+    let said = site.order(&[]);
+    assert!(said.code == Some(0) && said.stderr.contains("nothing is due"), "{said:?}");
+    renewed_and_given_up(&site);
+}
+
+/// A renewal asks for other records; should nobody want it any more, the provider of the manifest is not asked to tidy up.
+fn renewed_and_given_up(site: &Site) {
+    let renew = ["certificate", "renew", "web", "--dns01-manual", "--timeout=1s", "--no-headers"];
+    let first = site.terminal.run(&renew);
+    let again = site.terminal.run(&renew);
+    assert_eq!((first.code, again.code), (Some(13), Some(13)), "{first:?}\n{again:?}");
+    assert_eq!(first.stdout, again.stdout, "the same order");
+    assert_eq!(first.stdout.lines().count(), 2, "{first:?}");
+    assert!(first.stdout.starts_with(RECORD), "{first:?}");
+    let orders = site.terminal.objects("orders");
+    let pending = orders.iter().find(|order| order["status"]["state"] == "pending").unwrap();
+    let name = pending["metadata"]["name"].as_str().unwrap();
+    let said = site.terminal.run(&["order", "delete", name]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(site.server.texts(RECORD).len(), 2, "what a person made stays");
+}
+
+/// Starts the run that goes on, and waits until it waits for the record.
+fn waiting(site: &Site) -> Child {
+    let log = site.terminal.path("log");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+    command
+        .env_clear()
+        .env("KUBECTL_ACME_LOCAL", site.terminal.path("state"))
+        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
+        .args(WORDS)
+        .current_dir(site.terminal.path("."))
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap());
+    let child = command.spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while !std::fs::read_to_string(&log).unwrap().contains("waits for the record") {
+        assert!(Instant::now() < deadline, "it does not wait");
+        sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_person_may_be_late_and_the_process_killed_between() {
+    let site = Site::new(Software::Knot, &["example.com", "*.example.com", "alias.example.com"]);
+    let (_, records) = site.wants(&[]);
+    assert_eq!(records.len(), 3);
+    assert_eq!(records[2].0, "answers.example.com.", "where the alias leads");
+    let mut child = waiting(&site);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Two of three: the third one is asked for again, and only that.
+    for record in &records[..2] {
+        site.make(record);
+    }
+    let (_, missing) = site.wants(&["--timeout=20s"]);
+    assert_eq!(missing, records[2..]);
+    // It goes on as soon as the record is there.
+    let mut child = waiting(&site);
+    site.make(&records[2]);
+    assert!(child.wait().unwrap().success());
+    site.is_issued();
+}
+
+#[test]
+fn a_cluster_is_refused_before_anything_is_read() {
+    let terminal = Terminal::elsewhere();
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    });
+    let path = terminal.write("config", &config.to_string());
+    let said = terminal.run(&[
+        "order",
+        "-f",
+        "missing.yaml",
+        "--dns01-manual",
+        "--kubeconfig",
+        path.to_str().unwrap(),
+    ]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.stderr.starts_with("error: --dns01-manual cannot be used in a cluster: "),
+        "{said:?}"
+    );
+}
