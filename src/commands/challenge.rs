@@ -5,10 +5,12 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, AnswerArgs, Deed};
 use super::completion;
 use super::context::{Context, OutputArgs};
+use super::dns01::Reach;
 use super::failure::{Failure, Kind as FailureKind};
 use super::get::{self, ListArgs};
 use super::look::{LookArgs, NameserverArgs};
 use super::probe_pod::ProbePodArgs;
+use super::provider_check;
 use super::sight::Sight;
 use super::target::{self, Wanted};
 use crate::model::{Answer, Challenge, ChallengeType, Kind};
@@ -110,11 +112,12 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let inside = args.probe_pod.inside(true, &stop, context)?.filter(|_| is_http);
     let fetcher = args.look.fetcher().await?;
-    let probe: Box<dyn Probe> = if is_http {
-        Box::new(HttpProbe { fetcher })
-    } else {
-        Box::new(DnsProbe { zones: args.nameservers.zones(&args.look, &fetcher).await? })
-    };
+    let zones = args.nameservers.zones(&args.look, &fetcher).await?;
+    let namespace = &context.global.cluster_resource_namespace;
+    let reach = Reach::usual(context.cluster());
+    let dns01 = reach.providers(&store, zones.clone(), &fetcher.resolver, namespace);
+    let probe: Box<dyn Probe> =
+        if is_http { Box::new(HttpProbe { fetcher }) } else { Box::new(DnsProbe { zones }) };
     let now = context.now();
     let mut observations = probe.look(&challenge, &answer).await;
     if let Some(inside) = inside {
@@ -151,6 +154,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         Readiness::NotYet { reason } => {
             let what = format!("the CA would not see the answer of challenge {name}: {reason}");
             let failure = Failure::new(FailureKind::Solver, what);
+            let failure = provider_check::explain(&challenge, &dns01, &printer, failure).await;
             Err(if challenge.status.presented {
                 failure
             } else {

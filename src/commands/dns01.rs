@@ -75,6 +75,11 @@ pub struct Reach {
 }
 
 impl Reach {
+    /// What they reach without flags.
+    pub fn usual(cluster: Option<&ClusterStore>) -> Self {
+        Self { cluster: cluster.cloned(), ..Self::default() }
+    }
+
     /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).
     #[must_use]
     pub fn by_hand(self, by_hand: bool) -> Self {
@@ -89,6 +94,20 @@ impl Reach {
         resolver: &Arc<dyn Resolve>,
         cluster_namespace: &str,
     ) -> Arc<dyn Solver> {
+        let by_hand = self.by_hand;
+        let provider: Arc<dyn Solver> =
+            Arc::new(self.providers(store, zones, resolver, cluster_namespace));
+        if by_hand { Arc::new(Manual { provider }) } else { provider }
+    }
+
+    /// The solver by providers alone, with the Secrets of a store.
+    pub fn providers(
+        self,
+        store: &Arc<dyn Store>,
+        zones: Zones,
+        resolver: &Arc<dyn Resolve>,
+        cluster_namespace: &str,
+    ) -> Dns01 {
         let others = self.cluster.clone().map(|cluster| {
             let others: Arc<dyn Webhooks> = Arc::new(ClusterWebhooks(cluster));
             others
@@ -96,15 +115,14 @@ impl Reach {
         let resolver = Arc::clone(resolver);
         let webhooks =
             DirectWebhooks { urls: self.webhooks, resolver: Arc::clone(&resolver), others };
-        let provider: Arc<dyn Solver> = Arc::new(Dns01 {
+        Dns01 {
             credentials: Arc::new(StoreCredentials::new(store, self.cluster)),
             webhooks: Arc::new(webhooks),
             zones,
             resolver,
             cluster_namespace: cluster_namespace.to_owned(),
             ambience: self.ambience,
-        });
-        if self.by_hand { Arc::new(Manual { provider }) } else { provider }
+        }
     }
 }
 

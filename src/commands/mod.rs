@@ -33,6 +33,7 @@ pub mod permissions;
 pub mod precheck;
 pub mod probe;
 pub mod probe_pod;
+mod provider_check;
 mod provider_secrets;
 pub mod rehearsal;
 pub mod renewal;

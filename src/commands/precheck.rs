@@ -51,6 +51,11 @@ impl Bench {
         matches!(self, Self::Local | Self::ByHand)
     }
 
+    /// Tells whether this process has records published by providers.
+    pub fn has_providers(self) -> bool {
+        matches!(self, Self::Local | Self::Cluster | Self::Rehearsal)
+    }
+
     /// Tells whether nobody else serves what we do not.
     fn is_ours_alone(self) -> bool {
         matches!(self, Self::Local | Self::ByHand | Self::Rehearsal)

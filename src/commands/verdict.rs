@@ -142,7 +142,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
         return Verdict::Failed(Failed { failure, order: None });
     }
-    let named_by_ca = matches!(retry, Retry::At(_));
+    let named_by_ca = matches!((error, retry), (ReconcileError::Acme(_), Retry::At(_)));
     Verdict::Waiting(Some(Holdup {
         kind,
         of: key.kind,

@@ -396,7 +396,7 @@ mod tests {
         let challenge = testing::challenge("www.example.com").dns01().build();
         let error = |needs_person| {
             let (what, why) = ("cannot ask".to_owned(), "no answer".to_owned());
-            Err(SolveError { what, why, needs_person, hint: None })
+            Err(SolveError { what, why, needs_person, hint: None, until: None })
         };
         for (said, waits_for) in [
             (Ok(true), None),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use zeroize::Zeroizing;
 
+use crate::model::validation::object_name_fault;
 use crate::model::{Kind, ObjectName, Secret};
 use crate::solvers::SolveError;
 use crate::solvers::dns01::factory::Credentials;
@@ -41,12 +42,24 @@ impl Credentials for StoreCredentials {
         audiences: &[String],
     ) -> Result<Zeroizing<String>, SolveError> {
         let what = format!("cannot get a token of the service account {namespace}/{name}");
+        if let Some(why) = object_name_fault(name) {
+            return Err(SolveError {
+                what: "cannot get a token of a service account".to_owned(),
+                why: format!(
+                    "serviceAccountRef.name is {name:?}, which is not a valid name: {why}"
+                ),
+                needs_person: true,
+                hint: Some("mend serviceAccountRef.name in the solver of the issuer".to_owned()),
+                until: None,
+            });
+        }
         let Some(cluster) = &self.cluster else {
             return Err(SolveError {
                 what,
                 why: "there are service accounts only in a cluster".to_owned(),
                 needs_person: true,
                 hint: Some("on this machine, name an access key in a Secret".to_owned()),
+                until: None,
             });
         };
         let token = cluster.service_account_token(namespace, name, audiences).await;
@@ -67,7 +80,7 @@ impl Webhooks for ClusterWebhooks {
         payload: &serde_json::Value,
     ) -> Result<serde_json::Value, SolveError> {
         let resource = format!("{solver}.{group}");
-        let called = self.0.create_at(&path(group, solver), &resource, payload).await;
+        let called = self.0.create_at(&path(group, solver)?, &resource, payload).await;
         called.map_err(|error| {
             let hint = format!("kubectl get apiservice v1alpha1.{group} says whether it runs");
             let what = format!("cannot call the webhook {solver} of {group}");
@@ -78,5 +91,22 @@ impl Webhooks for ClusterWebhooks {
 
 fn fault(what: String, error: &StoreError) -> SolveError {
     let needs_person = error.lacks_permission();
-    SolveError { what, why: error.to_string(), needs_person, hint: None }
+    SolveError { what, why: error.to_string(), needs_person, hint: None, until: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::memory::MemoryStore;
+
+    #[tokio::test]
+    async fn the_name_of_a_service_account_leads_nowhere_else() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let credentials = StoreCredentials::new(&store, None);
+        for name in ["../../../secrets", "a/b", "a%2fb", "..", "a?dryRun=All", ""] {
+            let error = credentials.service_account_token("web", name, &[]).await.unwrap_err();
+            assert!(error.needs_person, "{name}");
+            assert!(error.why.starts_with("serviceAccountRef.name is "), "{error}");
+        }
+    }
 }

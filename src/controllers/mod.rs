@@ -96,8 +96,26 @@ impl ReconcileError {
         match self {
             Self::Acme(error) => error.retry(),
             Self::Solve(error) if error.needs_person => Retry::Never,
+            Self::Solve(SolveError { until: Some(until), .. }) => Retry::At(*until),
             Self::Store(error) if error.lacks_permission() => Retry::Never,
             Self::Store(_) | Self::Solve(_) | Self::Missing(_) => Retry::Backoff,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_names_a_moment_is_not_asked_before() {
+        let moment: Timestamp = "2026-11-21T12:05:00Z".parse().unwrap();
+        let retry = |needs_person, until| {
+            let (what, why) = ("cannot ask".to_owned(), "too many requests".to_owned());
+            ReconcileError::Solve(SolveError { what, why, needs_person, hint: None, until }).retry()
+        };
+        assert_eq!(retry(false, Some(moment)), Retry::At(moment));
+        assert_eq!(retry(false, None), Retry::Backoff);
+        assert_eq!(retry(true, Some(moment)), Retry::Never);
     }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use crate::model::{Answer, Challenge};
 
@@ -49,6 +50,8 @@ pub struct SolveError {
     pub needs_person: bool,
     /// What to do next, where that can be said.
     pub hint: Option<String>,
+    /// When the next try makes sense, where whoever was asked names a moment.
+    pub until: Option<Timestamp>,
 }
 
 /// Several solvers that all answer, such as a listener and a webroot.
@@ -145,6 +148,7 @@ mod tests {
                 why: "broken".into(),
                 needs_person: true,
                 hint: None,
+                until: None,
             })
         }
 
@@ -154,6 +158,7 @@ mod tests {
                 why: "broken".into(),
                 needs_person: true,
                 hint: None,
+                until: None,
             })
         }
 

@@ -200,6 +200,7 @@ fn check_refusal(change: impl FnOnce(&mut Value), key: &str, expected: &str) {
     let address = site.server.address().to_string();
     let stderr = said.stderr.replace(&address, "SERVER");
     assert!(stderr.contains(expected), "{stderr}");
+    assert_eq!((site.pebble.accounts(), site.pebble.orders()), (0, 0), "the CA heard nothing");
 }
 
 #[test]

@@ -356,6 +356,7 @@ async fn a_check_shows_what_every_server_says() {
     ns1.example.com. | {1}:53 | "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA"
     ns2.example.com. | {2}:53 | NXDOMAIN
     error: the CA would not see the answer of challenge web-1-1-1: DNS record for "www.example.com" not yet propagated: 1 of 2 nameservers answer: ns2.example.com. ({2}) says NXDOMAIN
+    hint: mend its dns01 solver: cannot publish the record: no dns provider config specified for challenge
     hint: it has not been presented yet: order -f … or run puts it up
     "#);
     assert_eq!(code, Some(9));

@@ -15,6 +15,7 @@ use crate::commands::context::Context;
 use crate::commands::failure::Failure;
 use crate::commands::permissions::{all_that_is_missing, workplace};
 use crate::commands::precheck::{self, Bench};
+use crate::commands::provider_check;
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::target;
 use crate::model::common::is_true;
@@ -69,13 +70,13 @@ pub async fn run(
     let claim = claim(context, deadline, &permit).await?;
     manual.check_turn(&claim)?;
     let records = read(&store, &keys).await?;
-    precheck::check(
-        &records,
-        &store,
-        Bench::of(context, &claim).by_hand(manual.dns01_manual),
-        &context.global.cluster_resource_namespace,
-    )
-    .await?;
+    let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
+    precheck::check(&records, &store, bench, &context.global.cluster_resource_namespace).await?;
+    if wanted == Wanted::Fresh && bench.has_providers() {
+        let told = (context, &args.work.output);
+        let due = records.iter().map(|record| &record.key);
+        provider_check::check(due, &store, &args.work.drive, None, told).await?;
+    }
     announce::work(context, &store, &precheck::issuers(&records), &[], &claim).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
     for record in &records {

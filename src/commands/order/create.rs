@@ -20,6 +20,7 @@ use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
 use crate::commands::permissions::{Permit, workplace};
 use crate::commands::precheck::{self, Bench};
+use crate::commands::provider_check;
 use crate::commands::rehearsal::{Rehearsal, Rehearse};
 use crate::model::{Key, Kind, Record};
 use crate::store::Store;
@@ -112,6 +113,12 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     applying::apply(&intake, records, target, &printer).await?;
     let open = followed(records, &workshop.store, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
+    if bench.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
+        let due = open.iter().filter(|(_, followed)| followed.since.is_some()).map(|(key, _)| key);
+        let (drive, fetcher) = (&args.work.drive, rehearsal.map(|r| &r.fetcher));
+        let told = (context, &args.work.output);
+        provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
+    }
     let job = Job {
         store: Arc::clone(&workshop.store),
         claim: workshop.claim,

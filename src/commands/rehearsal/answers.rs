@@ -116,6 +116,7 @@ mod tests {
                 why: "no".to_owned(),
                 needs_person: name == "stuck.example.com",
                 hint: None,
+                until: None,
             })
         }
         fn stands(&self, _: &Challenge, _: &Answer) -> bool {

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::Verdict;
+use serde_json::Value;
+
+use super::{Verdict, path_segment_fault};
 use crate::model::field::FieldPath;
 use crate::model::names::DnsName;
 use crate::model::solver::{
@@ -102,6 +104,12 @@ fn cloudflare(provider: &Cloudflare, at: &FieldPath, verdict: &mut Verdict) {
 }
 
 fn route53(provider: &Route53, at: &FieldPath, verdict: &mut Verdict) {
+    let account = provider.auth.as_ref();
+    let account = account.and_then(|auth| auth.pointer("/kubernetes/serviceAccountRef/name"));
+    if let Some(account) = account.and_then(Value::as_str) {
+        let at = at.key("auth").key("kubernetes").key("serviceAccountRef").key("name");
+        verdict.object_name(at, account);
+    }
     let key = !provider.access_key_id.is_empty();
     if let Some(selector) = &provider.access_key_id_secret_ref {
         if key {
@@ -185,7 +193,14 @@ fn rfc2136(provider: &Rfc2136, at: &FieldPath, verdict: &mut Verdict) {
 }
 
 fn webhook(provider: &Webhook, at: &FieldPath, verdict: &mut Verdict) {
+    verdict.object_name(at.key("groupName"), &provider.group_name);
     required(&provider.solver_name, at.key("solverName"), verdict);
+    if let Some(why) = path_segment_fault(&provider.solver_name)
+        && !provider.solver_name.is_empty()
+    {
+        let message = format!("\"{}\" is not a valid name: {why}", provider.solver_name);
+        verdict.error(at.key("solverName"), message);
+    }
 }
 
 /// Tells whether a text is a host with or without port; a bare IPv6 address would leave the port in doubt.
@@ -203,7 +218,7 @@ fn is_nameserver(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -284,6 +299,20 @@ mod tests {
             (
                 json!({"webhook": {"groupName": "g", "solverName": ""}}),
                 vec!["dns01.webhook.solverName: is required"],
+            ),
+            (json!({"webhook": {"groupName": "acme.example.org", "solverName": "ours"}}), vec![]),
+            (
+                json!({"webhook": {"groupName": "../v1", "solverName": "../../api/v1/x"}}),
+                vec![
+                    "dns01.webhook.groupName: \"../v1\" is not a valid name: a '.' must stand between letters or digits",
+                    "dns01.webhook.solverName: \"../../api/v1/x\" is not a valid name: a character in it means something in a URL",
+                ],
+            ),
+            (
+                json!({"route53": {"role": "r", "auth": {"kubernetes": {"serviceAccountRef": {"name": "../x"}}}}}),
+                vec![
+                    "dns01.route53.auth.kubernetes.serviceAccountRef.name: \"../x\" is not a valid name: a '.' must stand between letters or digits",
+                ],
             ),
             (
                 json!({"rfc2136": {"nameserver": "192.0.2.53", "tsigKeyName": "k"}}),

@@ -55,6 +55,19 @@ impl Verdict {
     }
 }
 
+/// Says why a text cannot be one segment of a path at an API server, as Kubernetes demands of names, and of URLs beyond that.
+pub fn path_segment_fault(text: &str) -> Option<&'static str> {
+    match text {
+        "" => Some("it is empty"),
+        "." | ".." => Some("it leads elsewhere"),
+        _ if text.len() > 253 => Some("it is longer than 253 characters"),
+        _ if text.contains(|c: char| !c.is_ascii_graphic() || "/\\%?#".contains(c)) => {
+            Some("a character in it means something in a URL")
+        }
+        _ => None,
+    }
+}
+
 /// Says why a text cannot be the name of an object (a DNS subdomain, RFC 1123 §2.1, as Kubernetes demands).
 pub fn object_name_fault(text: &str) -> Option<&'static str> {
     let edge = |label: &str| label.starts_with('-') || label.ends_with('-');
@@ -77,6 +90,16 @@ pub fn object_name_fault(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_segment_stays_where_it_is() {
+        for text in ["ours", "my-Solver_1.x", "..."] {
+            assert_eq!(path_segment_fault(text), None, "{text}");
+        }
+        for text in ["", ".", "..", "a/b", "a%2fb", "a?b", "a#b", "a\\b", "a b", "a\tb", "\u{e9}"] {
+            assert!(path_segment_fault(text).is_some(), "{text}");
+        }
+    }
 
     #[test]
     fn object_names_are_dns_subdomains() {

@@ -53,8 +53,7 @@ impl AcmeDns {
             hint: Some(
                 r#"write {"example.com": {"fulldomain": "…", "subdomain": "…", "username": "…", "password": "…"}}"#
                     .to_owned(),
-            ),
-        })?;
+            ), until: None, })?;
         let api = Api::new(&fields.host, &Connection::new(site.resolver), explain)?;
         Ok(Self { api, host: fields.host.clone(), secret: selector.name.clone(), accounts })
     }
@@ -70,8 +69,7 @@ impl AcmeDns {
                  _acme-challenge.{domain} to its fulldomain by a CNAME",
                 self.host.trim_end_matches('/'),
                 self.secret
-            )),
-        })
+            )), until: None, })
     }
 }
 

@@ -2,92 +2,30 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use reqwest::Client;
-use reqwest::redirect::Policy;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use url::{Host, Url};
+use url::Url;
 
+pub(super) use super::connection::Connection;
+use super::connection::WHOLE;
 use super::credential::Credential;
 use super::text::one_line;
-use crate::dns::Resolve;
-use crate::dns::reqwest::ReqwestResolver;
 use crate::solvers::SolveError;
 
-const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
-const CONNECT: Duration = Duration::from_secs(10);
-const WHOLE: Duration = Duration::from_secs(30);
 /// Largest answer read, in bytes.
 const LIMIT: usize = 8 << 20;
 /// How often a provider that asks for patience is asked again within one call.
 const REPEATS: u32 = 3;
 /// The longest pause that a provider may ask for within one call; for longer ones the whole step is repeated later.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// How providers are reached: by which look-ups, and how patiently.
-#[derive(Clone, Debug)]
-pub struct Connection {
-    resolver: Option<Arc<dyn Resolve>>,
-    /// Before the first repeat, when the provider names no time; then twice as long each.
-    pause: Duration,
-}
-
-impl Connection {
-    /// Reaches providers by the system's look-ups, unless these stand in for them.
-    pub fn new(resolver: &Arc<dyn Resolve>) -> Self {
-        let resolver = resolver.replaces_system().then(|| Arc::clone(resolver));
-        Self { resolver, pause: Duration::from_secs(1) }
-    }
-
-    /// Reaches stubs: by the system's look-ups, with hardly a pause.
-    #[cfg(test)]
-    pub(super) fn hasty() -> Self {
-        Self { resolver: None, pause: Duration::from_millis(1) }
-    }
-
-    /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.
-    fn client(&self, server: &Url) -> reqwest::Result<Client> {
-        // reqwest takes the process's provider; another one may be there already, which is as good.
-        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-        let mut builder = Client::builder()
-            .user_agent(USER_AGENT)
-            .connect_timeout(connect(server))
-            .timeout(WHOLE)
-            .redirect(Policy::none());
-        if let Some(resolver) = &self.resolver {
-            builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
-        }
-        if Self::is_near(server) {
-            builder = builder.no_proxy();
-        }
-        if server.scheme() == "http" {
-            // A plain server needs no roots, and there may be none on this machine.
-            builder = builder.tls_certs_only([]);
-        }
-        builder.build()
-    }
-
-    /// Whether a server is this machine or on its link, where clouds serve their metadata: never asked through a proxy.
-    pub(super) fn is_near(server: &Url) -> bool {
-        match server.host() {
-            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".internal"),
-            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_link_local(),
-            Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
-            None => false,
-        }
-    }
-}
-
-/// How long a connection may take: metadata is next door or nowhere.
-fn connect(server: &Url) -> Duration {
-    if Connection::is_near(server) { Duration::from_secs(2) } else { CONNECT }
-}
+/// The longest time that a provider is left alone because it asks for it.
+const LONGEST_ABSENCE: Duration = Duration::from_hours(1);
 
 /// What a provider says in the body of an error.
 #[derive(Debug, Default)]
@@ -134,6 +72,8 @@ pub(super) struct Refusal {
     pub(super) code: String,
     /// One stable line.
     pub(super) why: String,
+    /// When it may be asked again, where the provider says so.
+    pub(super) until: Option<Timestamp>,
 }
 
 impl Api {
@@ -143,15 +83,22 @@ impl Api {
         connection: &Connection,
         explain: Explain,
     ) -> Result<Self, SolveError> {
-        let unusable = |why: String| SolveError {
-            what: format!("cannot reach {base}"),
+        let unusable = |why: String, hint: Option<String>| SolveError {
+            what: format!("cannot reach {}", one_line(base)),
             why,
             needs_person: true,
-            hint: None,
+            hint,
+            until: None,
         };
-        let base = Url::parse(base).map_err(|_| unusable("it is not a URL".to_owned()))?;
-        let client = connection.client(&base).map_err(|e| unusable(innermost(&e)))?;
-        Ok(Self { base, client, pause: connection.pause, explain })
+        // `auth.example.com:8443` reads as a URL, too, of a scheme of that name.
+        let is_http = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
+        let Some(url) = Url::parse(base).ok().filter(is_http) else {
+            let host = base.split_once("://").map_or(base, |(_, host)| host);
+            let hint = format!("write https://{}", one_line(host));
+            return Err(unusable("it is not an http or https URL".to_owned(), Some(hint)));
+        };
+        let client = connection.client(&url).map_err(|e| unusable(innermost(&e), None))?;
+        Ok(Self { base: url, client, pause: connection.pause, explain })
     }
 
     /// The URL that all requests begin with.
@@ -191,8 +138,15 @@ impl Api {
                 Err(refused) => refused,
             };
             let pause = asked.unwrap_or_else(|| self.pause * 2_u32.pow(repeats));
-            if !refusal.asks_for_patience() || repeats == REPEATS || pause > LONGEST_PAUSE {
+            if !refusal.asks_for_patience() {
                 return Err(refusal);
+            }
+            if repeats == REPEATS || pause > LONGEST_PAUSE {
+                let is_long = |pause: &Duration| *pause > LONGEST_PAUSE;
+                let until = asked
+                    .filter(is_long)
+                    .map(|pause| Timestamp::now() + pause.min(LONGEST_ABSENCE));
+                return Err(Refusal { until, ..refusal });
             }
             repeats += 1;
             tokio::time::sleep(pause).await;
@@ -227,7 +181,7 @@ impl Api {
         let Explanation { code, message } = (self.explain)(body).unwrap_or_default();
         let (code, message) = (one_line(&code), one_line(&message));
         let why = if message.is_empty() { format!("HTTP {status}") } else { message };
-        Refusal { status: Some(status), code, why }
+        Refusal { status: Some(status), code, why, until: None }
     }
 }
 
@@ -300,12 +254,12 @@ impl Refusal {
             (true, false) => format!("no answer within {} s", WHOLE.as_secs()),
             (false, _) => innermost(&error),
         };
-        Self { status: None, code: String::new(), why }
+        Self { status: None, code: String::new(), why, until: None }
     }
 
     /// An answer came that says nothing to us.
     pub(super) fn unread(why: &str) -> Self {
-        Self { status: None, code: String::new(), why: why.to_owned() }
+        Self { status: None, code: String::new(), why: why.to_owned(), until: None }
     }
 
     /// Whether the provider answered with that status.
@@ -342,6 +296,7 @@ impl Refusal {
             what,
             needs_person: !self.passes(),
             hint: self.is_denial().then(|| hint.to_owned()),
+            until: self.until,
             why: self.why,
         }
     }
@@ -386,20 +341,6 @@ mod tests {
     }
 
     #[test]
-    fn metadata_and_this_machine_are_never_asked_through_a_proxy() {
-        for (url, near) in [
-            ("http://169.254.169.254/", true),
-            ("http://[fd00:ec2::254]/", true),
-            ("http://metadata.google.internal/", true),
-            ("http://127.0.0.1:8080/", true),
-            ("https://api.cloudflare.com/client/v4", false),
-            ("https://192.0.2.1/", false),
-        ] {
-            assert_eq!(Connection::is_near(&Url::parse(url).unwrap()), near, "{url}");
-        }
-    }
-
-    #[test]
     fn a_request_prints_no_credential() {
         let api = Api::new("https://api.example/v1/", &Connection::hasty(), |_| None).unwrap();
         let request =
@@ -407,7 +348,20 @@ mod tests {
         assert_eq!(request.url.as_str(), "https://api.example/v1/zones?name=a%2Fb");
         assert_eq!(request.target(), "/v1/zones?name=a%2Fb");
         assert!(!format!("{:?} {api:?}", request.headers).contains("hush"));
-        let error = Api::new("api.example", &Connection::hasty(), |_| None).unwrap_err();
-        assert_eq!(error.to_string(), "cannot reach api.example: it is not a URL");
+    }
+
+    #[test]
+    fn a_server_is_named_by_an_http_url() {
+        for (base, hint) in [
+            ("api.example", "write https://api.example"),
+            ("auth.example.com:8443", "write https://auth.example.com:8443"),
+            ("localhost:8443", "write https://localhost:8443"),
+            ("ftp://auth.example.com", "write https://auth.example.com"),
+        ] {
+            let error = Api::new(base, &Connection::hasty(), |_| None).unwrap_err();
+            let expected = format!("cannot reach {base}: it is not an http or https URL");
+            assert_eq!(error.to_string(), expected);
+            assert_eq!((error.needs_person, error.hint.as_deref()), (true, Some(hint)));
+        }
     }
 }

@@ -145,6 +145,7 @@ impl AzureDns {
                     why: "the name is not in that zone".to_owned(),
                     needs_person: true,
                     hint: Some("hostedZoneName must be a parent of the name".to_owned()),
+                    until: None,
                 });
             }
         };

@@ -49,8 +49,7 @@ impl Cloud {
                     hint: Some(
                         "environment is one of AzurePublicCloud, AzureUSGovernmentCloud and AzureChinaCloud"
                             .to_owned(),
-                    ),
-                });
+                    ), until: None, });
             }
         };
         let url = |host: &str| format!("https://{host}");
@@ -171,6 +170,7 @@ impl AzureLogin {
                 why: format!("AZURE_FEDERATED_TOKEN_FILE is set, {variable} is not"),
                 needs_person: true,
                 hint: None,
+                until: None,
             })
         };
         let client = choose(&identity.client_id, "AZURE_CLIENT_ID")?;

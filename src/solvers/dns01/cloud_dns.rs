@@ -148,6 +148,7 @@ impl CloudDns {
                     "check project, or set hostedZoneName to the name of the managed zone"
                         .to_owned(),
                 ),
+                until: None,
             });
         };
         Ok(format!("{}/{}", self.project, encoded(&found.name)))

@@ -91,6 +91,7 @@ impl Cloudflare {
                 why: format!("it has characters that no {field} has"),
                 needs_person: true,
                 hint: Some(format!("does the {field} contain a line break or a blank?")),
+                until: None,
             });
         }
         Ok(Self { api: Api::new(endpoint, connection, explain)?, login })
@@ -136,6 +137,7 @@ impl Cloudflare {
             why: "neither for itself nor for any of its parents".to_owned(),
             needs_person: true,
             hint: Some(format!("check that the zone is in this account; {RIGHTS}")),
+            until: None,
         })
     }
 

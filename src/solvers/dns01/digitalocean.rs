@@ -52,7 +52,7 @@ struct Pages {
 #[derive(Deserialize)]
 struct Record {
     id: u64,
-    /// Relative to the zone.
+    /// Relative to the zone; `@` is the zone itself.
     name: String,
     data: String,
 }
@@ -100,7 +100,10 @@ impl DigitalOcean {
             let reply = self.send(request).await.map_err(failed)?;
             let page: Page = reply.json().map_err(|refusal| failed((refusal, deed)))?;
             let is_there = |r: &Record| {
-                same_name(&r.name, name) || same_name(&format!("{}.{zone}", r.name), name)
+                let is_apex = r.name == "@" && same_name(zone, name);
+                is_apex
+                    || same_name(&r.name, name)
+                    || same_name(&format!("{}.{zone}", r.name), name)
             };
             records.extend(page.domain_records.into_iter().filter(is_there));
             if page.links.pages.next.is_none() {

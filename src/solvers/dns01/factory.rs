@@ -69,6 +69,7 @@ impl Site<'_> {
             why,
             needs_person: true,
             hint: Some(hint),
+            until: None,
         };
         let Some(secret) = self.credentials.secret(namespace, name).await? else {
             let why = format!("secrets \"{name}\" not found in namespace \"{namespace}\"");
@@ -123,5 +124,5 @@ pub async fn provider(
 /// The error of a solver that only another manifest helps.
 pub(super) fn unusable(why: String) -> SolveError {
     let what = "cannot publish the record".to_owned();
-    SolveError { what, why, needs_person: true, hint: None }
+    SolveError { what, why, needs_person: true, hint: None, until: None }
 }

@@ -10,6 +10,7 @@ pub(super) async fn read_credential(path: &str) -> Result<Credential, SolveError
         why: error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
         needs_person: true,
         hint: None,
+        until: None,
     })?;
     let text = zeroize::Zeroizing::new(text);
     Ok(Credential::new(&text))

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::api::{Api, Connection, Refusal};
 use super::credential::{Ambient, Credential};
 use super::files::read_credential;
-use super::text::encoded;
+use super::text::{encoded, one_line};
 use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;
 
@@ -33,6 +33,31 @@ pub enum Login {
     Key(Credential),
     /// Whatever surrounds the process: a key file, gcloud's own credentials, else the machine's service account.
     Ambient(Ambient),
+}
+
+/// Where a key was read.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Secret,
+    File(&'a str),
+}
+
+impl Source<'_> {
+    fn unusable(self, why: &str) -> SolveError {
+        let (what, hint) = match self {
+            Self::Secret => (
+                "cannot use the Google service account key".to_owned(),
+                "the Secret must hold the JSON file of a service account key, unchanged".to_owned(),
+            ),
+            Self::File(path) => (
+                format!("cannot use the Google credentials in {path}"),
+                "GOOGLE_APPLICATION_CREDENTIALS must lead to the JSON file of a service account key or of \
+                 `gcloud auth application-default login`; or give the solver a key by serviceAccountSecretRef"
+                    .to_owned(),
+            ),
+        };
+        SolveError { what, why: why.to_owned(), needs_person: true, hint: Some(hint), until: None }
+    }
 }
 
 /// A file of credentials, as far as we read it.
@@ -87,31 +112,31 @@ impl GoogleLogin {
 
     async fn fetch(&self) -> Result<Token, SolveError> {
         let ambient = match &self.login {
-            Login::Key(key) => return self.by_file(key).await,
+            Login::Key(key) => return self.by_file(key, Source::Secret).await,
             Login::Ambient(ambient) => ambient,
         };
         if let Some(path) = ambient.variable("GOOGLE_APPLICATION_CREDENTIALS") {
-            return self.by_file(&read_credential(path).await?).await;
+            return self.by_file(&read_credential(path).await?, Source::File(path)).await;
         }
         let config = match ambient.variable("CLOUDSDK_CONFIG") {
             Some(folder) => Some(folder.to_owned()),
             None => ambient.variable("HOME").map(|home| format!("{home}/.config/gcloud")),
         };
-        if let Some(folder) = config
-            && let Ok(file) =
-                read_credential(&format!("{folder}/application_default_credentials.json")).await
-        {
-            return self.by_file(&file).await;
+        if let Some(folder) = config {
+            let path = format!("{folder}/application_default_credentials.json");
+            if let Ok(file) = read_credential(&path).await {
+                return self.by_file(&file, Source::File(&path)).await;
+            }
         }
         self.by_machine(ambient).await
     }
 
-    async fn by_file(&self, file: &Credential) -> Result<Token, SolveError> {
+    async fn by_file(&self, file: &Credential, source: Source<'_>) -> Result<Token, SolveError> {
         let file: KeyFile = serde_json::from_str(file.expose())
-            .map_err(|_| unusable("it is not the JSON of a service account key"))?;
+            .map_err(|_| source.unusable("it is not the JSON of a service account key"))?;
         match file.kind.as_str() {
             "service_account" | "" => {
-                let assertion = assertion(&file, Timestamp::now())?;
+                let assertion = assertion(&file, source, Timestamp::now())?;
                 let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
                 let fields = [("grant_type", grant), ("assertion", assertion.expose())];
                 self.grant(audience(&file), &fields).await
@@ -125,7 +150,10 @@ impl GoogleLogin {
                 ];
                 self.grant(audience(&file), &fields).await
             }
-            other => Err(unusable(&format!("credentials of type {other} are not known here"))),
+            other => {
+                let why = format!("credentials of type {} are not known here", one_line(other));
+                Err(source.unusable(&why))
+            }
         }
     }
 
@@ -158,7 +186,8 @@ fn audience(file: &KeyFile) -> &str {
 }
 
 /// A statement, signed by the service account's key, that we are it (RFC 7523 §3).
-fn assertion(file: &KeyFile, now: Timestamp) -> Result<Credential, SolveError> {
+fn assertion(file: &KeyFile, source: Source<'_>, now: Timestamp) -> Result<Credential, SolveError> {
+    let unusable = |why: &str| source.unusable(why);
     let block = pem::parse(file.private_key.expose())
         .map_err(|_| unusable("its private_key is not PEM"))?;
     let key = KeyPair::from_pkcs8(block.contents())
@@ -179,17 +208,6 @@ fn assertion(file: &KeyFile, now: Timestamp) -> Result<Credential, SolveError> {
     key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
         .map_err(|_| unusable("its private_key cannot sign"))?;
     Ok(Credential::new(&format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))))
-}
-
-fn unusable(why: &str) -> SolveError {
-    SolveError {
-        what: "cannot use the Google service account key".to_owned(),
-        why: why.to_owned(),
-        needs_person: true,
-        hint: Some(
-            "the Secret must hold the JSON file of a service account key, unchanged".to_owned(),
-        ),
-    }
 }
 
 fn failed(refusal: Refusal, hint: &str) -> SolveError {

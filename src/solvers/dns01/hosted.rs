@@ -186,7 +186,7 @@ async fn route53(
         route53::Login::Ambient(ambient) => Some(ambient),
         route53::Login::Keys { .. } | route53::Login::WebIdentity { .. } => None,
     };
-    let endpoints = route53::Endpoints::new(&fields.region, ambient);
+    let endpoints = route53::Endpoints::new(&fields.region, ambient)?;
     let settings = route53::Settings {
         login,
         role: fields.role.trim().to_owned(),
@@ -262,6 +262,7 @@ async fn credential(
             why: format!("the value of \"{key}\" is empty"),
             needs_person: true,
             hint: Some(format!("put the credential into the key \"{key}\" of the Secret")),
+            until: None,
         });
     }
     Ok(credential)
@@ -273,5 +274,6 @@ fn unusable(provider: &str, why: &str, hint: &str) -> SolveError {
         why: why.to_owned(),
         needs_person: true,
         hint: Some(hint.to_owned()),
+        until: None,
     }
 }

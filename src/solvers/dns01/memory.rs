@@ -2,12 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::{Context, SHA256};
 use tokio::sync::Mutex;
 
+/// A place that nobody asks for is kept for so long: about as long as tokens are good.
+const IDLE: Duration = Duration::from_hours(1);
+
 /// Places for things of one kind, each found by a digest of whom it belongs to.
-pub(super) struct Memory<T>(Lock<BTreeMap<Digest, Place<T>>>);
+pub(super) struct Memory<T>(Lock<BTreeMap<Digest, Kept<T>>>);
+
+/// A place, and when it was asked for last.
+struct Kept<T> {
+    place: Place<T>,
+    used: Instant,
+}
 
 /// The place of one thing. Whoever holds it may fetch the thing; others wait for what comes.
 pub(super) type Place<T> = Arc<Mutex<Option<T>>>;
@@ -22,7 +32,12 @@ impl<T> Memory<T> {
     }
 
     /// The place that belongs to these texts, among them the credentials: with others it is another place.
+    /// Places that are idle are given up meanwhile.
     pub(super) fn place<'a>(&self, owner: impl IntoIterator<Item = &'a str>) -> Place<T> {
+        self.place_at(owner, Instant::now())
+    }
+
+    fn place_at<'a>(&self, owner: impl IntoIterator<Item = &'a str>, now: Instant) -> Place<T> {
         let mut digest = Context::new(&SHA256);
         for part in owner {
             digest.update(&part.len().to_be_bytes());
@@ -30,7 +45,13 @@ impl<T> Memory<T> {
         }
         let key = digest.finish().as_ref().to_vec();
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(places.entry(key).or_default())
+        let in_use = |kept: &Kept<T>| {
+            Arc::strong_count(&kept.place) > 1 || now.saturating_duration_since(kept.used) < IDLE
+        };
+        places.retain(|_, kept| in_use(kept));
+        let kept = places.entry(key).or_insert_with(|| Kept { place: Place::default(), used: now });
+        kept.used = now;
+        Arc::clone(&kept.place)
     }
 }
 
@@ -44,5 +65,21 @@ mod tests {
         *memory.place(["ab", "c"]).lock().await = Some(1);
         assert_eq!(*memory.place(["ab", "c"]).lock().await, Some(1));
         assert_eq!(*memory.place(["a", "bc"]).lock().await, None);
+    }
+
+    #[tokio::test]
+    async fn what_nobody_asks_for_is_forgotten() {
+        let memory = Memory::new();
+        let start = Instant::now();
+        let held = memory.place_at(["held"], start);
+        *held.lock().await = Some(1);
+        *memory.place_at(["idle"], start).lock().await = Some(2);
+        *memory.place_at(["asked for"], start).lock().await = Some(3);
+        memory.place_at(["asked for"], start + IDLE / 2);
+        memory.place_at(["another"], start + IDLE);
+        assert_eq!(memory.0.lock().unwrap().len(), 3, "the idle one is gone");
+        for (owner, expected) in [("held", Some(1)), ("asked for", Some(3)), ("idle", None)] {
+            assert_eq!(*memory.place_at([owner], start + IDLE).lock().await, expected, "{owner}");
+        }
     }
 }

@@ -8,6 +8,7 @@ pub mod azure_dns;
 mod azure_login;
 pub mod cloud_dns;
 pub mod cloudflare;
+mod connection;
 mod credential;
 pub mod digitalocean;
 mod edge_grid;
@@ -29,8 +30,8 @@ mod zones;
 
 use std::fmt;
 
-pub use api::Connection;
 use async_trait::async_trait;
+pub use connection::Connection;
 
 pub use credential::{Ambient, Credential};
 

@@ -12,7 +12,7 @@ use crate::dns::FindZone;
 use crate::dns::lookup::server_addresses;
 use crate::dns::tsig::{Algorithm, Key};
 use crate::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
-use crate::model::solver;
+use crate::model::{SecretKeySelector, solver};
 use crate::solvers::SolveError;
 
 /// Never kept by a resolver: a CA that has asked for one text of a name asks for the next one soon (a wildcard and its apex),
@@ -44,20 +44,8 @@ impl Rfc2136 {
             None
         } else {
             let text = site.secret(secret).await?;
-            Some(Key::new(name, algorithm, &text).map_err(|why| {
-                SolveError {
-                    what: format!(
-                        "cannot use the key \"{}\" of Secret \"{}\"",
-                        secret.key, secret.name
-                    ),
-                    why,
-                    needs_person: true,
-                    hint: Some(
-                        "it is the text that stands after `secret` in the server's configuration"
-                            .to_owned(),
-                    ),
-                }
-            })?)
+            let key = Key::new(name, algorithm, &text);
+            Some(key.map_err(|why| unusable_key(secret, why))?)
         };
         let found = server_addresses(&fields.nameserver, &**site.resolver).await;
         let addresses = found.map_err(|error| SolveError {
@@ -65,6 +53,7 @@ impl Rfc2136 {
             why: error.to_string(),
             needs_person: false,
             hint: None,
+            until: None,
         })?;
         let protocol = match fields.protocol.to_ascii_uppercase().as_str() {
             "TCP" => Protocol::Tcp,
@@ -93,6 +82,7 @@ impl Rfc2136 {
             why: silent.join("; "),
             needs_person: false,
             hint: None,
+            until: None,
         })
     }
 
@@ -103,6 +93,7 @@ impl Rfc2136 {
             why: error.to_string(),
             needs_person,
             hint,
+            until: None,
         };
         match error {
             UpdateError::Refused(refusal) => {
@@ -166,5 +157,17 @@ impl Provider for Rfc2136 {
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {
         self.update(name, NOBODYS, Change::Remove).await
+    }
+}
+
+fn unusable_key(secret: &SecretKeySelector, why: String) -> SolveError {
+    SolveError {
+        what: format!("cannot use the key \"{}\" of Secret \"{}\"", secret.key, secret.name),
+        why,
+        needs_person: true,
+        hint: Some(
+            "it is the text that stands after `secret` in the server's configuration".to_owned(),
+        ),
+        until: None,
     }
 }

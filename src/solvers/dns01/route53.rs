@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use super::api::{Api, Connection, Refusal, Reply, Request};
 pub use super::aws::{Endpoints, Login};
 use super::aws::{Signer, explain, xml};
-use super::text::{below, encoded, quoted, relative};
+use super::text::{below, encoded, quoted, relative, same_name};
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
@@ -112,7 +112,8 @@ impl Route53 {
         let public = xml::all(&list, "HostedZone").filter_map(|entry| {
             let is_private = xml::first(entry, "PrivateZone").is_some_and(|text| text == "true");
             let found = (xml::first(entry, "Name")?, xml::first(entry, "Id")?);
-            (!is_private && below(name, &found.0).is_some()).then_some(found)
+            let holds = below(name, &found.0).is_some() || same_name(name, &found.0);
+            (!is_private && holds).then_some(found)
         });
         // Of several with one name, the first, as AWS lists them.
         let nearest = public.reduce(|a, b| if b.0.len() > a.0.len() { b } else { a });
@@ -124,6 +125,7 @@ impl Route53 {
                 hint: Some(format!(
                     "check that this account has a public hosted zone {zone}, or set hostedZoneID"
                 )),
+                until: None,
             });
         };
         Ok(id.trim_start_matches("/hostedzone/").to_owned())
@@ -212,6 +214,7 @@ fn unusable(why: &str) -> SolveError {
         why: why.to_owned(),
         needs_person: true,
         hint: None,
+        until: None,
     }
 }
 

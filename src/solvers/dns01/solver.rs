@@ -1,5 +1,6 @@
 //! The solver of DNS-01: finds the name and the provider of a Challenge, and has the text published there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +78,31 @@ impl Dns01 {
         factory::provider(solver, &site).await
     }
 
+    /// Asks the provider of a solver whether it takes records of these names (absolute), one in each zone; writes nothing.
+    ///
+    /// # Errors
+    /// Fails when it does not, or cannot be asked.
+    pub async fn check(
+        &self,
+        solver: &Dns01Solver,
+        issuer: &IssuerRef,
+        namespace: &str,
+        names: &BTreeSet<String>,
+    ) -> Result<(), SolveError> {
+        let provider = self.provider(solver, issuer, namespace).await?;
+        let zones = self.zones_of(solver)?;
+        let mut asked = BTreeSet::new();
+        for name in names {
+            let name = self.record_name(solver, name.clone()).await?;
+            // Where nobody can tell the zone, the provider may do without.
+            let zone = zones.zone_of(&name).await.unwrap_or_else(|_| name.clone());
+            if asked.insert(zone) {
+                provider.check(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Where the record of a name is written: at the name itself, or where its aliases lead if they are to be followed.
     ///
     /// # Errors
@@ -95,6 +121,7 @@ impl Dns01 {
             why: error.to_string(),
             needs_person: false,
             hint: None,
+            until: None,
         })
     }
 

@@ -67,10 +67,11 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The first line of a text that others wrote, no longer than a status should be.
+/// A text that others wrote as one line, without what steers terminals, no longer than a status should be.
 pub(super) fn one_line(text: &str) -> String {
     const LONGEST: usize = 300;
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let blank = |c: char| c.is_whitespace() || c.is_control();
+    let words = text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &words[..at]),
         None => words,
@@ -114,6 +115,7 @@ mod tests {
     #[test]
     fn what_others_wrote_is_cut_to_a_line() {
         assert_eq!(one_line(" a\n\tb  c "), "a b c");
+        assert_eq!(one_line("\u{1b}[2Ja\0b\u{9b}31m\u{7f}"), "[2Ja b 31m");
         let long = one_line(&"ü".repeat(1000));
         assert_eq!((long.chars().count(), long.ends_with('…')), (301, true));
     }

@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Connection, Explanation};
 use super::factory::Site;
+use super::text::one_line;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::{FindZone, Resolve};
 use crate::model::solver;
+use crate::model::validation::{object_name_fault, path_segment_fault};
 use crate::solvers::SolveError;
 
 /// Calls webhooks: through an API server that knows them, or directly.
@@ -28,8 +30,24 @@ pub trait Webhooks: fmt::Debug + Send + Sync {
 }
 
 /// The path of a solver, at an API server and at the webhook itself.
-pub fn path(group: &str, solver: &str) -> String {
-    format!("/apis/{group}/v1alpha1/{solver}")
+///
+/// # Errors
+/// Fails when the names would lead elsewhere: whoever writes an Issuer would send us anywhere.
+pub fn path(group: &str, solver: &str) -> Result<String, SolveError> {
+    let wrong = |field: &str, name: &str, why: &str| SolveError {
+        what: "cannot call the webhook".to_owned(),
+        why: format!("webhook.{field} is \"{}\", which is not a valid name: {why}", one_line(name)),
+        needs_person: true,
+        hint: Some(format!("mend {field} in the solver of the issuer")),
+        until: None,
+    };
+    if let Some(why) = object_name_fault(group) {
+        return Err(wrong("groupName", group, why));
+    }
+    if let Some(why) = path_segment_fault(solver) {
+        return Err(wrong("solverName", solver, why));
+    }
+    Ok(format!("/apis/{group}/v1alpha1/{solver}"))
 }
 
 /// Webhooks that are called directly (`--dns01-webhook GROUP=URL`); without a URL, by others where there are others.
@@ -46,6 +64,7 @@ pub struct DirectWebhooks {
 #[async_trait]
 impl Webhooks for DirectWebhooks {
     async fn call(&self, group: &str, solver: &str, payload: &Value) -> Result<Value, SolveError> {
+        let path = path(group, solver)?;
         let what = || format!("cannot call the webhook {solver} of {group}");
         let Some(url) = self.urls.get(group) else {
             let Some(others) = &self.others else {
@@ -54,12 +73,13 @@ impl Webhooks for DirectWebhooks {
                     why: "there is no API server here that knows where it is".to_owned(),
                     needs_person: true,
                     hint: Some(format!("say where it listens: --dns01-webhook {group}=URL")),
+                    until: None,
                 });
             };
             return others.call(group, solver, payload).await;
         };
         let api = Api::new(url, &Connection::new(&self.resolver), explain)?;
-        let request = api.request(Method::POST, &path(group, solver)).json(payload);
+        let request = api.request(Method::POST, &path).json(payload);
         let answered = api.send(request).await.and_then(|reply| reply.json());
         answered.map_err(|refusal| {
             refusal.into_error(format!("{} at {url}", what()), "it refuses who we are")
@@ -132,15 +152,16 @@ impl Webhook {
             why: why.to_owned(),
             needs_person: false,
             hint: None,
+            until: None,
         };
         let response = &answered["response"];
         if response["success"] == true {
             return Ok(());
         }
         let said = response["status"]["message"].as_str();
-        Err(failed(
+        Err(failed(&one_line(
             said.unwrap_or("invalid payload response, did not succeed but no result provided"),
-        ))
+        )))
     }
 }
 

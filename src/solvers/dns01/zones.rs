@@ -10,5 +10,6 @@ pub(super) async fn zone_of(zones: &dyn FindZone, name: &str) -> Result<String, 
         why: error.to_string(),
         needs_person: false,
         hint: None,
+        until: None,
     })
 }

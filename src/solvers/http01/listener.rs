@@ -100,6 +100,7 @@ impl Listener {
                 why: error.kind().to_string(),
                 needs_person: false,
                 hint: None,
+                until: None,
             })?);
             let stopped = stop.clone().cancelled_owned();
             let server = axum::serve(socket, router.clone()).with_graceful_shutdown(stopped);
@@ -149,7 +150,13 @@ fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
         io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
         kind => kind.to_string(),
     };
-    SolveError { what: format!("cannot listen on {address}"), why, needs_person: true, hint: None }
+    SolveError {
+        what: format!("cannot listen on {address}"),
+        why,
+        needs_person: true,
+        hint: None,
+        until: None,
+    }
 }
 
 /// Serves one request; the Host header is read as cert-manager's solver does, but in any case.

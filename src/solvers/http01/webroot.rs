@@ -60,6 +60,7 @@ async fn aside(
             why: "interrupted".to_owned(),
             needs_person: false,
             hint: None,
+            until: None,
         })
     })
 }
@@ -82,6 +83,7 @@ impl Inner {
             why: "the CA's token is not base64url".to_owned(),
             needs_person: true,
             hint: None,
+            until: None,
         })
     }
 
@@ -94,6 +96,7 @@ impl Inner {
                 why: "no such folder".to_owned(),
                 needs_person: true,
                 hint: None,
+                until: None,
             });
         }
         let [_, innermost] = self.folders();
@@ -177,7 +180,13 @@ fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {
         }
         kind => (kind.to_string(), false),
     };
-    SolveError { what: format!("cannot {deed} {}", path.display()), why, needs_person, hint: None }
+    SolveError {
+        what: format!("cannot {deed} {}", path.display()),
+        why,
+        needs_person,
+        hint: None,
+        until: None,
+    }
 }
 
 #[cfg(test)]

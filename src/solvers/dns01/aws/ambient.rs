@@ -71,6 +71,7 @@ fn nothing(why: &str) -> SolveError {
         why: why.to_owned(),
         needs_person: true,
         hint: None,
+        until: None,
     }
 }
 

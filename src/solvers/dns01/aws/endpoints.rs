@@ -1,6 +1,8 @@
 //! Where the services of AWS are: by partition, which the region tells.
 
 use super::super::credential::Ambient;
+use super::super::text::one_line;
+use crate::solvers::SolveError;
 
 /// Addresses of the services we use, and the regions they are signed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +20,26 @@ pub struct Endpoints {
 impl Endpoints {
     /// Those of a region; the world's when it is empty. With ambient credentials `AWS_REGION` comes first, and addresses
     /// may be set as for AWS's own tools.
-    pub fn new(region: &str, ambient: Option<&Ambient>) -> Self {
+    ///
+    /// # Errors
+    /// Fails when the region cannot be one: it becomes part of a host that is sent credentials.
+    pub fn new(region: &str, ambient: Option<&Ambient>) -> Result<Self, SolveError> {
         let variable = |name: &str| ambient.and_then(|a| a.variable(name));
-        let region = variable("AWS_REGION").unwrap_or(region).trim();
+        let (field, region) = match variable("AWS_REGION") {
+            Some(region) => ("AWS_REGION", region.trim()),
+            None => ("route53.region", region.trim()),
+        };
+        if !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+            return Err(SolveError {
+                what: "unable to construct route53 provider".to_owned(),
+                why: format!("{field} is \"{}\", which is no region of AWS", one_line(region)),
+                needs_person: true,
+                hint: Some(format!(
+                    "set {field} to a region such as eu-central-1, or leave it out"
+                )),
+                until: None,
+            });
+        }
         let (route53, signing_region, domain) = match region {
             _ if region.starts_with("cn-") => {
                 ("https://route53.amazonaws.com.cn", "cn-northwest-1", "amazonaws.com.cn")
@@ -40,12 +59,12 @@ impl Endpoints {
             given.map_or(usual, str::to_owned)
         };
         let sts_region = if region.is_empty() { "us-east-1" } else { region };
-        Self {
+        Ok(Self {
             route53: place("AWS_ENDPOINT_URL_ROUTE_53", route53.to_owned()),
             signing_region: signing_region.to_owned(),
             sts: place("AWS_ENDPOINT_URL_STS", sts),
             sts_region: sts_region.to_owned(),
-        }
+        })
     }
 }
 
@@ -55,7 +74,7 @@ mod tests {
 
     fn check(region: &str, ambient: Option<&Ambient>, expected: [&str; 4]) {
         let Endpoints { route53, signing_region, sts, sts_region } =
-            Endpoints::new(region, ambient);
+            Endpoints::new(region, ambient).unwrap();
         assert_eq!([route53, signing_region, sts, sts_region], expected, "{region}");
     }
 
@@ -71,6 +90,18 @@ mod tests {
         let government = "https://route53.us-gov.amazonaws.com";
         let sts = "https://sts.us-gov-east-1.amazonaws.com";
         check("us-gov-east-1", None, [government, "us-gov-west-1", sts, "us-gov-east-1"]);
+    }
+
+    #[test]
+    fn a_region_never_leads_to_another_host() {
+        for region in ["evil.com/#", "evil.com:443", "a@evil.com", "eu central", "EU", "a\u{e9}"] {
+            let error = Endpoints::new(region, None).unwrap_err();
+            assert!(error.needs_person, "{region}");
+            assert!(error.to_string().contains(&format!("route53.region is \"{region}\"")));
+            let ambient = Ambient::from_iter([("AWS_REGION", region)]);
+            let error = Endpoints::new("", Some(&ambient)).unwrap_err();
+            assert!(error.to_string().contains("AWS_REGION is "), "{error}");
+        }
     }
 
     #[test]

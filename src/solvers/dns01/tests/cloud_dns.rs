@@ -229,6 +229,25 @@ async fn ambient_credentials_may_be_files() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_of_no_use_is_named() {
+    let stub = Stub::serve(Project::new()).await;
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("credentials.json");
+    let path = path.to_str().unwrap();
+    for kind in ["external_account", "impersonated_service_account"] {
+        std::fs::write(path, json!({"type": kind}).to_string()).unwrap();
+        let variables = [("GOOGLE_APPLICATION_CREDENTIALS", path)];
+        let ambient = Login::Ambient(Ambient::from_iter(variables));
+        let error = provider(&stub, ambient, "").check(NAME).await.unwrap_err();
+        let why = format!("credentials of type {kind} are not known here");
+        let expected = format!("cannot use the Google credentials in {path}: {why}");
+        assert_eq!(error.to_string(), expected);
+        let hint = error.hint.unwrap();
+        assert!(hint.starts_with("GOOGLE_APPLICATION_CREDENTIALS must"), "{hint}");
+    }
+}
+
+#[tokio::test]
 async fn errors_say_which_zone_and_quote_google() {
     let stub = Stub::serve(Project::new()).await;
     let ours = on_a_machine(&stub);

@@ -1,3 +1,4 @@
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::super::cloudflare::{Cloudflare, Login};
@@ -220,13 +221,20 @@ async fn a_request_for_patience_is_heeded_within_bounds() {
     let busy = |pause| Told { header: Some(("retry-after", pause)), ..Told::new(429, "{}") };
     stub.script([busy("0"), Told::new(503, ""), busy("0")]);
     provider.check(NAME).await.expect("the fourth try is answered");
-    stub.script([busy("3600")]);
-    let error = provider.check(NAME).await.unwrap_err();
-    assert!(error.to_string().ends_with("HTTP 429 Too Many Requests"), "{error}");
-    assert!(!error.needs_person, "an hour later it is good again");
+    for (pause, kept) in [("300", 300), ("3600", 3600), ("18446744073709551615", 3600)] {
+        stub.script([busy(pause)]);
+        let kept = SignedDuration::from_secs(kept);
+        let earliest = Timestamp::now() + kept;
+        let error = provider.check(NAME).await.unwrap_err();
+        assert!(error.to_string().ends_with("HTTP 429 Too Many Requests"), "{error}");
+        assert!(!error.needs_person, "later it is good again");
+        let until = error.until.expect("it says when");
+        assert!((earliest..=Timestamp::now() + kept).contains(&until), "{pause}: {until}");
+    }
     stub.lines();
     stub.script([busy("0"), busy("0"), busy("0"), busy("0")]);
-    provider.check(NAME).await.unwrap_err();
+    let error = provider.check(NAME).await.unwrap_err();
+    assert_eq!(error.until, None, "so short a pause is ours to lengthen");
     assert_eq!(stub.lines().len(), 4);
 }
 

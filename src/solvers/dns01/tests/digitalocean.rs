@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::super::digitalocean::DigitalOcean;
-use super::super::{Connection, Credential, Provider as _};
+use super::super::{Connection, Credential, Provider as _, TxtRecord};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record, zones};
 
@@ -26,7 +26,11 @@ impl Fake for Account {
         match (request.method.as_str(), request.uri.path()) {
             ("GET", path) if path == all => {
                 let name = request.parameter("name").unwrap();
-                let found = self.records.iter().filter(|r| format!("{}.example.com", r.1) == name);
+                let full = |name: &str| match name {
+                    "@" => "example.com".to_owned(),
+                    _ => format!("{name}.example.com"),
+                };
+                let found = self.records.iter().filter(|r| full(&r.1) == name);
                 let found: Vec<_> = found.collect();
                 let number: usize = request.parameter("page").unwrap().parse().unwrap();
                 let shown = found.iter().skip((number - 1) * self.page).take(self.page);
@@ -42,8 +46,10 @@ impl Fake for Account {
             }
             ("POST", path) if path == all => {
                 let new = request.json();
-                let name =
-                    new["name"].as_str().unwrap().trim_end_matches(".example.com.").to_owned();
+                let name = match new["name"].as_str().unwrap() {
+                    "example.com." => "@".to_owned(),
+                    name => name.trim_end_matches(".example.com.").to_owned(),
+                };
                 let id = self.next;
                 self.records.push((id, name, new["data"].as_str().unwrap().to_owned()));
                 self.next += 1;
@@ -97,6 +103,19 @@ async fn the_requests_are_those_of_cert_manager() {
     assert!(seen.iter().all(|request| request.header("authorization") == "Bearer token"));
     provider.remove(&record("one")).await.unwrap();
     assert_eq!(stub.lines(), [listed, format!("DELETE {all}/2")]);
+}
+
+#[tokio::test]
+async fn a_record_at_the_apex_of_its_zone_is_known_again() {
+    let (stub, provider) = stub().await;
+    let record = TxtRecord { name: "example.com.".to_owned(), ..record("one") };
+    provider.add(&record).await.unwrap();
+    provider.add(&record).await.unwrap();
+    let count =
+        |lines: &[String], method: &str| lines.iter().filter(|l| l.starts_with(method)).count();
+    assert_eq!(count(&stub.lines(), "POST"), 1, "it is not added twice");
+    provider.remove(&record).await.unwrap();
+    assert_eq!(count(&stub.lines(), "DELETE"), 1);
 }
 
 #[tokio::test]

@@ -172,6 +172,11 @@ async fn what_is_missing_is_named() {
             format!("{construct}route53 provider: role must be set when web identity token is set"),
         ),
         (
+            json!({"route53": {"region": "evil.com/#", "role": "r",
+                "auth": {"kubernetes": {"serviceAccountRef": {"name": "sa"}}}}}),
+            format!("{construct}route53 provider: route53.region is \"evil.com/#\", which is no region of AWS"),
+        ),
+        (
             json!({"azureDNS": {"subscriptionID": "s", "resourceGroupName": "g", "clientID": "c"}}),
             format!("{construct}azuredns provider: clientID is set, clientSecretSecretRef is not"),
         ),

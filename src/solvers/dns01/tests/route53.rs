@@ -1,7 +1,10 @@
+use std::sync::Arc;
+
 use super::super::route53::{Endpoints, Login, Route53, Settings};
 use super::super::{Ambient, Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
-use super::{NAME, keeps_the_contract, record, zones};
+use super::{NAME, OwnZone, keeps_the_contract, record, zones};
+use crate::dns::FindZone;
 use crate::solvers::SolveError;
 
 /// Two public hosted zones and a private one; every text is a record set of its own. Also the token and metadata services.
@@ -59,6 +62,7 @@ impl Fake for Account {
                     zone("example.com.", "ZPRIVATE", true),
                     zone("example.com.", "Z1", false),
                     zone("example.net.", "Z2", false),
+                    zone("_acme-challenge.example.org.", "Z1", false),
                 ];
                 Told::new(200, format!("<R><HostedZones>{}</HostedZones></R>", zones.concat()))
             }
@@ -104,14 +108,24 @@ fn provider(
     role: &str,
     id: &str,
 ) -> Result<Route53, SolveError> {
+    in_zones(stub, login, role, id, zones())
+}
+
+fn in_zones(
+    stub: &Stub<Account>,
+    login: Login,
+    role: &str,
+    id: &str,
+    zones: Arc<dyn FindZone>,
+) -> Result<Route53, SolveError> {
     let endpoints = Endpoints {
         route53: stub.url.clone(),
         sts: stub.url.clone(),
-        ..Endpoints::new("eu-central-1", None)
+        ..Endpoints::new("eu-central-1", None).unwrap()
     };
     let settings =
         Settings { login, role: role.to_owned(), hosted_zone_id: id.to_owned(), endpoints };
-    Route53::new(settings, zones(), &Connection::hasty())
+    Route53::new(settings, zones, &Connection::hasty())
 }
 
 fn ambient(stub: &Stub<Account>, variables: &[(&str, &str)]) -> Login {
@@ -382,4 +396,14 @@ async fn throttling_is_waited_for_and_listing_is_not_demanded() {
     stub.script([fault(404, "NoSuchHostedZone", "No hosted zone found with ID: Z1")]);
     let error = provider.check(NAME).await.unwrap_err();
     assert!(error.to_string().ends_with("NoSuchHostedZone: No hosted zone found with ID: Z1"));
+}
+
+#[tokio::test]
+async fn a_zone_that_is_the_name_itself_holds_it() {
+    let stub = stub().await;
+    let ours = in_zones(&stub, user(), "", "", Arc::new(OwnZone)).unwrap();
+    ours.check("_acme-challenge.example.org.").await.unwrap();
+    ours.check("_Acme-Challenge.example.ORG.").await.unwrap();
+    let error = ours.check("example.org.").await.unwrap_err();
+    assert!(error.to_string().contains("zone example.org. not found"), "{error}");
 }

@@ -96,9 +96,35 @@ async fn its_response_decides() {
     check(json!({"uid": "", "success": true}), Ok(())).await;
     let failure = json!({"uid": "", "success": false, "status": {"status": "Failed", "message": "no such zone"}});
     check(failure, Err("the webhook ours of acme.example.org fails: no such zone")).await;
+    let rude = format!("no\n\u{1b}[2Jsuch {}", "zone ".repeat(1000));
+    let failure = json!({"uid": "", "success": false, "status": {"message": rude}});
+    let line = format!("no [2Jsuch {}", "zone ".repeat(1000));
+    let cut = format!("the webhook ours of acme.example.org fails: {}…", &line[..300]);
+    check(failure, Err(&cut)).await;
     let nothing = "the webhook ours of acme.example.org fails: invalid payload response, did not succeed but no result provided";
     check(json!({"success": false}), Err(nothing)).await;
     check(Value::Null, Err(nothing)).await;
+}
+
+#[tokio::test]
+async fn names_never_lead_elsewhere() {
+    let stub = Stub::serve(Server(json!({"success": true}))).await;
+    for (group, solver, field) in [
+        ("acme.example.org", "../../../api/v1/secrets", "solverName"),
+        ("acme.example.org", "a%2fb", "solverName"),
+        ("acme.example.org", "..", "solverName"),
+        ("acme.example.org", "ours?dryRun=All", "solverName"),
+        ("../api", "ours", "groupName"),
+        ("a/b", "ours", "groupName"),
+        ("", "ours", "groupName"),
+    ] {
+        let urls = BTreeMap::from([(group.to_owned(), stub.url.clone())]);
+        let resolver = Arc::new(SystemResolver::new());
+        let direct = DirectWebhooks { urls, resolver, others: None };
+        let error = direct.call(group, solver, &Value::Null).await.unwrap_err();
+        assert!(error.needs_person && error.why.starts_with(&format!("webhook.{field} is ")));
+    }
+    assert_eq!(stub.lines(), [""; 0], "nobody was asked");
 }
 
 #[tokio::test]

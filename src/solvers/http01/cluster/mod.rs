@@ -350,7 +350,7 @@ impl Trouble {
             Self::Setup(why) => (why, true, None),
             Self::Busy(why) => (why, false, None),
         };
-        SolveError { what, why, needs_person, hint }
+        SolveError { what, why, needs_person, hint, until: None }
     }
 }
 

@@ -1,0 +1,181 @@
+//! Providers of dns01 solvers, asked before the CA hears of an order whether they take our records: it would be wasted else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::chain::issuer_key;
+use super::context::{Context, OutputArgs};
+use super::drive::DriveArgs;
+use super::failure::{Failure, Kind as FailureKind};
+use crate::fetch::Fetcher;
+use crate::model::solver::Dns01Solver;
+use crate::model::{
+    Certificate, Challenge, ChallengeType, Identifier, Issuer, IssuerRef, Key, Kind,
+};
+use crate::print::Printer;
+use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::solvers::SolveError;
+use crate::solvers::dns01::manual::is_a_persons;
+use crate::solvers::dns01::solver::Dns01;
+use crate::store::Store;
+use crate::store::resources::typed;
+
+/// How long all providers together may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A solver of an issuer, and what it is wanted for.
+struct Errand {
+    solver: Dns01Solver,
+    reference: IssuerRef,
+    issuer: Key,
+    namespace: String,
+    /// Who wants it first: `Certificate web: *.example.com`.
+    whose: String,
+    /// Names of records, with the final dot.
+    names: BTreeSet<String>,
+}
+
+/// Asks the providers of the Certificates among these keys; what cannot be told now is only warned of.
+///
+/// # Errors
+/// Fails with the first thing that only a person can mend, and when the work is interrupted.
+pub(super) async fn check(
+    keys: impl Iterator<Item = &Key>,
+    store: &Arc<dyn Store>,
+    drive: &DriveArgs,
+    fetcher: Option<&Fetcher>,
+    (context, output): (&Context, &OutputArgs),
+) -> Result<(), Failure> {
+    let errands = errands(keys, store).await?;
+    if errands.is_empty() {
+        return Ok(());
+    }
+    let fetcher = match fetcher {
+        Some(fetcher) => fetcher.clone(),
+        None => drive.fetcher().await?,
+    };
+    let zones = drive.zones(&fetcher).await?;
+    let namespace = &context.global.cluster_resource_namespace;
+    let reach = drive.dns01.reach(context.cluster());
+    let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
+    let asking = join_all(errands.iter().map(|errand| ask(&dns01, errand)));
+    let answers = tokio::select! {
+        answers = asking => answers,
+        kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+    };
+    let printer = context.printer(output);
+    for (errand, answer) in errands.iter().zip(answers) {
+        let Err(error) = answer else { continue };
+        let Errand { whose, issuer, .. } = errand;
+        if error.needs_person {
+            let message = format!("{whose}: the dns01 solver of {issuer} cannot be used: {error}");
+            let failure = Failure::new(FailureKind::Solver, message);
+            return Err(error.hint.into_iter().fold(failure, Failure::hint));
+        }
+        let message = format!("the dns01 solver of {issuer} cannot be asked now: {error}");
+        printer.warning(&format!("{whose}: {message}"));
+    }
+    Ok(())
+}
+
+/// Asks the provider of a Challenge whose record is not seen, and adds to the failure what it says.
+pub(super) async fn explain(
+    challenge: &Challenge,
+    dns01: &Dns01,
+    printer: &Printer,
+    failure: Failure,
+) -> Failure {
+    let spec = &challenge.spec;
+    let Some(solver) = &spec.solver.dns01 else { return failure };
+    if is_a_persons(challenge) {
+        return failure;
+    }
+    let names = BTreeSet::from([spec.record_name()]);
+    let namespace = &challenge.metadata.namespace;
+    let asked = timeout(PATIENCE, dns01.check(solver, &spec.issuer_ref, namespace, &names)).await;
+    match asked.unwrap_or_else(|_| Err(silent())) {
+        Ok(()) => failure,
+        Err(error) if error.needs_person => {
+            let failure = failure.hint(format!("mend its dns01 solver: {error}"));
+            error.hint.into_iter().fold(failure, Failure::hint)
+        }
+        Err(error) => {
+            printer.warning(&format!("its dns01 solver cannot be asked now: {error}"));
+            failure
+        }
+    }
+}
+
+async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
+    let Errand { solver, reference, namespace, names, .. } = errand;
+    let asked = timeout(PATIENCE, dns01.check(solver, reference, namespace, names)).await;
+    asked.unwrap_or_else(|_| Err(silent()))
+}
+
+/// The error of a provider that takes its time.
+fn silent() -> SolveError {
+    SolveError {
+        what: "cannot check its provider".to_owned(),
+        why: format!("no answer within {} s", PATIENCE.as_secs()),
+        needs_person: false,
+        hint: None,
+        until: None,
+    }
+}
+
+/// What would be asked of providers, each solver once.
+async fn errands(
+    keys: impl Iterator<Item = &Key>,
+    store: &Arc<dyn Store>,
+) -> Result<Vec<Errand>, Failure> {
+    let mut errands: BTreeMap<(Key, String), Errand> = BTreeMap::new();
+    for key in keys.filter(|key| key.kind == Kind::Certificate) {
+        let Some(record) = store.get(key).await? else { continue };
+        let certificate = typed::<Certificate>(record)?;
+        let issuer = issuer_key(&certificate);
+        let Some(record) = store.get(&issuer).await? else { continue };
+        for (text, record_name, solver) in wanted(&certificate, &typed::<Issuer>(record)?) {
+            let namespace = &certificate.metadata.namespace;
+            // Debug shows every field of a solver; credentials are none of them.
+            let place = (issuer.clone(), format!("{namespace} {solver:?}"));
+            let errand = errands.entry(place).or_insert_with(|| Errand {
+                solver,
+                reference: certificate.spec.issuer_ref.clone(),
+                issuer: issuer.clone(),
+                namespace: namespace.clone(),
+                whose: format!("Certificate {}: {text}", certificate.name()),
+                names: BTreeSet::new(),
+            });
+            errand.names.insert(record_name);
+        }
+    }
+    Ok(errands.into_values().collect())
+}
+
+/// The names of a Certificate that a dns01 solver answers: each with its record and that solver.
+fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<(String, String, Dns01Solver)> {
+    let Some(acme) = &issuer.spec.acme else { return Vec::new() };
+    let asking = Asking {
+        namespace: &certificate.metadata.namespace,
+        labels: &certificate.metadata.labels,
+        annotations: &certificate.metadata.annotations,
+    };
+    let spec = &certificate.spec;
+    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
+    let mut wanted = Vec::new();
+    for text in spec.dns_names.iter().chain(common) {
+        let Ok(identifier @ Identifier::Dns(_)) = Identifier::parse(text) else { continue };
+        let Ok(chosen) = would_choose(&acme.solvers, &identifier, asking) else { continue };
+        if chosen.kind != ChallengeType::Dns01 {
+            continue;
+        }
+        if let (Identifier::Dns(name), Some(solver)) = (&identifier, chosen.solver.dns01) {
+            wanted.push((text.clone(), format!("_acme-challenge.{}.", name.base()), solver));
+        }
+    }
+    wanted
+}

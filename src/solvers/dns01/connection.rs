@@ -1,0 +1,150 @@
+//! How providers are reached: the HTTP clients of the process.
+
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use url::{Host, Url};
+
+use crate::dns::Resolve;
+use crate::dns::reqwest::ReqwestResolver;
+
+const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long one exchange may take.
+pub(super) const WHOLE: Duration = Duration::from_secs(30);
+
+/// How providers are reached: by which look-ups, and how patiently.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    resolver: Option<Arc<dyn Resolve>>,
+    /// Before the first repeat, when the provider names no time; then twice as long each.
+    pub(super) pause: Duration,
+}
+
+impl Connection {
+    /// Reaches providers by the system's look-ups, unless these stand in for them.
+    pub fn new(resolver: &Arc<dyn Resolve>) -> Self {
+        let resolver = resolver.replaces_system().then(|| Arc::clone(resolver));
+        Self { resolver, pause: Duration::from_secs(1) }
+    }
+
+    /// Reaches stubs: by the system's look-ups, with hardly a pause.
+    #[cfg(test)]
+    pub(super) fn hasty() -> Self {
+        Self { resolver: None, pause: Duration::from_millis(1) }
+    }
+
+    /// The process's HTTP client for servers like that one: providers are built anew for every step, their connections are kept,
+    /// and the system's roots are read once.
+    pub(super) fn client(&self, server: &Url) -> reqwest::Result<Client> {
+        let (is_near, is_plain) = (Self::is_near(server), server.scheme() == "http");
+        let is_it = |known: &&Known| {
+            (known.is_near, known.is_plain) == (is_near, is_plain)
+                && match (&known.resolver, &self.resolver) {
+                    (Some(one), Some(other)) => ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other)),
+                    (one, other) => one.is_none() && other.is_none(),
+                }
+        };
+        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = clients.iter().find(is_it) {
+            return Ok(known.client.clone());
+        }
+        let client = self.new_client(server)?;
+        let resolver = self.resolver.clone();
+        clients.push(Known { resolver, is_near, is_plain, client: client.clone() });
+        Ok(client)
+    }
+
+    /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.
+    fn new_client(&self, server: &Url) -> reqwest::Result<Client> {
+        // reqwest takes the process's provider; another one may be there already, which is as good.
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let mut builder = Client::builder()
+            .user_agent(USER_AGENT)
+            .connect_timeout(connect(server))
+            .timeout(WHOLE)
+            .redirect(Policy::none());
+        if let Some(resolver) = &self.resolver {
+            builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
+        }
+        if Self::is_near(server) {
+            builder = builder.no_proxy();
+        }
+        if server.scheme() == "http" {
+            // A plain server needs no roots, and there may be none on this machine.
+            builder = builder.tls_certs_only([]);
+        }
+        builder.build()
+    }
+
+    /// Whether a server is this machine or on its link, where clouds serve their metadata: never asked through a proxy.
+    pub(super) fn is_near(server: &Url) -> bool {
+        match server.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".internal"),
+            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_link_local(),
+            Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unique_local(),
+            None => false,
+        }
+    }
+}
+
+/// A client, and what it differs in from others.
+struct Known {
+    resolver: Option<Arc<dyn Resolve>>,
+    is_near: bool,
+    is_plain: bool,
+    client: Client,
+}
+
+/// The clients of the process.
+static CLIENTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// How long a connection may take: metadata is next door or nowhere.
+fn connect(server: &Url) -> Duration {
+    if Connection::is_near(server) { Duration::from_secs(2) } else { CONNECT }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dns::lookup::SystemResolver;
+
+    #[test]
+    fn metadata_and_this_machine_are_never_asked_through_a_proxy() {
+        for (url, near) in [
+            ("http://169.254.169.254/", true),
+            ("http://[fd00:ec2::254]/", true),
+            ("http://metadata.google.internal/", true),
+            ("http://127.0.0.1:8080/", true),
+            ("https://api.cloudflare.com/client/v4", false),
+            ("https://192.0.2.1/", false),
+        ] {
+            assert_eq!(Connection::is_near(&Url::parse(url).unwrap()), near, "{url}");
+        }
+    }
+
+    #[test]
+    fn servers_of_one_kind_share_a_client() {
+        let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
+        let connection =
+            Connection { resolver: Some(Arc::clone(&resolver)), pause: Duration::from_millis(1) };
+        let count = || {
+            let clients = CLIENTS.lock().unwrap();
+            let is_ours =
+                |one: &Arc<dyn Resolve>| ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(&resolver));
+            clients.iter().filter(|known| known.resolver.as_ref().is_some_and(is_ours)).count()
+        };
+        for (server, expected) in [
+            ("http://one.example", 1),
+            ("http://two.example/path", 1),
+            ("http://127.0.0.1:8080", 2),
+            ("http://localhost:8081", 2),
+        ] {
+            connection.client(&Url::parse(server).unwrap()).unwrap();
+            assert_eq!(count(), expected, "{server}");
+        }
+    }
+}
