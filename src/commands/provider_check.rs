@@ -11,13 +11,14 @@ use super::chain::issuer_key;
 use super::context::{Context, OutputArgs};
 use super::drive::DriveArgs;
 use super::failure::{Failure, Kind as FailureKind};
+use super::precheck::choices;
 use crate::fetch::Fetcher;
 use crate::model::solver::Dns01Solver;
 use crate::model::{
     Certificate, Challenge, ChallengeType, Identifier, Issuer, IssuerRef, Key, Kind,
 };
 use crate::print::Printer;
-use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::reconcile::solver_choice::Chosen;
 use crate::solvers::SolveError;
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::dns01::solver::Dns01;
@@ -159,22 +160,11 @@ async fn errands(
 /// The names of a Certificate that a dns01 solver answers: each with its record and that solver.
 fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<(String, String, Dns01Solver)> {
     let Some(acme) = &issuer.spec.acme else { return Vec::new() };
-    let asking = Asking {
-        namespace: &certificate.metadata.namespace,
-        labels: &certificate.metadata.labels,
-        annotations: &certificate.metadata.annotations,
-    };
-    let spec = &certificate.spec;
-    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
     let mut wanted = Vec::new();
-    for text in spec.dns_names.iter().chain(common) {
-        let Ok(identifier @ Identifier::Dns(_)) = Identifier::parse(text) else { continue };
-        let Ok(chosen) = would_choose(&acme.solvers, &identifier, asking) else { continue };
-        if chosen.kind != ChallengeType::Dns01 {
-            continue;
-        }
-        if let (Identifier::Dns(name), Some(solver)) = (&identifier, chosen.solver.dns01) {
-            wanted.push((text.clone(), format!("_acme-challenge.{}.", name.base()), solver));
+    for (text, chosen) in choices(certificate, &acme.solvers) {
+        let Ok(Chosen { kind: ChallengeType::Dns01, solver, .. }) = chosen else { continue };
+        if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver.dns01) {
+            wanted.push((text.to_owned(), format!("_acme-challenge.{}.", name.base()), solver));
         }
     }
     wanted
