@@ -10,6 +10,7 @@ use crate::dns::Resolve;
 use crate::dns::zone::Zones;
 use crate::solvers::Solver;
 use crate::solvers::dns01::manual::Manual;
+use crate::solvers::dns01::own::Hooks;
 use crate::solvers::dns01::solver::{Ambience, Dns01};
 use crate::solvers::dns01::webhook::{DirectWebhooks, Webhooks};
 use crate::store::Store;
@@ -44,6 +45,9 @@ pub struct Dns01Args {
     /// Where the webhook solvers of a group listen, repeatable: they are called there, not through an API server
     #[arg(long, value_name = "GROUP=URL", value_delimiter = ',', value_parser = webhook)]
     pub dns01_webhook: Vec<(String, String)>,
+    /// Run the programs that `exec` solvers name, with the rights of this process. With --local only
+    #[arg(long)]
+    pub dns01_allow_exec: bool,
 }
 
 impl Dns01Args {
@@ -56,7 +60,17 @@ impl Dns01Args {
                 cluster_issuers: self.cluster_issuer_ambient_credentials,
                 issuers: self.issuer_ambient_credentials,
             },
+            hooks: self.hooks(cluster.is_some()),
             by_hand: false,
+        }
+    }
+
+    /// Whether programs may be run: never in a cluster, where others write Issuers.
+    pub fn hooks(&self, is_cluster: bool) -> Hooks {
+        match (is_cluster, self.dns01_allow_exec) {
+            (true, _) => Hooks::Never,
+            (false, true) => Hooks::Allowed,
+            (false, false) => Hooks::NotAllowed,
         }
     }
 }
@@ -70,14 +84,16 @@ pub struct Reach {
     webhooks: BTreeMap<String, String>,
     /// Who may use credentials from around the process.
     ambience: Ambience,
+    /// Whether programs may be run.
+    hooks: Hooks,
     /// Whether a person stands in for all of them.
     by_hand: bool,
 }
 
 impl Reach {
-    /// What they reach without flags.
+    /// What they reach without flags, for those who only look: nothing is run then.
     pub fn usual(cluster: Option<&ClusterStore>) -> Self {
-        Self { cluster: cluster.cloned(), ..Self::default() }
+        Self { cluster: cluster.cloned(), hooks: Hooks::Allowed, ..Self::default() }
     }
 
     /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).
@@ -122,6 +138,7 @@ impl Reach {
             resolver,
             cluster_namespace: cluster_namespace.to_owned(),
             ambience: self.ambience,
+            hooks: self.hooks,
         }
     }
 }

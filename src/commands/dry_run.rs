@@ -75,7 +75,7 @@ pub async fn server(
         None => records,
         Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
     };
-    if bench != Bench::Elsewhere {
+    if bench.is_here() {
         intake.tell_not_acted_on(&printer);
     }
     let mut outcomes = Vec::new();

@@ -29,6 +29,7 @@ pub mod look;
 pub mod needs;
 pub mod order;
 pub mod out;
+mod own_solvers;
 pub mod permissions;
 pub mod precheck;
 pub mod probe;

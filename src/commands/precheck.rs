@@ -7,6 +7,7 @@ use super::chain::issuer_key;
 use super::claim::Claim;
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
+use super::own_solvers;
 use super::provider_secrets::{self, Places};
 use crate::model::{
     Certificate, ChallengeSolver, ChallengeType, Identifier, Issuer, Key, Kind, Record,
@@ -28,6 +29,8 @@ pub enum Bench {
     Rehearsal,
     /// In a cluster, by somebody else, who may serve what we do not.
     Elsewhere,
+    /// In a cluster, by cert-manager, which does not serve all that we do.
+    CertManager,
 }
 
 impl Bench {
@@ -35,6 +38,7 @@ impl Bench {
     pub fn of(context: &Context, claim: &Claim) -> Self {
         match (context.cluster(), claim) {
             (None, _) => Self::Local,
+            (Some(_), Claim::Watches(_)) if claim.is_cert_manager() => Self::CertManager,
             (Some(_), Claim::Watches(_)) => Self::Elsewhere,
             (Some(_), Claim::Alone | Claim::Drives(_)) => Self::Cluster,
         }
@@ -44,6 +48,11 @@ impl Bench {
     #[must_use]
     pub fn by_hand(self, by_hand: bool) -> Self {
         if by_hand { Self::ByHand } else { self }
+    }
+
+    /// Tells whether this process does the work.
+    pub fn is_here(self) -> bool {
+        !matches!(self, Self::Elsewhere | Self::CertManager)
     }
 
     /// Tells whether pairs of several namespaces are written to one folder.
@@ -122,7 +131,8 @@ pub async fn check(
                 None => return Err(unknown_issuer(&certificate, &key)),
             },
         };
-        if bench != Bench::Elsewhere {
+        check_own_solvers(&certificate, &key, &issuer, bench)?;
+        if bench.is_here() {
             check_solvers(&certificate, &key, &issuer, bench, places).await?;
         }
     }
@@ -168,6 +178,24 @@ pub fn choices<'a>(
         let identifier = Identifier::parse(text).ok()?;
         Some((text.as_str(), would_choose(solvers, &identifier, asking)))
     })
+}
+
+/// Looks at the solvers that only this program has.
+fn check_own_solvers(
+    certificate: &Certificate,
+    key: &Key,
+    issuer: &Issuer,
+    bench: Bench,
+) -> Result<(), Failure> {
+    let Some(acme) = issuer.spec.acme.as_ref().filter(|_| bench != Bench::ByHand) else {
+        return Ok(());
+    };
+    for (text, chosen) in choices(certificate, &acme.solvers) {
+        let Ok(Chosen { kind: ChallengeType::Dns01, solver, .. }) = chosen else { continue };
+        let whose = format!("Certificate {}: {text}", certificate.name());
+        own_solvers::check(&solver.dns01.unwrap_or_default(), key, &whose, bench)?;
+    }
+    Ok(())
 }
 
 async fn check_solvers(

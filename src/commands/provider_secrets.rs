@@ -37,7 +37,7 @@ pub(super) async fn check(
             let message = format!("{whose}: the dns01 solver of {key} lacks its Secret: {why}");
             Failure::new(FailureKind::Solver, message)
         };
-        let place = Key::new(Kind::Secret, ObjectName::new(namespace, name));
+        let place = Key::new(Kind::Secret, ObjectName::new(namespace, &name));
         let found = match places.records.iter().find(|record| record.key == place) {
             Some(record) => Some(record.clone()),
             None => match places.store.get(&place).await {
@@ -52,7 +52,7 @@ pub(super) async fn check(
                 "add a manifest of Secret {name}, with the key {entry}, in namespace {namespace}"
             )));
         };
-        if typed::<Secret>(found)?.value(entry).is_none() {
+        if typed::<Secret>(found)?.value(&entry).is_none() {
             return Err(refused(format!("Secret {namespace}/{name} has no key \"{entry}\"")).hint(
                 format!("add the key {entry} to Secret {name}, or name another one in {key}"),
             ));

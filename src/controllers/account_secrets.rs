@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use super::accounts;
 use crate::acme::{AccountKey, KeyAlgorithm};
 use crate::model::issuer::AcmeIssuer;
+use crate::model::solver::Dns01Solver;
 use crate::model::{Blob, Issuer, Metadata, Secret, SecretKeySelector};
 
 /// Makes an account key, PEM; RSA 2048 takes some 50 ms of computing.
@@ -41,9 +42,10 @@ pub fn names_secret(issuer: &Issuer, name: &str) -> bool {
     let Some(acme) = &issuer.spec.acme else { return false };
     let binding = acme.external_account_binding.iter().map(|binding| &binding.key_secret_ref);
     let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
-    let solvers = solvers.flat_map(|dns01| dns01.secrets());
+    let mut solvers = solvers.flat_map(Dns01Solver::secrets);
     let key = std::iter::once(&acme.private_key_secret_ref);
-    key.chain(binding).chain(solvers).any(|selector| selector.name == name)
+    key.chain(binding).any(|selector| selector.name == name)
+        || solvers.any(|selector| selector.name == name)
 }
 
 /// The MAC key of an external account binding: un-padded base64url text (RFC 8555 §7.3.4).

@@ -13,6 +13,7 @@ use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Regist
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::memory::Holder;
+use crate::model::solver::Dns01Solver;
 use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret};
 use crate::reconcile::issuer::{self, Action, Deed, Observed, Outcome};
 use crate::reconcile::{Refusal, Wake};
@@ -86,7 +87,7 @@ impl IssuerController {
         let mut revisions: Vec<String> = key_secret.iter().map(revision).collect();
         let mut secrets = BTreeMap::new();
         let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
-        for selector in named.flat_map(|dns01| dns01.secrets()) {
+        for selector in named.flat_map(Dns01Solver::secrets) {
             if self.by_hand {
                 let keys = secrets.entry(selector.name.clone()).or_insert_with(BTreeSet::new);
                 keys.insert(selector.key.clone());

@@ -18,12 +18,14 @@ pub mod names;
 pub mod naming;
 pub mod observation;
 pub mod order;
+pub mod own_solver;
 pub mod pod_template;
 pub mod problem;
 pub mod quick;
 pub mod request;
 pub mod secret;
 pub mod solver;
+mod solver_secrets;
 pub mod state;
 pub mod validation;
 

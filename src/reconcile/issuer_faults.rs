@@ -5,6 +5,7 @@ use url::Url;
 use super::issuer::{AccountKey, Observed};
 use crate::model::event::reason;
 use crate::model::issuer::AcmeIssuer;
+use crate::model::solver::Dns01Solver;
 
 /// Directories that speak a protocol of before RFC 8555, each with its successor.
 const V1_ENDPOINTS: [(&str, &str); 2] = [
@@ -72,7 +73,7 @@ fn key_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
 fn solver_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
     let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
     let mut faults: Vec<String> = Vec::new();
-    for selector in named.flat_map(|dns01| dns01.secrets()) {
+    for selector in named.flat_map(Dns01Solver::secrets) {
         let (name, key) = (&selector.name, &selector.key);
         let fault = match observed.secrets.get(name) {
             None => format!("failed to get secret \"{name}\": secrets \"{name}\" not found"),

@@ -10,8 +10,12 @@ use kubectl_acme::dns::update::{Change, Protocol, Update, Updater};
 use serde_json::{Value, json};
 
 use super::dns01::{RECORD, Site, THEIRS};
+#[cfg(feature = "many-providers")]
+use super::dns01_own::{Desk, TOKEN};
 use super::support::cluster::{Arena, Kubectl, Namespace, eventually};
 use super::support::dns::{Software, Updates};
+#[cfg(feature = "many-providers")]
+use super::support::terminal::secret;
 use super::support::tls_server::TlsServer;
 
 /// Issues an apex and its wildcard there, driven by this program; nothing of it is left.
@@ -143,4 +147,22 @@ fn a_webhook_is_called_through_the_api_server() {
             (&config, &json!("example.com."))
         );
     }
+}
+
+#[cfg(feature = "many-providers")]
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn one_of_the_many_providers_is_served_in_a_cluster() {
+    let arena = Arena::enter();
+    let site = Site::new(Software::Knot, Updates::Unsigned);
+    let desk = Desk::open(&site);
+    let key = json!({"name": "dns", "key": "token"});
+    let config = json!({"endpoint": desk.url, "apiKeySecretRef": key});
+    let webhook = json!({"groupName": "kubectl-acme", "solverName": "pdns", "config": config});
+    let namespace = arena.namespace("many");
+    namespace.kubectl().apply(&secret("dns", "token", TOKEN).to_string());
+    check(&site, &namespace, "hmac-sha256", &json!({"webhook": webhook}));
+    let issuer = &namespace.kubectl().items("issuers")[0];
+    let kept = &issuer["spec"]["acme"]["solvers"][0]["dns01"]["webhook"];
+    assert_eq!(kept, &webhook, "the schema keeps it");
 }

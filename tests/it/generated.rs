@@ -6,6 +6,7 @@ use std::path::Path;
 
 use kubectl_acme::cli;
 use kubectl_acme::commands::completion::{self, Shell};
+use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
 
 /// What kubectl runs for `kubectl acme <TAB>`.
 const KUBECTL_COMPLETE: &str = "#!/bin/sh\n\
@@ -68,6 +69,33 @@ fn man_pages_tell_of_every_command() {
     let pages = pages();
     assert!(pages.contains_key("kubectl-acme.1") && pages.contains_key("kubectl-acme-order.1"));
     check("man", &pages);
+}
+
+/// A provider's fields as the example's page shows them: those that may be left out stand in brackets.
+fn row(listed: &Listed) -> String {
+    let shown = |field: &Field| {
+        let key = field.key();
+        if field.required { format!("`{key}`") } else { format!("[`{key}`]") }
+    };
+    let fields: Vec<String> = listed.fields.iter().map(shown).collect();
+    format!("| `{}` | {} | {} |", listed.name, listed.title, fields.join(", "))
+}
+
+#[test]
+fn the_page_of_the_many_providers_tells_the_fields_of_each() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/dns01-many/README.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let head = "| `solverName` | provider | `config` |\n| --- | --- | --- |\n";
+    let (before, after) = page.split_once(head).unwrap();
+    let rest: String =
+        after.split_inclusive('\n').skip_while(|line| line.starts_with("| ")).collect();
+    let rows: String = ALL.iter().map(|listed| row(listed) + "\n").collect();
+    let expected = format!("{before}{head}{rows}{rest}");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, expected).unwrap();
+        return;
+    }
+    assert_eq!(page, expected, "{} is stale: `just generate`", path.display());
 }
 
 #[test]

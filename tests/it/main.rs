@@ -16,6 +16,7 @@ mod dns;
 mod dns01;
 mod dns01_cluster;
 mod dns01_manual;
+mod dns01_own;
 mod dns_look;
 mod dns_update;
 mod faults;

@@ -1,6 +1,6 @@
 //! `order -f` in a real cluster, driven by cert-manager or by this program, whoever holds the Lease; and what ends it there.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::support::cluster::{Arena, Bench, Cluster, Kubectl, check, eventually};
 
@@ -32,6 +32,7 @@ fn whoever_holds_the_lease_drives() {
     assert!(again.contains("nothing is due"), "{again}");
     assert_eq!(alone.pebble.orders(), 1);
     one_answer_by_hand(&alone);
+    programs_are_not_run(&alone);
 
     let peer = arena.peer(&[]);
     peer.wait_until_at_work();
@@ -40,6 +41,7 @@ fn whoever_holds_the_lease_drives() {
     let refused = shared.order(&kubectl, &["--driver=self"], 12);
     assert!(refused.contains("error: cannot drive this cluster: cert-manager ("), "{refused}");
     assert!(kubectl.items("certificates").is_empty(), "nothing is applied");
+    solvers_of_ours_are_refused(&shared);
     let refused =
         check(&alone.run(&alone.namespace.kubectl(), &["challenge", "present", "one"]), 12);
     assert!(refused.contains("put up the answer of challenge one: cert-manager ("), "{refused}");
@@ -47,6 +49,45 @@ fn whoever_holds_the_lease_drives() {
     assert!(talk.contains("driver: cert-manager ("), "{talk}");
     assert_eq!(shared.pebble.orders(), 1, "cert-manager's, and no other");
     peer.stop();
+}
+
+/// Manifests for a name by a solver that only this program has.
+fn own_solver(bench: &Bench<'_>, name: &str, config: &Value) -> String {
+    let mut issuer = bench.issuer("Issuer", "own", &json!({}));
+    let webhook = json!({"groupName": "kubectl-acme", "solverName": name, "config": config});
+    issuer["spec"]["acme"]["solvers"] = json!([{"dns01": {"webhook": webhook}}]);
+    bench.write("own.yaml", &[issuer, bench.certificate("own", "Issuer", "own")]);
+    format!(
+        "Certificate {0}/own: own.{0}.example.com: the dns01 solver of Issuer {0}/own ",
+        bench.namespace.name()
+    )
+}
+
+/// cert-manager would call a webhook that is not there, for ever.
+fn solvers_of_ours_are_refused(bench: &Bench<'_>) {
+    let kubectl = bench.namespace.kubectl();
+    let key = json!({"name": "hetzner", "key": "token"});
+    let whose = own_solver(bench, "hetzner", &json!({"apiTokenSecretRef": key}));
+    let refused = check(&bench.run(&kubectl, &["order", "-f", "own.yaml"]), 12);
+    let why = format!(
+        "error: {whose}is \"hetzner\" of kubectl-acme, which only kubectl-acme can serve, and cert-manager drives here: nothing \
+         was applied\n"
+    );
+    assert!(refused.contains(&why), "{refused}");
+    assert!(kubectl.items("issuers").iter().all(|issuer| issuer["metadata"]["name"] != "own"));
+}
+
+/// Whoever may write an Issuer would run programs here.
+fn programs_are_not_run(bench: &Bench<'_>) {
+    let kubectl = bench.namespace.kubectl();
+    let whose = own_solver(bench, "exec", &json!({"command": ["touch"]}));
+    let words = ["order", "-f", "own.yaml", "--dns01-allow-exec"];
+    let refused = check(&bench.run(&kubectl, &words), 9);
+    let why = format!(
+        "error: {whose}cannot be used: in a cluster no program is run that an Issuer names: "
+    );
+    assert!(refused.contains(&why), "{refused}");
+    assert!(kubectl.items("issuers").iter().all(|issuer| issuer["metadata"]["name"] != "own"));
 }
 
 /// Puts up and takes down the answer of a Challenge that belongs to nothing.

@@ -33,7 +33,8 @@ const FLOORS: [(&str, &[&str]); 17] = [
 const IN_CLUSTER: [&str; 2] = ["solvers/http01/cluster", "probes/cluster"];
 
 /// Outside crates that are named in one place only.
-const ONE_ROOM: [(&str, &str); 5] = [
+const ONE_ROOM: [(&str, &str); 6] = [
+    ("dns_update", "src/solvers/dns01/many/"),
     ("kube", "src/store/cluster/"),
     ("instant_acme", "src/acme/"),
     ("rusqlite", "src/store/local"),

@@ -9,6 +9,7 @@ use crate::commands::context::{Context, OutputArgs};
 use crate::commands::failure::Failure;
 use crate::commands::precheck;
 use crate::model::issuer::AcmeIssuer;
+use crate::model::solver::Dns01Solver;
 use crate::model::{Issuer, Key, Kind, ObjectName, Record};
 use crate::store::cluster::ClusterFault;
 use crate::store::resources::typed;
@@ -83,7 +84,7 @@ fn account_key(record: &Record, context: &Context) -> Result<Option<Key>, StoreE
 fn solver_keys(record: &Record, context: &Context) -> Result<Vec<Key>, StoreError> {
     let Some((namespace, acme)) = acme(record, context)? else { return Ok(Vec::new()) };
     let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
-    let names = solvers.flat_map(|dns01| dns01.secrets()).map(|selector| &selector.name);
+    let names = solvers.flat_map(Dns01Solver::secrets).map(|selector| selector.name);
     Ok(names.map(|name| Key::new(Kind::Secret, ObjectName::new(namespace, name))).collect())
 }
 

@@ -288,7 +288,7 @@ pub(crate) fn closest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
 }
 
 /// Edits between two words, a swap of neighbours counted once.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
     for (i, left) in a.iter().enumerate() {

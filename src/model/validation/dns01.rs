@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Verdict, path_segment_fault};
 use crate::model::field::FieldPath;
 use crate::model::names::DnsName;
+use crate::model::own_solver::OwnSolver;
 use crate::model::solver::{
     AcmeDns, Akamai, AzureDns, CloudDns, Cloudflare, DigitalOcean, Dns01Solver, Rfc2136, Route53,
     Webhook,
@@ -193,6 +194,10 @@ fn rfc2136(provider: &Rfc2136, at: &FieldPath, verdict: &mut Verdict) {
 }
 
 fn webhook(provider: &Webhook, at: &FieldPath, verdict: &mut Verdict) {
+    if let Some(own) = OwnSolver::read(provider, at) {
+        verdict.errors.extend(own.err().unwrap_or_default());
+        return;
+    }
     verdict.object_name(at.key("groupName"), &provider.group_name);
     required(&provider.solver_name, at.key("solverName"), verdict);
     if let Some(why) = path_segment_fault(&provider.solver_name)

@@ -46,13 +46,20 @@ impl Verdict {
 
     /// Checks a reference to one key of a Secret.
     fn secret_key(&mut self, path: &FieldPath, selector: &SecretKeySelector) {
-        if selector.name.is_empty() {
-            self.error(path.key("name"), "secret name is required");
-        }
-        if selector.key.is_empty() {
-            self.error(path.key("key"), "secret key is required");
-        }
+        self.errors.extend(secret_key_faults(path, selector));
     }
+}
+
+/// What a reference to one key of a Secret lacks.
+pub fn secret_key_faults(path: &FieldPath, selector: &SecretKeySelector) -> Vec<Remark> {
+    let mut faults = Vec::new();
+    if selector.name.is_empty() {
+        faults.push(Remark::new(path.key("name"), "secret name is required"));
+    }
+    if selector.key.is_empty() {
+        faults.push(Remark::new(path.key("key"), "secret key is required"));
+    }
+    faults
 }
 
 /// Says why a text cannot be one segment of a path at an API server, as Kubernetes demands of names, and of URLs beyond that.

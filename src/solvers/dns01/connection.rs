@@ -10,6 +10,8 @@ use url::{Host, Url};
 
 use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
+#[cfg(feature = "many-providers")]
+use crate::solvers::SolveError;
 
 const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
 const CONNECT: Duration = Duration::from_secs(10);
@@ -56,6 +58,23 @@ impl Connection {
         let resolver = self.resolver.clone();
         clients.push(Known { resolver, is_near, is_plain, client: client.clone() });
         Ok(client)
+    }
+
+    /// Tells whether clients can be made at all: without roots on this machine, none that speaks TLS can.
+    #[cfg(feature = "many-providers")]
+    pub(super) fn usable() -> Result<(), SolveError> {
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let made = Client::builder().build();
+        made.map(drop).map_err(|error| SolveError {
+            what: "cannot make connections".to_owned(),
+            why: error.to_string(),
+            needs_person: true,
+            hint: Some(
+                "install the certificates of public authorities (package ca-certificates)"
+                    .to_owned(),
+            ),
+            until: None,
+        })
     }
 
     /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.

@@ -7,10 +7,13 @@ use async_trait::async_trait;
 use zeroize::Zeroizing;
 
 use super::acme_dns::AcmeDns;
+use super::own::Hooks;
 use super::rfc2136::Rfc2136;
 use super::webhook::{Webhook, Webhooks};
-use super::{Provider, hosted};
+use super::{Provider, hosted, own};
 use crate::dns::{FindZone, Resolve};
+use crate::model::field::FieldPath;
+use crate::model::own_solver::OwnSolver;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Secret, SecretKeySelector};
 use crate::solvers::SolveError;
@@ -51,6 +54,8 @@ pub struct Site<'a> {
     pub resolver: &'a Arc<dyn Resolve>,
     /// Calls webhooks.
     pub webhooks: &'a Arc<dyn Webhooks>,
+    /// Whether programs may be run.
+    pub hooks: Hooks,
 }
 
 impl Site<'_> {
@@ -115,6 +120,9 @@ pub async fn provider(
         return Ok(Arc::new(AcmeDns::of(fields, site).await?));
     }
     if let Some(fields) = &solver.webhook {
+        if let Some(own) = OwnSolver::read(fields, &FieldPath::of("webhook")) {
+            return own::provider(own, site).await;
+        }
         return Ok(Arc::new(Webhook::of(fields, site)));
     }
     let hosted = hosted::provider(solver, site).await?;

@@ -12,12 +12,18 @@ mod connection;
 mod credential;
 pub mod digitalocean;
 mod edge_grid;
+mod exec;
 pub mod factory;
 mod files;
 mod google_login;
+mod hidden;
 mod hosted;
 pub mod manual;
+#[cfg(feature = "many-providers")]
+mod many;
 mod memory;
+pub mod own;
+mod program;
 pub mod rfc2136;
 pub mod route53;
 pub mod solver;

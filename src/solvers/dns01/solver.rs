@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::factory::{self, Credentials, Site};
 use super::manual;
+use super::own::Hooks;
 use super::webhook::Webhooks;
 use super::{Provider, TxtRecord};
 use crate::dns::zone::Zones;
@@ -36,6 +37,8 @@ pub struct Dns01 {
     pub cluster_namespace: String,
     /// Who may use credentials from around the process.
     pub ambience: Ambience,
+    /// Whether programs that a solver names may be run.
+    pub hooks: Hooks,
 }
 
 /// Who may use credentials from around the process: environment, files, metadata services, workload identities.
@@ -74,6 +77,7 @@ impl Dns01 {
             zones: &zones,
             resolver: &self.resolver,
             webhooks: &self.webhooks,
+            hooks: self.hooks,
         };
         factory::provider(solver, &site).await
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::super::factory::{Credentials, Site, provider};
+use super::super::own::Hooks;
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, record, webhooks, zones};
 use crate::dns::Resolve;
@@ -65,6 +66,7 @@ async fn build(host: &str, accounts: &str) -> Result<Arc<dyn Provider>, SolveErr
         zones: &zones,
         resolver: &resolver,
         webhooks: &webhooks,
+        hooks: Hooks::NotAllowed,
     };
     let reference = json!({"name": "acme-dns", "key": "accounts.json"});
     let solver = json!({"acmeDNS": {"host": host, "accountSecretRef": reference}});

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::super::factory::{Credentials, Site, provider};
+use super::super::own::Hooks;
 use super::{webhooks, zones};
 use crate::dns::Resolve;
 use crate::dns::lookup::SystemResolver;
@@ -33,21 +34,31 @@ impl Credentials for Store {
     }
 }
 
-/// Builds the provider of a solver: how it shows itself, or the error.
-async fn build(solver: Value, ambient: bool) -> Result<String, String> {
+/// Works with what surrounds a provider in all tests.
+pub(super) async fn site_with<T>(hooks: Hooks, work: impl AsyncFnOnce(&Site<'_>) -> T) -> T {
+    site(false, hooks, work).await
+}
+
+async fn site<T>(ambient: bool, hooks: Hooks, work: impl AsyncFnOnce(&Site<'_>) -> T) -> T {
     let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
     let zones = zones();
     let webhooks = webhooks();
-    let site = Site {
+    work(&Site {
         namespace: "web",
         credentials: &Store,
         ambient,
         zones: &zones,
         resolver: &resolver,
         webhooks: &webhooks,
-    };
+        hooks,
+    })
+    .await
+}
+
+/// Builds the provider of a solver: how it shows itself, or the error.
+async fn build(solver: Value, ambient: bool) -> Result<String, String> {
     let solver = serde_json::from_value(solver).unwrap();
-    let built = provider(&solver, &site).await;
+    let built = site(ambient, Hooks::NotAllowed, async |site| provider(&solver, site).await).await;
     built.map(|provider| format!("{provider:?}")).map_err(|error| {
         assert!(error.needs_person, "{error}");
         error.to_string()

@@ -6,7 +6,10 @@ mod azure_dns;
 mod cloud_dns;
 mod cloudflare;
 mod digitalocean;
+mod exec;
 mod factory;
+#[cfg(feature = "many-providers")]
+mod many;
 mod rfc2136;
 mod route53;
 mod stub;

@@ -4,6 +4,7 @@ use serde_json::json;
 use tokio::net::UdpSocket;
 
 use super::super::factory::{Site, provider};
+use super::super::own::Hooks;
 use super::factory::Store;
 use super::{NAME, webhooks, zones};
 use crate::dns::Resolve;
@@ -20,6 +21,7 @@ async fn check(port: u16, expected: Result<(), String>) {
         zones: &zones,
         resolver: &resolver,
         webhooks: &webhooks,
+        hooks: Hooks::NotAllowed,
     };
     let nameserver = format!("localhost:{port}");
     let solver = serde_json::from_value(json!({"rfc2136": {"nameserver": nameserver}})).unwrap();

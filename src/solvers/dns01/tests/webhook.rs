@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::Provider as _;
 use super::super::factory::Site;
+use super::super::own::Hooks;
 use super::super::webhook::{DirectWebhooks, Webhook, Webhooks};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, record, webhooks, zones};
@@ -38,6 +39,7 @@ fn webhook(webhooks: &Arc<dyn Webhooks>, config: Option<Value>) -> Webhook {
         zones: &zones,
         resolver: &resolver,
         webhooks,
+        hooks: Hooks::NotAllowed,
     };
     let fields = solver::Webhook {
         group_name: "acme.example.org".to_owned(),

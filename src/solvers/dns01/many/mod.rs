@@ -1,0 +1,160 @@
+//! The many providers, by the library dns-update: it speaks their APIs, and everything else is ours.
+
+mod fault;
+mod make;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use dns_update::{DnsRecord, DnsRecordType, DnsUpdater};
+
+use super::credential::Credential;
+use super::factory::Site;
+use super::memory::Memory;
+use super::text::{relative, unquoted};
+use super::zones::zone_of;
+use super::{Connection, Provider, TxtRecord};
+use crate::dns::FindZone;
+use crate::model::own_solver::Settings;
+use crate::solvers::SolveError;
+
+/// In seconds; providers that want more take more.
+const TTL: u32 = 60;
+
+/// The library's clients: they keep tokens and sessions that are still good.
+static CLIENTS: Memory<DnsUpdater> = Memory::new();
+
+/// One of the many.
+pub(super) struct Many {
+    name: &'static str,
+    client: DnsUpdater,
+    /// What must not be in an error.
+    secrets: Vec<Credential>,
+    zones: Arc<dyn FindZone>,
+}
+
+impl fmt::Debug for Many {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Many({})", self.name)
+    }
+}
+
+/// Builds the client of a provider, with its Secrets.
+pub(super) async fn provider(
+    settings: Settings,
+    site: &Site<'_>,
+) -> Result<Arc<dyn Provider>, SolveError> {
+    let mut secrets = BTreeMap::new();
+    for (field, selector) in &settings.secrets {
+        secrets.insert(*field, Credential::new(&site.secret(selector).await?));
+    }
+    let name = settings.provider.name;
+    let parts = settings.texts.iter().map(|(field, text)| (*field, text.as_str()));
+    let parts = parts.chain(secrets.iter().map(|(field, secret)| (*field, secret.expose())));
+    let owner = [name].into_iter().chain(parts.flat_map(|(field, text)| [field, text]));
+    let place = CLIENTS.place(owner);
+    let mut kept = place.lock().await;
+    let client = if let Some(client) = &*kept {
+        client.clone()
+    } else {
+        // Without roots the library would take a client that cannot be made, and panic.
+        Connection::usable()?;
+        let made = make::client(name, &settings.texts, &secrets);
+        let what = format!("unable to construct {name} provider");
+        let made = made.map_err(|error| fault::error(error, what, name, secrets.values()))?;
+        kept.insert(made).clone()
+    };
+    let secrets = secrets.into_values().collect();
+    Ok(Arc::new(Many { name, client, secrets, zones: Arc::clone(site.zones) }))
+}
+
+impl Many {
+    /// Name and zone as the library wants them: without final dots, in lower case.
+    async fn place(&self, name: &str) -> Result<(String, String), SolveError> {
+        let zone = zone_of(&*self.zones, name).await?;
+        Ok((relative(name).to_ascii_lowercase(), relative(&zone).to_ascii_lowercase()))
+    }
+
+    /// The texts at a name.
+    async fn texts(&self, name: &str) -> Result<Vec<String>, SolveError> {
+        let (host, zone) = self.place(name).await?;
+        // One future that knows all providers is large.
+        let listed = Box::pin(self.client.list_rrset(&host, DnsRecordType::TXT, &zone)).await;
+        let listed = listed.map_err(|error| self.failed(error, "look at", &host))?;
+        let text = |record| match record {
+            DnsRecord::TXT(text) => Some(unquoted(&text)),
+            _ => None,
+        };
+        Ok(listed.into_iter().filter_map(text).collect())
+    }
+
+    fn failed(&self, error: dns_update::Error, deed: &str, host: &str) -> SolveError {
+        let what = format!("cannot {deed} the TXT record {host} at {}", self.name);
+        fault::error(error, what, self.name, self.secrets.iter())
+    }
+}
+
+#[async_trait]
+impl Provider for Many {
+    async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        if self.texts(&record.name).await?.contains(&record.value) {
+            return Ok(());
+        }
+        let (host, zone) = self.place(&record.name).await?;
+        let ours = vec![DnsRecord::TXT(record.value.clone())];
+        let added = self.client.add_to_rrset(&host, DnsRecordType::TXT, TTL, ours, &zone);
+        Box::pin(added).await.map_err(|error| self.failed(error, "add", &host))
+    }
+
+    async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
+        let (host, zone) = self.place(&record.name).await?;
+        let ours = vec![DnsRecord::TXT(record.value.clone())];
+        let removed = self.client.remove_from_rrset(&host, DnsRecordType::TXT, ours, &zone);
+        Box::pin(removed).await.map_err(|error| self.failed(error, "remove", &host))
+    }
+
+    async fn check(&self, name: &str) -> Result<(), SolveError> {
+        self.texts(name).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::own_solver::provider::{ALL, Sort};
+
+    /// A key of the kind that some providers sign with.
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\n";
+
+    #[test]
+    fn every_provider_is_made_from_its_fields() {
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+        let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_RSA_SHA256).unwrap().serialize_pem();
+        assert!(key.starts_with(KEY));
+        for listed in ALL {
+            let (mut texts, mut secrets) = (BTreeMap::new(), BTreeMap::new());
+            for field in listed.fields {
+                let text = match (field.name, field.sort) {
+                    ("privateKey", _) => key.as_str(),
+                    ("endpoint", Sort::Text) => "ovh-eu",
+                    ("context", _) => "4",
+                    (_, Sort::Flag) => "true",
+                    (_, Sort::Url) => "https://dns.example.com",
+                    (_, Sort::Secret | Sort::Text) => "value",
+                };
+                match field.sort {
+                    Sort::Secret => drop(secrets.insert(field.name, Credential::new(text))),
+                    Sort::Flag | Sort::Text | Sort::Url => {
+                        drop(texts.insert(field.name, text.to_owned()));
+                    }
+                }
+            }
+            let made = make::client(listed.name, &texts, &secrets);
+            assert!(made.is_ok(), "{}: {:?}", listed.name, made.err());
+        }
+    }
+}

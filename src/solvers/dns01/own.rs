@@ -1,0 +1,101 @@
+//! Solvers of our own group: a program, a person, or one of the many providers.
+
+use std::sync::Arc;
+
+use super::Provider;
+use super::exec::Exec;
+use super::factory::Site;
+#[cfg(feature = "many-providers")]
+use super::many;
+use crate::model::field::Remark;
+use crate::model::own_solver::OwnSolver;
+use crate::solvers::SolveError;
+
+/// Builds the provider that a solver of ours is.
+pub(super) async fn provider(
+    read: Result<OwnSolver, Vec<Remark>>,
+    site: &Site<'_>,
+) -> Result<Arc<dyn Provider>, SolveError> {
+    let own = read.map_err(|remarks| unreadable(&remarks))?;
+    if let Some(obstacle) = obstacle(&own, site.hooks) {
+        return Err(obstacle);
+    }
+    match own {
+        OwnSolver::Exec(hook) => Ok(Arc::new(Exec::of(hook, site).await?)),
+        OwnSolver::Manual => Err(left_to_a_person()),
+        #[cfg(feature = "many-providers")]
+        OwnSolver::Provider(settings) => many::provider(settings, site).await,
+        #[cfg(not(feature = "many-providers"))]
+        OwnSolver::Provider(settings) => Err(not_built_in(settings.provider.name)),
+    }
+}
+
+/// Whether programs that a manifest names may be run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hooks {
+    /// They may: a person has said so.
+    Allowed,
+    /// Nobody has said so.
+    #[default]
+    NotAllowed,
+    /// Others write manifests here, whatever a person says.
+    Never,
+}
+
+/// What keeps this process from serving a solver of ours, whatever its Secrets hold.
+pub fn obstacle(own: &OwnSolver, hooks: Hooks) -> Option<SolveError> {
+    match (own, hooks) {
+        (OwnSolver::Exec(hook), Hooks::NotAllowed) => {
+            let program = hook.command.first().map_or("", String::as_str);
+            let why = format!("{program} is run only where that is allowed");
+            Some(refused(why, "look at what it does, then add --dns01-allow-exec"))
+        }
+        (OwnSolver::Exec(_), Hooks::Never) => {
+            let why = "in a cluster no program is run that an Issuer names: whoever may write one would run programs here";
+            Some(refused(
+                why.to_owned(),
+                "with --local and --dns01-allow-exec it is run on this machine",
+            ))
+        }
+        (OwnSolver::Provider(settings), _) if !cfg!(feature = "many-providers") => {
+            Some(not_built_in(settings.provider.name))
+        }
+        (OwnSolver::Exec(_), Hooks::Allowed) | (OwnSolver::Provider(_) | OwnSolver::Manual, _) => {
+            None
+        }
+    }
+}
+
+fn left_to_a_person() -> SolveError {
+    let why = "the solver \"manual\" leaves it to a person".to_owned();
+    refused(
+        why,
+        "add --dns01-manual (with --local), or name a provider in the solver of the issuer",
+    )
+}
+
+fn not_built_in(name: &str) -> SolveError {
+    let why =
+        format!("{name} is one of the many providers, and this program was built without them");
+    refused(
+        why,
+        "use a published build, or build it with: cargo build --release --features many-providers",
+    )
+}
+
+fn unreadable(remarks: &[Remark]) -> SolveError {
+    let hint = remarks.iter().find_map(|remark| remark.hint.clone());
+    let words: Vec<String> = remarks.iter().map(ToString::to_string).collect();
+    let hint = hint.unwrap_or_else(|| "mend it in the solver of the issuer".to_owned());
+    refused(words.join("; "), &hint)
+}
+
+fn refused(why: String, hint: &str) -> SolveError {
+    SolveError {
+        what: "cannot publish the record".to_owned(),
+        why,
+        needs_person: true,
+        hint: Some(hint.to_owned()),
+        until: None,
+    }
+}
