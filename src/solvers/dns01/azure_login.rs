@@ -131,7 +131,10 @@ impl AzureLogin {
             Login::Ambient { ambient, identity } => {
                 match ambient.variable("AZURE_FEDERATED_TOKEN_FILE") {
                     Some(file) => self.with_workload_identity(ambient, identity, file).await,
-                    None => self.with_managed_identity(ambient, identity).await,
+                    None => match app_service(ambient) {
+                        Some(place) => self.with_app_service(place, identity).await,
+                        None => self.with_managed_identity(ambient, identity).await,
+                    },
                 }
             }
         }
@@ -184,6 +187,28 @@ impl AzureLogin {
         self.grant(authority, &tenant, &client, &proof).await
     }
 
+    /// Where an app of App Service, Functions or Container Apps gets its tokens.
+    async fn with_app_service(
+        &self,
+        (endpoint, secret): (&str, &str),
+        identity: &Identity,
+    ) -> Result<Token, SolveError> {
+        let api = Api::new(endpoint, &self.connection, explain)?;
+        let which = which(identity, "mi_res_id");
+        let audience = encoded(&self.cloud.audience);
+        let path = format!("?api-version=2019-08-01&resource={audience}{which}");
+        let flag = HeaderName::from_static("x-identity-header");
+        let request = api.request(Method::GET, &path).secret_header(flag, secret);
+        let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
+        reply.map_err(|r| SolveError {
+            hint: Some(
+                "has the app this identity? Without clientID its system-assigned one is used"
+                    .to_owned(),
+            ),
+            ..failed(r, "")
+        })
+    }
+
     async fn with_managed_identity(
         &self,
         ambient: &Ambient,
@@ -191,13 +216,7 @@ impl AzureLogin {
     ) -> Result<Token, SolveError> {
         let base = ambient.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(MACHINES);
         let api = Api::new(base, &self.connection, explain)?;
-        let which = if !identity.resource_id.is_empty() {
-            format!("&msi_res_id={}", encoded(&identity.resource_id))
-        } else if !identity.client_id.is_empty() {
-            format!("&client_id={}", encoded(&identity.client_id))
-        } else {
-            String::new()
-        };
+        let which = which(identity, "msi_res_id");
         let path = format!(
             "/metadata/identity/oauth2/token?api-version=2018-02-01&resource={}{which}",
             encoded(&self.cloud.audience)
@@ -213,6 +232,26 @@ impl AzureLogin {
             ..failed(r, "")
         })
     }
+}
+
+/// Where App Service gives tokens, and the header that it wants. Service Fabric, which pins a certificate, and machines of Azure
+/// Arc, which answer with a file to read, name the first alone or more.
+fn app_service(ambient: &Ambient) -> Option<(&str, &str)> {
+    if ambient.variable("IDENTITY_SERVER_THUMBPRINT").is_some() {
+        return None;
+    }
+    Some((ambient.variable("IDENTITY_ENDPOINT")?, ambient.variable("IDENTITY_HEADER")?))
+}
+
+/// Which identity is meant, where there are several; services differ in what they call a resource.
+fn which(identity: &Identity, resource: &str) -> String {
+    if !identity.resource_id.is_empty() {
+        return format!("&{resource}={}", encoded(&identity.resource_id));
+    }
+    if !identity.client_id.is_empty() {
+        return format!("&client_id={}", encoded(&identity.client_id));
+    }
+    String::new()
 }
 
 fn failed(refusal: Refusal, hint: &str) -> SolveError {

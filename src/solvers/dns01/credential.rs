@@ -47,7 +47,7 @@ pub struct Ambient(BTreeMap<String, Credential>);
 impl Ambient {
     /// Reads the process's environment, as far as the clouds' own tools would read it.
     pub fn of_process() -> Self {
-        let clouds = ["AWS_", "AZURE_", "GOOGLE_", "GCE_", "CLOUDSDK_", "HOME"];
+        let clouds = ["AWS_", "AZURE_", "IDENTITY_", "GOOGLE_", "GCE_", "CLOUDSDK_", "HOME"];
         let is_ours = |name: &str| clouds.iter().any(|start| name.starts_with(start));
         let all = std::env::vars_os();
         let texts = all.filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));

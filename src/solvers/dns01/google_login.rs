@@ -13,6 +13,7 @@ use serde_json::json;
 use super::api::{Api, Connection, Refusal};
 use super::credential::{Ambient, Credential};
 use super::files::read_credential;
+use super::google_federation::{EVERYTHING, Federation, Services};
 use super::text::{encoded, one_line};
 use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;
@@ -21,10 +22,10 @@ use crate::solvers::SolveError;
 const MACHINES: &str = "169.254.169.254";
 /// Where users' tokens are renewed, and those of service accounts whose key does not say where.
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
-const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.readwrite";
+pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.readwrite";
 /// How long an assertion is good, in seconds; the longest that Google takes.
 const LIFE: i64 = 3600;
-const DEED: &str = "cannot get a token from Google";
+pub(super) const DEED: &str = "cannot get a token from Google";
 
 /// Who we are to Google.
 #[derive(Clone, Debug)]
@@ -39,7 +40,7 @@ pub enum Login {
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Secret,
-    File(&'a str),
+    File(&'a str, &'a Ambient),
 }
 
 impl Source<'_> {
@@ -49,10 +50,10 @@ impl Source<'_> {
                 "cannot use the Google service account key".to_owned(),
                 "the Secret must hold the JSON file of a service account key, unchanged".to_owned(),
             ),
-            Self::File(path) => (
+            Self::File(path, _) => (
                 format!("cannot use the Google credentials in {path}"),
-                "GOOGLE_APPLICATION_CREDENTIALS must lead to the JSON file of a service account key or of \
-                 `gcloud auth application-default login`; or give the solver a key by serviceAccountSecretRef"
+                "GOOGLE_APPLICATION_CREDENTIALS must lead to the JSON file of a service account key, of \
+                 `gcloud auth application-default login` or of workload identity federation; or give the solver a key by serviceAccountSecretRef"
                     .to_owned(),
             ),
         };
@@ -79,6 +80,16 @@ struct KeyFile {
     client_secret: Credential,
     #[serde(default)]
     refresh_token: Credential,
+}
+
+/// A service account, and who acts as it.
+#[derive(Deserialize)]
+struct Impersonation {
+    #[serde(rename = "service_account_impersonation_url")]
+    url: String,
+    #[serde(default)]
+    delegates: Vec<String>,
+    source_credentials: KeyFile,
 }
 
 /// Gives tokens for Cloud DNS.
@@ -112,11 +123,11 @@ impl GoogleLogin {
 
     async fn fetch(&self) -> Result<Token, SolveError> {
         let ambient = match &self.login {
-            Login::Key(key) => return self.by_file(key, Source::Secret).await,
+            Login::Key(key) => return self.by_text(key, Source::Secret).await,
             Login::Ambient(ambient) => ambient,
         };
         if let Some(path) = ambient.variable("GOOGLE_APPLICATION_CREDENTIALS") {
-            return self.by_file(&read_credential(path).await?, Source::File(path)).await;
+            return self.by_text(&read_credential(path).await?, Source::File(path, ambient)).await;
         }
         let config = match ambient.variable("CLOUDSDK_CONFIG") {
             Some(folder) => Some(folder.to_owned()),
@@ -125,21 +136,50 @@ impl GoogleLogin {
         if let Some(folder) = config {
             let path = format!("{folder}/application_default_credentials.json");
             if let Ok(file) = read_credential(&path).await {
-                return self.by_file(&file, Source::File(&path)).await;
+                return self.by_text(&file, Source::File(&path, ambient)).await;
             }
         }
         self.by_machine(ambient).await
     }
 
-    async fn by_file(&self, file: &Credential, source: Source<'_>) -> Result<Token, SolveError> {
-        let file: KeyFile = serde_json::from_str(file.expose())
-            .map_err(|_| source.unusable("it is not the JSON of a service account key"))?;
+    /// By what a file holds. Federation and impersonation are only for files beside the process: whoever may write a Secret would
+    /// have files and servers of ours read.
+    async fn by_text(&self, text: &Credential, source: Source<'_>) -> Result<Token, SolveError> {
+        let unreadable = || source.unusable("it is not the JSON of a service account key");
+        let file: KeyFile = serde_json::from_str(text.expose()).map_err(|_| unreadable())?;
+        let Source::File(_, ambient) = source else {
+            return self.by_file(&file, source, SCOPE).await;
+        };
+        let services = Services { connection: &self.connection, ambient };
+        match file.kind.as_str() {
+            "external_account" => {
+                let federation: Federation = serde_json::from_str(text.expose())
+                    .map_err(|error| source.unusable(&lacking(&error)))?;
+                services.federated(&federation).await
+            }
+            "impersonated_service_account" => {
+                let impersonation: Impersonation = serde_json::from_str(text.expose())
+                    .map_err(|error| source.unusable(&lacking(&error)))?;
+                let Impersonation { url, delegates, source_credentials } = impersonation;
+                let first = self.by_file(&source_credentials, source, EVERYTHING).await?;
+                services.impersonate(&url, &delegates, &first).await
+            }
+            _ => self.by_file(&file, source, SCOPE).await,
+        }
+    }
+
+    async fn by_file(
+        &self,
+        file: &KeyFile,
+        source: Source<'_>,
+        scope: &str,
+    ) -> Result<Token, SolveError> {
         match file.kind.as_str() {
             "service_account" | "" => {
-                let assertion = assertion(&file, source, Timestamp::now())?;
+                let assertion = assertion(file, scope, source, Timestamp::now())?;
                 let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
                 let fields = [("grant_type", grant), ("assertion", assertion.expose())];
-                self.grant(audience(&file), &fields).await
+                self.grant(audience(file), &fields).await
             }
             "authorized_user" => {
                 let fields = [
@@ -148,7 +188,15 @@ impl GoogleLogin {
                     ("client_secret", file.client_secret.expose()),
                     ("refresh_token", file.refresh_token.expose()),
                 ];
-                self.grant(audience(&file), &fields).await
+                self.grant(audience(file), &fields).await
+            }
+            "external_account" | "impersonated_service_account" => {
+                let kind = &file.kind;
+                let why = match source {
+                    Source::Secret => "taken from files beside the process only",
+                    Source::File(..) => "no source of others",
+                };
+                Err(source.unusable(&format!("credentials of type {kind} are {why}")))
             }
             other => {
                 let why = format!("credentials of type {} are not known here", one_line(other));
@@ -181,12 +229,22 @@ impl GoogleLogin {
     }
 }
 
+/// What a file lacks, without the place.
+fn lacking(error: &serde_json::Error) -> String {
+    error.to_string().split(" at line").next().unwrap_or_default().to_owned()
+}
+
 fn audience(file: &KeyFile) -> &str {
     if file.token_uri.is_empty() { TOKENS } else { &file.token_uri }
 }
 
 /// A statement, signed by the service account's key, that we are it (RFC 7523 §3).
-fn assertion(file: &KeyFile, source: Source<'_>, now: Timestamp) -> Result<Credential, SolveError> {
+fn assertion(
+    file: &KeyFile,
+    scope: &str,
+    source: Source<'_>,
+    now: Timestamp,
+) -> Result<Credential, SolveError> {
     let unusable = |why: &str| source.unusable(why);
     let block = pem::parse(file.private_key.expose())
         .map_err(|_| unusable("its private_key is not PEM"))?;
@@ -196,7 +254,7 @@ fn assertion(file: &KeyFile, source: Source<'_>, now: Timestamp) -> Result<Crede
     let header = json!({"alg": "RS256", "typ": "JWT", "kid": file.private_key_id});
     let claims = json!({
         "iss": file.client_email,
-        "scope": SCOPE,
+        "scope": scope,
         "aud": audience(file),
         "iat": issued,
         "exp": issued + LIFE,
@@ -210,7 +268,7 @@ fn assertion(file: &KeyFile, source: Source<'_>, now: Timestamp) -> Result<Crede
     Ok(Credential::new(&format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))))
 }
 
-fn failed(refusal: Refusal, hint: &str) -> SolveError {
+pub(super) fn failed(refusal: Refusal, hint: &str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
     let error = refusal.into_error(DEED.to_owned(), hint);
     SolveError { hint: is_final.then(|| hint.to_owned()), ..error }

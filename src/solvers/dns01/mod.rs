@@ -15,6 +15,7 @@ mod edge_grid;
 mod exec;
 pub mod factory;
 mod files;
+mod google_federation;
 mod google_login;
 mod hidden;
 mod hosted;

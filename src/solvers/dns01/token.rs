@@ -28,18 +28,34 @@ static TOKENS: Memory<Token> = Memory::new();
 pub(super) struct TokenPlace(Place<Token>);
 
 impl Token {
-    /// Reads `{"access_token": "…", "expires_in": 3599}`; some servers write the number as text.
+    /// A token that ends then.
+    pub(super) fn new(text: Credential, end: Timestamp) -> Self {
+        Self { text, end }
+    }
+
+    /// The token itself.
+    pub(super) fn text(&self) -> &Credential {
+        &self.text
+    }
+
+    /// Reads `{"access_token": "…", "expires_in": 3599}`; some servers write the number as text, others the moment as `expires_on`,
+    /// in seconds since 1970.
     pub(super) fn read(reply: &Reply) -> Result<Self, Refusal> {
         #[derive(Deserialize)]
         struct Granted {
             access_token: String,
             #[serde(default)]
             expires_in: Value,
+            #[serde(default)]
+            expires_on: Value,
         }
-        let Granted { access_token, expires_in } = reply.json()?;
-        let seconds = expires_in.as_i64().or_else(|| expires_in.as_str()?.parse().ok());
-        let life = SignedDuration::from_secs(seconds.unwrap_or_default().clamp(0, 86_400));
-        Ok(Self { text: Credential::new(&access_token), end: Timestamp::now() + life })
+        let Granted { access_token, expires_in, expires_on } = reply.json()?;
+        let now = Timestamp::now();
+        let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.parse().ok());
+        let until = || Some(number(&expires_on)?.saturating_sub(now.as_second()));
+        let seconds: i64 = number(&expires_in).or_else(until).unwrap_or_default();
+        let life = SignedDuration::from_secs(seconds.clamp(0, 86_400));
+        Ok(Self { text: Credential::new(&access_token), end: now + life })
     }
 }
 

@@ -240,6 +240,45 @@ async fn ambient_identities_are_found_where_azure_puts_them() {
 }
 
 #[tokio::test]
+async fn apps_get_their_tokens_where_app_service_puts_them() {
+    let stub = public().await;
+    let endpoint = format!("{}/msi/token", stub.url);
+    let app = [("IDENTITY_ENDPOINT", endpoint.as_str()), ("IDENTITY_HEADER", "hush")];
+    let asked = "GET /msi/token?api-version=2019-08-01&resource=https%3A%2F%2Fmanagement.azure.com";
+    for (client, resource, more) in [
+        ("", "", ""),
+        ("c-2", "", "&client_id=c-2"),
+        ("", "/subscriptions/x", "&mi_res_id=%2Fsubscriptions%2Fx"),
+    ] {
+        let identity = Identity {
+            client_id: client.to_owned(),
+            resource_id: resource.to_owned(),
+            ..Identity::default()
+        };
+        let end = (jiff::Timestamp::now().as_second() + 3600).to_string();
+        let token =
+            json!({"access_token": "of-the-app", "expires_on": end, "token_type": "Bearer"});
+        stub.script([Told::new(200, token)]);
+        let login = Login::Ambient { ambient: Ambient::from_iter(app), identity };
+        let provider = provider(&stub, login, "", ZoneType::Public);
+        provider.check(NAME).await.unwrap();
+        provider.check(NAME).await.unwrap();
+        let seen = stub.seen();
+        assert_eq!(seen[0].line(), format!("{asked}{more}"));
+        assert_eq!(seen[0].header("x-identity-header"), "hush");
+        let bearers =
+            seen[1..].iter().filter(|seen| seen.header("authorization") == "Bearer of-the-app");
+        assert_eq!(bearers.count(), seen.len() - 1, "one token serves until it ends");
+    }
+    // Service Fabric wants its certificate pinned, which is not done here: the machine is asked.
+    let fabric = app.into_iter().chain([("IDENTITY_SERVER_THUMBPRINT", "00")]);
+    let fabric = fabric.chain([("AZURE_POD_IDENTITY_AUTHORITY_HOST", stub.url.as_str())]);
+    let login = Login::Ambient { ambient: fabric.collect(), identity: Identity::default() };
+    provider(&stub, login, "", ZoneType::Public).check(NAME).await.unwrap();
+    assert!(stub.lines()[0].starts_with("GET /metadata/identity/oauth2/token?"));
+}
+
+#[tokio::test]
 async fn errors_say_which_zone_and_quote_azure() {
     let stub = public().await;
     let missing = provider(&stub, client(), "other.com", ZoneType::Public);

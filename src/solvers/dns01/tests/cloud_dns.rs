@@ -11,7 +11,7 @@ use super::{NAME, keeps_the_contract, record, zones};
 const ZONES: &str = "/dns/v1/projects/p-1/managedZones";
 
 /// One managed zone with at most one set of TXT records, and the changes made; also the services that give tokens.
-struct Project {
+pub(super) struct Project {
     set: Option<Value>,
     changes: Vec<Value>,
     /// How often somebody else is quicker.
@@ -20,7 +20,7 @@ struct Project {
 }
 
 impl Project {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let set = json!({"name": NAME, "type": "TXT", "ttl": 300, "rrdatas": ["\"theirs\""], "kind": "dns#resourceRecordSet"});
         Self { set: Some(set), changes: Vec::new(), rivals: 0, status: "done" }
     }
@@ -52,7 +52,15 @@ impl Fake for Project {
         let path = request.uri.path();
         let token = || Told::new(200, json!({"access_token": "bearer", "expires_in": 3599}));
         match (request.method.as_str(), path.strip_prefix(ZONES)) {
-            ("POST", None) if path == "/token" => token(),
+            ("POST", None) if path == "/token" || path == "/v1/token" => token(),
+            ("POST", None) if path.ends_with(":generateAccessToken") => {
+                let end = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+                Told::new(
+                    200,
+                    json!({"accessToken": "impersonated", "expireTime": end.to_string()}),
+                )
+            }
+            ("GET", None) if path == "/subject" => Told::new(200, json!({"value": "foreign"})),
             ("GET", None) if path.ends_with("/service-accounts/default/token") => token(),
             ("GET", Some("")) => {
                 let is_ours = request.parameter("dnsName").as_deref() == Some("example.com.");
@@ -93,7 +101,7 @@ fn key_file(stub: &Stub<Project>) -> (String, Vec<u8>) {
     (file.to_string(), pair.public_key_raw().to_vec())
 }
 
-fn provider(stub: &Stub<Project>, login: Login, zone: &str) -> CloudDns {
+pub(super) fn provider(stub: &Stub<Project>, login: Login, zone: &str) -> CloudDns {
     CloudDns::new(login, "p-1", zone, zones(), &stub.url, &Connection::hasty()).unwrap()
 }
 
@@ -234,7 +242,7 @@ async fn a_file_that_is_of_no_use_is_named() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("credentials.json");
     let path = path.to_str().unwrap();
-    for kind in ["external_account", "impersonated_service_account"] {
+    for kind in ["external_account_authorized_user", "gdch_service_account"] {
         std::fs::write(path, json!({"type": kind}).to_string()).unwrap();
         let variables = [("GOOGLE_APPLICATION_CREDENTIALS", path)];
         let ambient = Login::Ambient(Ambient::from_iter(variables));
@@ -284,8 +292,8 @@ async fn what_is_no_key_is_said_to_be_none() {
         ("hello", "it is not the JSON of a service account key"),
         ("{}", "its private_key is not PEM"),
         (
-            r#"{"type": "external_account"}"#,
-            "credentials of type external_account are not known here",
+            r#"{"type": "gdch_service_account"}"#,
+            "credentials of type gdch_service_account are not known here",
         ),
         (
             r#"{"private_key": "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"}"#,

@@ -8,6 +8,7 @@ mod cloudflare;
 mod digitalocean;
 mod exec;
 mod factory;
+mod google_federation;
 #[cfg(feature = "many-providers")]
 mod many;
 mod rfc2136;

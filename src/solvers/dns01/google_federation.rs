@@ -1,0 +1,211 @@
+//! Google's tokens for those whom somebody else knows: a foreign token is exchanged (RFC 8693), and a service account impersonated.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderName, HeaderValue, Method};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::api::{Api, Connection, Explanation};
+use super::credential::{Ambient, Credential};
+use super::files::read_credential;
+use super::google_login::{DEED, SCOPE, failed};
+use super::text::one_line;
+use super::token::{Token, explain};
+use crate::solvers::SolveError;
+
+/// What is asked for where the token is only a step to another one.
+pub(super) const EVERYTHING: &str = "https://www.googleapis.com/auth/cloud-platform";
+
+/// Who somebody is elsewhere, and where Google takes that for one of its own.
+#[derive(Deserialize)]
+pub(super) struct Federation {
+    audience: String,
+    subject_token_type: String,
+    token_url: String,
+    #[serde(default)]
+    service_account_impersonation_url: String,
+    credential_source: Source,
+}
+
+/// Where the foreign token is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Source {
+    file: String,
+    url: String,
+    headers: BTreeMap<String, Credential>,
+    format: Format,
+    environment_id: String,
+    executable: Option<Value>,
+}
+
+/// How it is written there.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Format {
+    #[serde(rename = "type")]
+    kind: String,
+    subject_token_field_name: String,
+}
+
+/// Asks Google's services, and reads what surrounds the process.
+pub(super) struct Services<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) ambient: &'a Ambient,
+}
+
+impl Services<'_> {
+    /// A token for what a file of type `external_account` says.
+    pub(super) async fn federated(&self, federation: &Federation) -> Result<Token, SolveError> {
+        let subject = self.subject_token(&federation.credential_source).await?;
+        let impersonated = &federation.service_account_impersonation_url;
+        let scope = if impersonated.is_empty() { SCOPE } else { EVERYTHING };
+        let server = self.google(&federation.token_url, "STS")?;
+        let api = Api::new(&server, self.connection, explain)?;
+        let fields = [
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+            ("audience", &federation.audience),
+            ("scope", scope),
+            ("requested_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+            ("subject_token_type", &federation.subject_token_type),
+            ("subject_token", subject.expose()),
+        ];
+        let request = api.request(Method::POST, "").form(&fields);
+        let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
+        let hint = "the pool may not know this identity, or its token has expired: look at audience and credential_source";
+        let token = reply.map_err(|refusal| failed(refusal, hint))?;
+        if impersonated.is_empty() {
+            return Ok(token);
+        }
+        self.impersonate(impersonated, &[], &token).await
+    }
+
+    /// A token of a service account, for one who may act as it.
+    pub(super) async fn impersonate(
+        &self,
+        url: &str,
+        delegates: &[String],
+        token: &Token,
+    ) -> Result<Token, SolveError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Granted {
+            access_token: Credential,
+            expire_time: Timestamp,
+        }
+        let api = Api::new(&self.google(url, "IAMCREDENTIALS")?, self.connection, reason)?;
+        let wanted = json!({"delegates": delegates, "scope": [SCOPE], "lifetime": "3600s"});
+        let request = api.request(Method::POST, "").bearer(token.text()).json(&wanted);
+        let reply = api.send(request).await.and_then(|reply| reply.json::<Granted>());
+        let hint =
+            "who acts as the service account needs the role Service Account Token Creator on it";
+        let granted = reply.map_err(|refusal| failed(refusal, hint))?;
+        Ok(Token::new(granted.access_token, granted.expire_time))
+    }
+
+    /// The address of one of Google's services, as a file names it; another one only as gcloud's own variable names it. A file may
+    /// have come from anybody, and what is sent there is worth as much as a password.
+    fn google(&self, url: &str, service: &str) -> Result<String, SolveError> {
+        let refused = |why: &str| unusable(&format!("{} is {why}", one_line(url)));
+        let read = Url::parse(url).map_err(|_| refused("no URL"))?;
+        let variable = format!("CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}");
+        if let Some(base) = self.ambient.variable(&variable) {
+            return Ok(format!("{}{}", base.trim_end_matches('/'), read.path()));
+        }
+        let host = read.host_str().unwrap_or_default();
+        let is_google = host == "googleapis.com" || host.ends_with(".googleapis.com");
+        if read.scheme() != "https" || !is_google {
+            return Err(refused("no address of Google's (https, below googleapis.com)"));
+        }
+        Ok(url.to_owned())
+    }
+
+    async fn subject_token(&self, source: &Source) -> Result<Credential, SolveError> {
+        if !source.environment_id.is_empty() || source.executable.is_some() {
+            return Err(unusable(
+                "credential_source names neither a file nor a URL: AWS and programs are not read here",
+            ));
+        }
+        let text = match (source.file.as_str(), source.url.as_str()) {
+            ("", "") => return Err(unusable("credential_source names neither a file nor a URL")),
+            (file, "") => read_credential(file).await?,
+            (_, url) => self.fetch(url, &source.headers).await?,
+        };
+        if source.format.kind != "json" {
+            return Ok(text);
+        }
+        let field = &source.format.subject_token_field_name;
+        let body: Value = serde_json::from_str(text.expose())
+            .map_err(|_| unusable("what credential_source leads to is not JSON"))?;
+        match body[field].as_str() {
+            Some(token) => Ok(Credential::new(token)),
+            None => Err(unusable(&format!(
+                "what credential_source leads to has no field {}",
+                one_line(field)
+            ))),
+        }
+    }
+
+    /// A token from a server, in the clear only on this machine and its link.
+    async fn fetch(
+        &self,
+        url: &str,
+        headers: &BTreeMap<String, Credential>,
+    ) -> Result<Credential, SolveError> {
+        let is_safe = |url: &Url| url.scheme() == "https" || Connection::is_near(url);
+        let read = Url::parse(url).ok().filter(is_safe);
+        let Some(read) = read else {
+            return Err(unusable("the URL of credential_source is not https"));
+        };
+        let mut base = read.clone();
+        base.set_query(None);
+        let api = Api::new(base.as_str(), self.connection, explain)?;
+        let query = read.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let mut request = api.request(Method::GET, &query);
+        for (name, value) in headers {
+            let name = HeaderName::try_from(name.as_str());
+            let value = HeaderValue::from_str(value.expose());
+            let (Ok(name), Ok(mut value)) = (name, value) else {
+                return Err(unusable("credential_source has headers that cannot be sent"));
+            };
+            value.set_sensitive(true);
+            request.headers.insert(name, value);
+        }
+        let reply = api
+            .send(request)
+            .await
+            .map_err(|refusal| failed(refusal, "look at url and headers of credential_source"))?;
+        Ok(Credential::from(String::from_utf8_lossy(&reply.body).into_owned()))
+    }
+}
+
+fn unusable(why: &str) -> SolveError {
+    SolveError {
+        what: DEED.to_owned(),
+        why: why.to_owned(),
+        needs_person: true,
+        hint: Some(
+            "make the file anew: gcloud iam workload-identity-pools create-cred-config".to_owned(),
+        ),
+        until: None,
+    }
+}
+
+/// Reads `{"error": {"code": 403, "message": "…", "status": "PERMISSION_DENIED"}}`.
+fn reason(body: &[u8]) -> Option<Explanation> {
+    #[derive(Deserialize)]
+    struct Body {
+        error: Error,
+    }
+    #[derive(Deserialize)]
+    struct Error {
+        message: String,
+        #[serde(default)]
+        status: String,
+    }
+    let Body { error: Error { message, status } } = serde_json::from_slice(body).ok()?;
+    Some(Explanation { code: status, message })
+}
