@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::dns01::{RECORD, Site, THEIRS};
 #[cfg(feature = "many-providers")]
-use super::dns01_own::{Desk, TOKEN};
+use super::dns01_own;
 use super::support::cluster::{Arena, Kubectl, Namespace, eventually};
 use super::support::dns::{Software, Updates};
 #[cfg(feature = "many-providers")]
@@ -155,12 +155,12 @@ fn a_webhook_is_called_through_the_api_server() {
 fn one_of_the_many_providers_is_served_in_a_cluster() {
     let arena = Arena::enter();
     let site = Site::new(Software::Knot, Updates::Unsigned);
-    let desk = Desk::open(&site);
+    let desk = dns01_own::Desk::open(&site);
     let key = json!({"name": "dns", "key": "token"});
     let config = json!({"endpoint": desk.url, "apiKeySecretRef": key});
     let webhook = json!({"groupName": "kubectl-acme", "solverName": "pdns", "config": config});
     let namespace = arena.namespace("many");
-    namespace.kubectl().apply(&secret("dns", "token", TOKEN).to_string());
+    namespace.kubectl().apply(&secret("dns", "token", dns01_own::TOKEN).to_string());
     check(&site, &namespace, "hmac-sha256", &json!({"webhook": webhook}));
     let issuer = &namespace.kubectl().items("issuers")[0];
     let kept = &issuer["spec"]["acme"]["solvers"][0]["dns01"]["webhook"];

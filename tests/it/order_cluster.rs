@@ -105,8 +105,7 @@ fn one_answer_by_hand(bench: &Bench<'_>) {
         let shown = String::from_utf8_lossy(&done.stdout);
         assert_eq!(shown, "challenge.acme.cert-manager.io/one\n");
         for kind in ["pods", "services", "ingresses"] {
-            let stays =
-                |object: &&serde_json::Value| object["metadata"]["deletionTimestamp"].is_null();
+            let stays = |object: &&Value| object["metadata"]["deletionTimestamp"].is_null();
             assert_eq!(kubectl.items(kind).iter().filter(stays).count(), count, "{kind}");
         }
         let presented = kubectl.object("challenge/one")["status"]["presented"] == true;
