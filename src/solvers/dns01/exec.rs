@@ -34,6 +34,8 @@ pub(super) struct Exec {
     program: String,
     arguments: Vec<String>,
     variables: Vec<(String, Credential)>,
+    /// Those of its variables that come from Secrets.
+    secrets: Vec<Credential>,
     timeout: Duration,
     zones: Arc<dyn FindZone>,
 }
@@ -43,10 +45,14 @@ impl Exec {
     pub(super) async fn of(hook: Hook, site: &Site<'_>) -> Result<Self, SolveError> {
         let mut words = hook.command.into_iter().chain(hook.args);
         let program = words.next().unwrap_or_default();
-        let mut variables = Vec::new();
+        let (mut variables, mut secrets) = (Vec::new(), Vec::new());
         for Variable { name, value, value_from } in hook.env {
             let value = match value_from {
-                Some(source) => Credential::new(&site.secret(&source.secret_key_ref).await?),
+                Some(source) => {
+                    let secret = Credential::new(&site.secret(&source.secret_key_ref).await?);
+                    secrets.push(secret.clone());
+                    secret
+                }
                 None => Credential::new(&value.unwrap_or_default()),
             };
             variables.push((name, value));
@@ -55,6 +61,7 @@ impl Exec {
             program,
             arguments: words.collect(),
             variables,
+            secrets,
             timeout: Duration::from_secs(hook.timeout_seconds),
             zones: Arc::clone(site.zones),
         })
@@ -132,7 +139,7 @@ impl Exec {
     /// Adds the last lines that it said, without what is in its Secrets.
     fn with_last_words(&self, why: String, said: &[u8]) -> String {
         let said = String::from_utf8_lossy(said);
-        let said = without(&said, self.variables.iter().map(|(_, value)| value));
+        let said = without(&said, self.secrets.iter());
         let lines: Vec<&str> =
             said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LINES)..].join(" / ");

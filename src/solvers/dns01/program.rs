@@ -22,7 +22,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) struct Ended {
     /// None when it took too long and was ended.
     pub(super) status: Option<ExitStatus>,
-    /// What it said last, on both outputs.
+    /// What it said last, on both outputs, from the beginning of a line: no half of a credential is left.
     pub(super) said: Vec<u8>,
 }
 
@@ -64,8 +64,12 @@ pub(super) async fn run(mut command: Command, patience: Duration) -> io::Result<
     if timeout(LAST_WORDS, &mut listening).await.is_err() {
         listening.abort();
     }
-    let said = said.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-    Ok(Ended { status, said })
+    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+    if said.len() == KEPT {
+        let first = said.iter().position(|byte| *byte == b'\n').unwrap_or(KEPT);
+        drop(said.drain(..first));
+    }
+    Ok(Ended { status, said: said.iter().copied().collect() })
 }
 
 async fn listen(mut words: Receiver, said: Arc<Mutex<VecDeque<u8>>>) {

@@ -79,10 +79,11 @@ async fn a_hook_is_told_what_to_do_as_lego_tells_it() {
 
 #[tokio::test]
 async fn a_hook_that_fails_is_quoted_without_its_credentials() {
-    let text = "echo first; echo second >&2; echo; echo \"no zone for $TOKEN\"; echo last; exit 3";
+    let text =
+        "echo first; echo second >&2; echo; echo \"no $EXTRA zone for $TOKEN\"; echo last; exit 3";
     let error = failure(text, 60).await;
     assert_eq!(error.what, format!("the hook `sh DIR/hook.sh DIR present {NAME}` fails"));
-    assert_eq!(error.why, "it ended with exit status 3: second / no zone for *** / last");
+    assert_eq!(error.why, "it ended with exit status 3: second / no extra zone for *** / last");
     let hint = format!(
         "run it by hand: sh DIR/hook.sh DIR present {NAME} TEXT; it has to end with 0 once the TXT record is published"
     );
@@ -99,6 +100,9 @@ async fn one_that_says_a_lot_neither_blocks_nor_fills_the_status() {
     let text = "i=0; while [ $i -lt 3000 ]; do echo \"line $i of very many words that nobody wants to read\"; i=$((i+1)); done; exit 1";
     let error = failure(text, 600).await;
     assert!(error.why.contains("line 2999 of") && error.why.chars().count() < 400, "{error}");
+    // One line that is longer than what is kept may begin in the middle of a credential.
+    let text = "i=0; while [ $i -lt 1000 ]; do printf '%s' \"$TOKEN\"; i=$((i+1)); done; exit 1";
+    assert_eq!(failure(text, 600).await.why, "it ended with exit status 1");
 }
 
 #[tokio::test]
