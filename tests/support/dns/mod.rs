@@ -1,10 +1,11 @@
-//! Real DNS servers on loopback: BIND and Knot with the zones of a test, and a BIND that resolves names through them.
+//! Real DNS servers on loopback: BIND, Knot and PowerDNS with the zones of a test, and a BIND that resolves names through them.
 //!
 //! Delegations lead to port 53 only, so every server has a loopback address of its own: 127.x.y.z, port 53. That takes
 //! root, or `sysctl net.ipv4.ip_unprivileged_port_start=53`. Behind it the program listens on some port of 127.0.0.1.
 
 mod bind;
 mod knot;
+mod powerdns;
 mod query;
 pub mod relay;
 
@@ -39,11 +40,8 @@ pub enum Software {
     Bind,
     /// Knot's `knotd`.
     Knot,
-}
-
-impl Software {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Bind, Self::Knot];
+    /// PowerDNS' `pdns_server`.
+    PowerDns,
 }
 
 /// A key for signed updates (RFC 8945).
@@ -86,6 +84,8 @@ pub enum Updates {
     Refused,
     /// Holders of any of the server's keys.
     Signed,
+    /// Holders of the key of that name.
+    SignedBy(String),
     /// Everybody.
     Unsigned,
 }
@@ -201,6 +201,7 @@ impl DnsServer {
         let command = match software {
             Software::Bind => bind::command(folder.path(), port, setup),
             Software::Knot => knot::command(folder.path(), port, setup),
+            Software::PowerDns => powerdns::command(folder.path(), port, setup),
         };
         let zones = setup.zones.iter().map(|zone| zone.name.clone()).collect();
         Self::run(&command, port, setup.addresses.clone(), zones, folder)
@@ -365,11 +366,15 @@ fn loopback_v4() -> Ipv4Addr {
 
 /// The program, copied to where the profile that some systems confine it with does not apply.
 fn copied(name: &str, folder: &Path) -> PathBuf {
+    let copy = folder.join(name);
+    fs::copy(program(name), &copy).unwrap();
+    copy
+}
+
+/// Where a program is.
+fn program(name: &str) -> PathBuf {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
     let found =
         std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());
-    let found = found.unwrap_or_else(|| panic!("{name} is missing: run tests/run once"));
-    let copy = folder.join(name);
-    fs::copy(found, &copy).unwrap();
-    copy
+    found.unwrap_or_else(|| panic!("{name} is missing: run tests/run once"))
 }
