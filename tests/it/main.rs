@@ -15,6 +15,7 @@ mod deploy;
 mod dns;
 mod dns01;
 mod dns01_cluster;
+mod dns01_keys;
 mod dns01_manual;
 mod dns_look;
 mod dns_update;
