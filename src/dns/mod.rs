@@ -1,6 +1,7 @@
 //! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
 mod authority;
+mod extended_error;
 pub mod lookup;
 mod remembered;
 mod reply;
@@ -86,7 +87,7 @@ pub enum LookupError {
     /// The walk met a server that answered with another code, in cert-manager's words.
     #[error(
         "When querying the SOA record for the domain '{name}' using nameservers [{servers}], \
-         rcode was expected to be 'NOERROR' or 'NXDOMAIN', but got '{code}'"
+         rcode was expected to be 'NOERROR' or 'NXDOMAIN', but got '{code}'{more}"
     )]
     UnexpectedCode {
         /// Absolute name that was asked for.
@@ -95,6 +96,8 @@ pub enum LookupError {
         servers: String,
         /// Code, such as `SERVFAIL`.
         code: String,
+        /// Which of them answered so, and why, where it says that; may be empty.
+        more: String,
     },
     /// Aliases lead back to where they began, in cert-manager's words.
     #[error("Found recursive CNAME record to \"{target}\" when looking up \"{name}\"")]
