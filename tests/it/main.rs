@@ -18,6 +18,7 @@ mod dns01_cluster;
 mod dns01_keys;
 mod dns01_manual;
 mod dns_look;
+mod dns_spoilt;
 mod dns_update;
 mod faults;
 mod faults_cluster;

@@ -7,6 +7,7 @@ mod bind;
 mod knot;
 mod powerdns;
 mod query;
+pub mod recursor;
 pub mod relay;
 
 use std::fmt::Write as _;
@@ -233,6 +234,15 @@ impl DnsServer {
         Self::run(&command, port, addresses, vec![".".to_owned()], folder)
     }
 
+    /// Starts a PowerDNS that resolves names by way of another resolver, and validates what is below a DS record in `anchors`:
+    /// the zone's name, and the record's content.
+    pub fn validating(upstream: &Self, anchors: &[(String, String)]) -> Self {
+        let (folder, port) = (folder(), free_port());
+        let command = recursor::command(folder.path(), port, upstream.address(), anchors);
+        let zones = vec![recursor::READY.to_owned()];
+        Self::run(&command, port, vec![loopback()], zones, folder)
+    }
+
     /// The lines of a parent's zone file that lead to a zone here.
     pub fn delegation(&self, zone: &str) -> String {
         let mut lines = format!("{zone} NS ns.{zone}\n");
@@ -349,8 +359,10 @@ fn loopback_v4() -> Ipv4Addr {
     for _ in 0..256 {
         // Test processes that run side by side have different ones; 127.0.0.0/16 is left to the system's own services.
         let number = std::process::id() * 251 + TAKEN.fetch_add(1, Ordering::Relaxed);
-        let [_, a, b, c] = (number % 0xff_fffe).to_be_bytes();
-        let address = Ipv4Addr::new(127, a.max(1), b, c.max(1));
+        // No two numbers that follow one another are the same address: one may be kept for later.
+        let [last, rest] = [number % 254 + 1, number / 254];
+        let [_, _, b, c] = (rest % 0xffff).to_be_bytes();
+        let address = Ipv4Addr::new(127, b.max(1), c, u8::try_from(last).unwrap_or(1));
         let bound =
             TcpListener::bind((address, PORT)).and_then(|_| UdpSocket::bind((address, PORT)));
         match bound {
