@@ -1,6 +1,7 @@
 //! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
 mod authority;
+mod caa;
 mod extended_error;
 pub mod lookup;
 mod remembered;
@@ -20,6 +21,8 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 
+pub use self::caa::CaaRecord;
+
 /// Looks names up.
 #[async_trait]
 pub trait Resolve: fmt::Debug + Send + Sync {
@@ -30,6 +33,12 @@ pub trait Resolve: fmt::Debug + Send + Sync {
     /// none.
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         Err(LookupError::NoSuchName { name: name.to_owned() })
+    }
+
+    /// The CAA records at a name, where aliases lead; an empty list where there are none, or no such name. Whoever knows only hosts
+    /// has none.
+    async fn caa(&self, _name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+        Ok(Vec::new())
     }
 
     /// Whether it stands in for the system's look-ups everywhere, connections to the CA included.

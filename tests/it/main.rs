@@ -36,6 +36,7 @@ mod permissions_cluster;
 mod plugin_cluster;
 mod probe_cluster;
 mod recordings;
+mod rehearse_caa;
 mod rehearse_cluster;
 mod scale;
 mod side_by_side_cluster;
