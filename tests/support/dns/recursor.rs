@@ -1,5 +1,6 @@
 //! PowerDNS' resolver, which validates, and which a script can have withhold answers.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +32,7 @@ pub(super) fn command(
     let ready = "$TTL 2\n@ SOA ns hostmaster 1 3600 600 86400 2\n@ NS ns\nns A 127.0.0.1\n";
     let mut trust = "clearTA(\".\")\n".to_owned();
     for (zone, content) in anchors {
-        trust += &format!("addTA(\"{zone}\", \"{content}\")\n");
+        writeln!(trust, "addTA(\"{zone}\", \"{content}\")").unwrap();
     }
     let answers = format!(
         "function postresolve(dq)\n  local found = io.open(\"{place}/{WITHHOLDS_SOA}\")\n\
