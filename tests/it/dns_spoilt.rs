@@ -46,7 +46,8 @@ impl Signed {
         let text = |path: &std::path::Path| path.display().to_string();
         let (folder, key) = (text(folder), folder.join(&self.key));
         let (plain, zone, key) = (text(&plain), text(&zone), text(&key));
-        let words = ["-q", "-S", "-z", "-K", &folder, "-o", ZONE, "-f", &zone, &plain, &key];
+        let words =
+            ["-q", "-S", "-z", "-K", &folder, "-d", &folder, "-o", ZONE, "-f", &zone, &plain, &key];
         run("dnssec-signzone", &words);
         if spoilt {
             let signed = fs::read_to_string(&zone).unwrap();
