@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::lingering::Lingering;
 use super::pauses::{poll_at, poll_pause};
 use super::{Note, Recorded, Refusal, Wake};
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
@@ -22,6 +23,8 @@ pub struct Observed<'a> {
     pub by_hand: bool,
     /// What the self-check of this step saw; none when nobody looked yet.
     pub visible: Option<&'a Readiness>,
+    /// What the CA's resolver may keep of the record without our text.
+    pub lingering: Option<&'a Lingering>,
 }
 
 /// Would the CA accept what was seen?
@@ -51,6 +54,8 @@ pub enum Action {
     Defer(String),
     /// Read the authorization.
     FetchState,
+    /// Accept only when nobody keeps the record any more as it was before.
+    HoldBack(Lingering),
     /// Put the answer up.
     Present,
     /// Look as the CA would.
@@ -80,6 +85,8 @@ pub enum Outcome {
     Deferred(String),
     /// A person puts the answer up.
     HandedOver,
+    /// Acceptance waits until nobody keeps the record as it was before.
+    HeldBack(Lingering),
     /// Our finalizer is on the object.
     FinalizerAdded,
     /// The answer is up.
@@ -210,7 +217,10 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
     }
     match observed.visible {
         None => Action::SelfCheck,
-        Some(Readiness::Ready) => Action::Accept,
+        Some(Readiness::Ready) => match observed.lingering.filter(|kept| kept.until > now) {
+            Some(kept) => Action::HoldBack(kept.clone()),
+            None => Action::Accept,
+        },
         Some(Readiness::NotYet { reason }) => Action::Report(reason.clone()),
     }
 }
@@ -256,6 +266,10 @@ pub fn record(
             new.notes.push(Note::warning(source::CHALLENGES, reason::PRESENT_ERROR, message));
         }
         Outcome::Deferred(why) => new.status.reason = why,
+        Outcome::HeldBack(kept) => {
+            new.memory.next_try = Some(kept.until);
+            new.status.reason = kept.reason(challenge);
+        }
         Outcome::NotVisible(why) => {
             new.status.reason =
                 format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
@@ -405,6 +419,7 @@ mod tests {
         answer_stands: true,
         by_hand: false,
         visible: None,
+        lingering: None,
     };
 
     /// A challenge in flight, as far as `change` takes it.
@@ -469,6 +484,24 @@ mod tests {
         check(&presented, State::Pending, &observed, 11, &report);
         let observed = Observed { visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
         check(&presented, State::Pending, &observed, 11, &Action::Accept);
+    }
+
+    #[test]
+    fn a_record_that_a_resolver_may_keep_as_it_was_is_waited_out() {
+        let presented = running(|_| ());
+        let kept = Lingering { record: "r.".to_owned(), ttl: 60, until: at(71) };
+        let observed =
+            Observed { visible: Some(&Readiness::Ready), lingering: Some(&kept), ..NOBODY_LOOKED };
+        let hold_back = Action::HoldBack(kept.clone());
+        check(&presented, State::Pending, &observed, 70, &hold_back);
+        check(&presented, State::Pending, &observed, 71, &Action::Accept);
+        let new = record(&presented, Outcome::HeldBack(kept.clone()), at(20));
+        assert_eq!(new.status.reason, kept.reason(&presented));
+        // Nobody looks again before, a restart included.
+        let told =
+            running(|c| assert!(new.memory.write(Holder::Challenge, &mut c.metadata.annotations)));
+        check(&told, State::Pending, &NOBODY_LOOKED, 70, &Action::Wait(Wake::At(at(71))));
+        check(&told, State::Pending, &NOBODY_LOOKED, 71, &Action::SelfCheck);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod issuer;
 pub mod issuer_faults;
 pub mod issuing;
+pub mod lingering;
 pub mod order;
 pub mod order_outcome;
 pub mod pauses;
