@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
 use super::answering::{with_our_finalizer, without_finalizer};
+use super::awaited_secrets::AwaitedSecrets;
 use super::challenge_requests::ChallengeRequests;
 use super::looks::{Looks, Published};
 use super::recorder::Recorder;
@@ -69,6 +70,8 @@ pub struct ChallengeController {
     /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
     known: Mutex<HashMap<ObjectName, Arc<Order>>>,
     looks: Looks,
+    /// Secrets that the providers of unfinished Challenges need.
+    awaited: AwaitedSecrets,
 }
 
 impl ChallengeController {
@@ -89,6 +92,7 @@ impl ChallengeController {
             clock,
             known: Mutex::default(),
             looks: Looks::new(store),
+            awaited: AwaitedSecrets::default(),
             recorder,
         }
     }
@@ -134,7 +138,7 @@ impl ChallengeController {
                 Action::HoldBack(lingering) => Outcome::HeldBack(lingering),
                 Action::Accept => {
                     self.looks.told(challenge, std::mem::take(&mut published), self.clock.now());
-                    self.requests.accept(challenge).await?
+                    self.accept(challenge).await?
                 }
                 Action::FetchState => self.requests.state(challenge).await?,
                 Action::TakeState(state) => Outcome::StateTaken(state),
@@ -255,6 +259,15 @@ impl ChallengeController {
         }
     }
 
+    async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        let accepted = self.requests.accept(challenge).await;
+        if let Err(ReconcileError::Acme(error)) = &accepted {
+            let why = Outcome::AcceptFailed(error.to_string());
+            self.keep(challenge, why, self.clock.now()).await?;
+        }
+        accepted
+    }
+
     /// Takes the answer down, then the finalizer off: a crash in between only repeats the first.
     async fn clean_up(
         &self,
@@ -276,13 +289,18 @@ impl ChallengeController {
 #[async_trait]
 impl Controller for ChallengeController {
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Challenge, Kind::Order]
+        &[Kind::Challenge, Kind::Order, Kind::Secret]
     }
 
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
         if changed.key.kind == Kind::Challenge {
             self.looks.heard(changed, self.clock.now());
+            self.awaited.heard(changed, self.requests.accounts.cluster_namespace());
             return Ok(vec![changed.key.clone()]);
+        }
+        if changed.key.kind == Kind::Secret {
+            let waiting = self.awaited.who_needs(&changed.key.name);
+            return Ok(waiting.into_iter().map(|name| Key::new(Kind::Challenge, name)).collect());
         }
         self.remember(changed);
         let scope = Scope::owned_by(&changed.key.name.namespace, changed.uid());
@@ -293,7 +311,10 @@ impl Controller for ChallengeController {
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
         match self.challenges.get(&key.name).await? {
             Some(challenge) => self.step(&challenge, now).await,
-            None => Ok(Wake::OnChange),
+            None => {
+                self.awaited.forget(&key.name);
+                Ok(Wake::OnChange)
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ pub mod account_secrets;
 pub mod accounts;
 pub mod answering;
 pub mod aside;
+mod awaited_secrets;
 pub mod certificate;
 pub mod challenge;
 mod challenge_requests;

@@ -77,6 +77,8 @@ pub enum Outcome {
     Abandoned,
     /// The CA knows; this is its first word.
     Accepted(Seen),
+    /// The CA could not be told, which may pass; why, in words.
+    AcceptFailed(String),
     /// The answer and the finalizer are gone.
     CleanedUp,
     /// The answer could not be taken down.
@@ -273,6 +275,9 @@ pub fn record(
         Outcome::NotVisible(why) => {
             new.status.reason =
                 format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
+        }
+        Outcome::AcceptFailed(why) => {
+            new.status.reason = format!("Error accepting challenge: {why}");
         }
         Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
         Outcome::Accepted(said) => {
@@ -502,6 +507,18 @@ mod tests {
             running(|c| assert!(new.memory.write(Holder::Challenge, &mut c.metadata.annotations)));
         check(&told, State::Pending, &NOBODY_LOOKED, 70, &Action::Wait(Wake::At(at(71))));
         check(&told, State::Pending, &NOBODY_LOOKED, 71, &Action::SelfCheck);
+    }
+
+    #[test]
+    fn a_ca_that_cannot_be_told_is_in_the_reason_until_it_has_been() {
+        let presented = running(|_| ());
+        let why = "503 urn:ietf:params:acme:error:serverInternal: upstream is away".to_owned();
+        let new = record(&presented, Outcome::AcceptFailed(why.clone()), at(20));
+        assert_eq!(new.status.reason, format!("Error accepting challenge: {why}"));
+        assert_eq!((new.status.state, new.notes.len()), (Some(State::Pending), 0));
+        let failed = running(|c| c.status.reason.clone_from(&new.status.reason));
+        let new = record(&failed, Outcome::Accepted(Seen::default()), at(21));
+        assert_eq!(new.status.reason, "");
     }
 
     #[test]
