@@ -20,6 +20,7 @@ pub mod manual;
 mod memory;
 pub mod rfc2136;
 pub mod route53;
+mod silences;
 pub mod solver;
 #[cfg(test)]
 mod tests;

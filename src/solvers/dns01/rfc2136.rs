@@ -1,5 +1,6 @@
 //! Any server that takes dynamic updates (RFC 2136), such as BIND, Knot or PowerDNS.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::factory::{Site, unusable};
+use super::silences::Silences;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
@@ -27,6 +29,9 @@ const NOBODYS: &str = "kubectl-acme looks whether it may change this name";
 
 /// Most addresses of a server that are tried.
 const ADDRESSES: usize = 8;
+
+/// Addresses that have not answered this process.
+static SILENCES: Silences = Silences::new();
 
 /// What is to become of a text.
 #[derive(Clone, Copy)]
@@ -82,10 +87,11 @@ impl Rfc2136 {
 
     async fn update(&self, name: &str, text: &str, deed: Deed) -> Result<(), SolveError> {
         let zone = zone_of(&*self.zones, name).await?;
-        let mut silent = Vec::new();
-        for updater in &self.updaters {
+        let mut silent = BTreeMap::new();
+        for (number, updater, was_silent) in SILENCES.in_turn(&self.updaters) {
             let change = match deed {
                 Deed::Remove => Change::Remove,
+                Deed::Add if was_silent => Change::Add { ttl: TTL },
                 // All texts at a name have one TTL (RFC 2181 §5.2): ours would change that of the others.
                 Deed::Add => {
                     let theirs = self.wire.ttl_of_texts(updater.server(), name).await;
@@ -93,16 +99,20 @@ impl Rfc2136 {
                 }
             };
             let update = Update { zone: &zone, name, text, change };
-            match updater.send(&update).await {
+            let sent = updater.send(&update).await;
+            SILENCES.heard(updater.server(), !matches!(sent, Err(UpdateError::Silent { .. })));
+            match sent {
                 Ok(()) => return Ok(()),
                 // A machine without IPv6 has no way to the first address of many servers.
-                Err(error @ UpdateError::Silent { .. }) => silent.push(error.to_string()),
+                Err(error @ UpdateError::Silent { .. }) => {
+                    silent.insert(number, error.to_string());
+                }
                 Err(error) => return Err(self.explained(&error, updater.server(), &zone)),
             }
         }
         Err(SolveError {
             what: "DNS update failed".to_owned(),
-            why: silent.join("; "),
+            why: silent.into_values().collect::<Vec<_>>().join("; "),
             needs_person: false,
             hint: None,
             until: None,
