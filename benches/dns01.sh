@@ -61,11 +61,13 @@ start_servers() {
   configuration="key \"bench.\" { algorithm hmac-sha256; secret \"$secret\"; };"
   for ((number = 1; number <= zones; number++)); do
     zone=zone$number.example.
+    # shellcheck disable=SC2016 # words of zone files
     printf '$ORIGIN %s\n$TTL 60\n@ SOA ns hostmaster 1 3600 600 86400 0\n@ NS ns\nns A %s\n' "$zone" "$authority" \
       >"$folder/authority/$zone"
     configuration+=" zone \"$zone\" { type primary; file \"$zone\"; update-policy { grant \"bench.\" zonesub TXT; }; };"
     delegations+="$zone NS ns.$zone"$'\n'"ns.$zone A $authority"$'\n'
   done
+  # shellcheck disable=SC2016 # words of zone files
   printf '$ORIGIN .\n$TTL 60\n@ SOA ns. hostmaster. 1 3600 600 86400 2\n@ NS ns.\nns. A %s\n%s' "$authority" "$delegations" \
     >"$folder/resolver/root"
   start_bind authority 53 'recursion no;' "$configuration"

@@ -177,7 +177,7 @@ impl Task {
             let place = &places.cluster_resources;
             secrets.extend(of_solver.map(|secret| ObjectName::new(place, &secret.name)));
         }
-        Self { ways, webhooks, secrets, ..Self::within(namespace, places) }
+        Self { secrets, ways, webhooks, ..Self::within(namespace, places) }
     }
 
     /// Issuers of which it is not known what they need, because they may not be read.
@@ -200,7 +200,7 @@ impl Task {
                 let solvers =
                     acme.solvers.iter().filter_map(|solver| way(solver.http01.as_ref()?));
                 ways.extend(solvers.map(|way| (String::new(), way)));
-                webhooks.extend(acme.solvers.iter().flat_map(webhook));
+                webhooks.extend(acme.solvers.iter().filter_map(webhook));
             }
         }
         let namespaces = [String::new()].into();

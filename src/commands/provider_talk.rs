@@ -36,7 +36,7 @@ pub(super) async fn talk(store: Arc<dyn Store>, dns01: Dns01, printer: Printer) 
             Err(failure) => debug!(%failure, "providers are not asked"),
         }
     }
-    pending().await
+    pending::<()>().await;
 }
 
 /// What providers say that have not been asked since their issuers changed.

@@ -309,13 +309,11 @@ impl Controller for ChallengeController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        match self.challenges.get(&key.name).await? {
-            Some(challenge) => self.step(&challenge, now).await,
-            None => {
-                self.awaited.forget(&key.name);
-                Ok(Wake::OnChange)
-            }
-        }
+        let Some(challenge) = self.challenges.get(&key.name).await? else {
+            self.awaited.forget(&key.name);
+            return Ok(Wake::OnChange);
+        };
+        self.step(&challenge, now).await
     }
 }
 
