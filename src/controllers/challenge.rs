@@ -236,6 +236,10 @@ impl ChallengeController {
 
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         self.challenges.replace_finalizers(&with_our_finalizer(challenge)).await?;
+        if challenge.metadata.finalizers.is_empty() && !challenge.status.presented {
+            // Whoever puts something up for a Challenge marks it first, so nobody has.
+            self.means.solver(challenge).nothing_stands(challenge);
+        }
         Ok(Outcome::FinalizerAdded)
     }
 
@@ -309,7 +313,7 @@ impl Controller for ChallengeController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(challenge) = self.challenges.get(&key.name).await? else {
+        let Some(challenge) = self.challenges.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
             return Ok(Wake::OnChange);
         };

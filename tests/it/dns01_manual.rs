@@ -255,7 +255,9 @@ fn more_names_than_there_are_slots_are_asked_for_at_once() {
     let site = Site::new(Software::Knot, &names.iter().map(String::as_str).collect::<Vec<_>>());
     let (said, records) = site.wants(&[]);
     assert_eq!(records.len(), names.len(), "{said:?}");
-    records.iter().for_each(|record| site.make(record));
+    for record in &records {
+        site.make(record);
+    }
     let said = site.order(&["--timeout=2m"]);
     assert_eq!(said.code, Some(0), "{said:?}\n{}", site.pebble.log());
     site.is_issued();
