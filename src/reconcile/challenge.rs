@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
+use super::challenge_facts::{has_failed, has_finalizer, has_only_our_finalizer, verified};
 use super::lingering::Lingering;
 use super::pauses::{poll_at, poll_pause};
 use super::{Note, Recorded, Refusal, Wake};
-use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ChallengeStatus, ChallengeType, Order, Problem, State, Time};
+use crate::model::{Challenge, ChallengeStatus, Order, Problem, State, Time};
 
 /// What the machine looks at beside the Challenge.
 #[derive(Clone, Copy, Debug)]
@@ -359,11 +359,6 @@ fn seen(
     new.status.state = Some(state);
 }
 
-/// cert-manager's sentence for a verified name.
-fn verified(name: &str, kind: ChallengeType) -> String {
-    format!("Domain \"{name}\" verified with \"{kind}\" validation")
-}
-
 fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: Refusal) {
     let problem = match refusal {
         Refusal::Until(problem, at) => {
@@ -401,22 +396,10 @@ pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State
         .and_then(|a| a.initial_state)
 }
 
-fn has_failed(order: Option<&Order>) -> bool {
-    order.is_none_or(|order| order.status.state.is_some_and(State::is_failure))
-}
-
-fn has_finalizer(challenge: &Challenge) -> bool {
-    challenge.metadata.finalizers.iter().any(|f| f == FINALIZER || f == LEGACY_FINALIZER)
-}
-
-fn has_only_our_finalizer(challenge: &Challenge) -> bool {
-    let finalizers = &challenge.metadata.finalizers;
-    finalizers.iter().any(|f| f == FINALIZER) && !finalizers.iter().any(|f| f == LEGACY_FINALIZER)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
     use crate::reconcile::testing::{at, challenge, order};
 
     const NOBODY_LOOKED: Observed<'static> = Observed {

@@ -7,6 +7,7 @@
 
 pub mod certificate;
 pub mod challenge;
+mod challenge_facts;
 pub mod differences;
 pub mod facts;
 pub mod issuer;
