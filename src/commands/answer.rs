@@ -101,7 +101,8 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
         return serve(&args, &challenge, &answer, context).await;
     }
     let answers = args.http01_webroot.is_none() && args.http01_listen.is_empty();
-    let task = Task::answer(&challenge, Places::of(context, answers));
+    let places = Places::of(context, answers).with_direct(&args.dns01.dns01_webhook);
+    let task = Task::answer(&challenge, places);
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
     let permit = Permit::new(context, task);
     let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);

@@ -10,9 +10,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::context::Context;
 use super::dns01::{Dns01Args, Reach};
 use super::failure::{Failure, Kind as FailureKind};
 use super::look::{LookArgs, NameserverArgs};
+use super::needs::Places;
 use super::probe_pod::ProbePodArgs;
 use super::schedule::SlotArgs;
 use super::solver_pod::SolverPodArgs;
@@ -119,6 +121,11 @@ impl DriveArgs {
     /// Tells whether a flag has HTTP-01 answered on this machine, where there is a cluster, too.
     pub fn answers_here(&self) -> bool {
         self.http01_webroot.is_some() || !self.http01_listen.is_empty()
+    }
+
+    /// Where things are, as far as flags say it.
+    pub fn places(&self, context: &Context) -> Places {
+        Places::of(context, !self.answers_here()).with_direct(&self.dns01.dns01_webhook)
     }
 
     /// Who approves requests.

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::chain::issuer_key;
+use super::pile::Pile;
 use super::ways::{Way, way, ways};
 use crate::model::common::is_true;
-use crate::model::{Certificate, Challenge, Issuer, Key, Kind, ObjectName, Record};
+use crate::model::{
+    Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record,
+};
 use crate::store::cluster::Confinement;
 use crate::store::cluster::lease;
 use crate::store::cluster::permissions::Permission;
@@ -20,14 +23,6 @@ use crate::store::{Scope, Store, StoreError, events};
 const NAMESPACES: usize = 8;
 /// Above so many Secrets they are not named one by one.
 const SECRETS: usize = 20;
-/// What the chain below a Certificate consists of.
-const CHAIN: [Kind; 3] = [Kind::CertificateRequest, Kind::Order, Kind::Challenge];
-/// Solver objects.
-const PODS: &str = "pods";
-const SERVICES: &str = "services";
-const INGRESSES: &str = "ingresses.networking.k8s.io";
-const ROUTES: &str = "httproutes.gateway.networking.k8s.io";
-
 /// Who does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -46,6 +41,16 @@ pub struct Places {
     pub cluster_resources: String,
     /// Whether challenges are answered by objects in the cluster, and not by a listener or a webroot.
     pub answers: bool,
+    /// Groups of webhooks that are not called through the API server.
+    pub direct: BTreeSet<String>,
+}
+
+impl Places {
+    /// The same with webhooks that are called where flags say.
+    #[must_use]
+    pub fn with_direct(self, webhooks: &[(String, String)]) -> Self {
+        Self { direct: webhooks.iter().map(|(group, _)| group.clone()).collect(), ..self }
+    }
 }
 
 /// What a command is about to do.
@@ -59,6 +64,8 @@ pub struct Task {
     secrets: BTreeSet<ObjectName>,
     issuers: Vec<Account>,
     ways: BTreeSet<(String, Way)>,
+    /// Webhooks of dns01 solvers behind the API server, as resources: `solver.group`.
+    webhooks: BTreeSet<String>,
     /// Issuers that may not be read, so that what their accounts need is not known.
     hidden: BTreeSet<Key>,
     places: Places,
@@ -104,6 +111,10 @@ impl Task {
         let issuers = try_join_all(keys.iter().map(|key| issuer(records, store, key))).await?;
         for (key, issuer) in keys.iter().zip(&issuers) {
             task.issuers.push(Account::of(key, issuer, &task.applied));
+            if let Known::Here(issuer) = issuer {
+                let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
+                task.webhooks.extend(solvers.filter_map(webhook));
+            }
             if let Known::Hidden = issuer {
                 task.hidden.insert(key.clone());
             }
@@ -158,7 +169,15 @@ impl Task {
         let namespace = &challenge.metadata.namespace;
         let way = challenge.spec.solver.http01.as_ref().and_then(way);
         let ways = way.into_iter().map(|way| (namespace.clone(), way)).collect();
-        Self { ways, ..Self::within(namespace, places) }
+        let webhooks = webhook(&challenge.spec.solver).into_iter().collect();
+        let mut secrets = BTreeSet::new();
+        // Those of an Issuer are where the Challenge is, with all others.
+        if challenge.spec.issuer_ref.effective_kind() == "ClusterIssuer" {
+            let of_solver = challenge.spec.solver.dns01.iter().flat_map(|dns01| dns01.secrets());
+            let place = &places.cluster_resources;
+            secrets.extend(of_solver.map(|secret| ObjectName::new(place, &secret.name)));
+        }
+        Self { secrets, ways, webhooks, ..Self::within(namespace, places) }
     }
 
     /// Issuers of which it is not known what they need, because they may not be read.
@@ -172,6 +191,7 @@ impl Task {
     /// Fails when issuers cannot be read, for other reasons than a missing permission.
     pub async fn on_everything(store: &Arc<dyn Store>, places: Places) -> Result<Self, StoreError> {
         let mut ways = BTreeSet::from([(String::new(), Way::Ingress)]);
+        let mut webhooks = BTreeSet::new();
         for kind in [Kind::Issuer, Kind::ClusterIssuer] {
             for record in
                 unless_forbidden(store.list(kind, &Scope::all()).await)?.unwrap_or_default()
@@ -180,13 +200,14 @@ impl Task {
                 let solvers =
                     acme.solvers.iter().filter_map(|solver| way(solver.http01.as_ref()?));
                 ways.extend(solvers.map(|way| (String::new(), way)));
+                webhooks.extend(acme.solvers.iter().filter_map(webhook));
             }
         }
         let namespaces = [String::new()].into();
         let any = |kind| Key::new(kind, ObjectName::default());
         let any = |kind| Account { key: any(kind), is_written: true, secrets: BTreeSet::new() };
         let issuers = vec![any(Kind::Issuer), any(Kind::ClusterIssuer)];
-        Ok(Self { namespaces, issuers, ways, places, ..Self::default() })
+        Ok(Self { namespaces, issuers, ways, webhooks, places, ..Self::default() })
     }
 
     /// With the whole cluster in place of many namespaces.
@@ -214,7 +235,7 @@ impl Task {
 
     /// What has to be permitted.
     pub fn needs(&self, part: Part) -> BTreeSet<Permission> {
-        let mut needs = Needs::default();
+        let mut needs = Pile::default();
         for namespace in &self.namespaces {
             needs.reading(namespace);
             if self.deleted {
@@ -238,6 +259,12 @@ impl Task {
                 |verb| Permission::new(verb, "leases.coordination.k8s.io", &self.places.lease);
             needs.0.extend(["get", "update"].map(|verb| lease(verb).named(lease::NAME)));
             needs.0.insert(lease("create"));
+            let group = |name: &str| name.split_once('.').map(|(_, group)| group.to_owned());
+            let is_called = |name: &&String| {
+                group(name).is_some_and(|group| !self.places.direct.contains(&group))
+            };
+            let called = self.webhooks.iter().filter(is_called);
+            needs.0.extend(called.map(|name| Permission::new("create", name, "")));
             for (namespace, way) in self.ways.iter().filter(|_| self.places.answers) {
                 needs.answering(namespace, *way);
             }
@@ -245,7 +272,7 @@ impl Task {
         needs.without_repeats()
     }
 
-    fn account(&self, needs: &mut Needs, account: &Account, part: Part) {
+    fn account(&self, needs: &mut Pile, account: &Account, part: Part) {
         let Key { kind, name } = &account.key;
         let is_cluster = *kind == Kind::ClusterIssuer;
         let verbs: &[_] = if is_cluster { &["get", "list", "watch"] } else { &[] };
@@ -280,6 +307,9 @@ impl Account {
         let binding = acme.and_then(|acme| acme.external_account_binding.as_ref());
         let account = acme.map(|acme| &acme.private_key_secret_ref);
         let secrets = account.into_iter().chain(binding.map(|binding| &binding.key_secret_ref));
+        let solvers = acme.map_or(&[][..], |acme| &acme.solvers);
+        let of_solvers = solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+        let secrets = secrets.chain(of_solvers.flat_map(|dns01| dns01.secrets()));
         let is_ready = issuer.is_some_and(|issuer| is_true(&issuer.status.conditions, "Ready"));
         Self {
             key: key.clone(),
@@ -289,69 +319,10 @@ impl Account {
     }
 }
 
-/// Permissions as they pile up.
-#[derive(Default)]
-struct Needs(BTreeSet<Permission>);
-
-impl Needs {
-    fn of_kind(&mut self, kind: Kind, namespace: &str, verbs: &[&'static str]) {
-        self.0.extend(verbs.iter().map(|verb| Permission::of_kind(verb, kind, namespace)));
-    }
-
-    fn named(&mut self, verb: &'static str, kind: Kind, namespace: &str, name: &str) {
-        self.0.insert(Permission::of_kind(verb, kind, namespace).named(name));
-    }
-
-    fn status(&mut self, kind: Kind, namespace: &str) {
-        self.0.insert(Permission::of_kind("patch", kind, namespace).on_status());
-    }
-
-    /// Whoever waits for a Certificate looks at all that hangs below it; a person's wish for another try is a condition.
-    fn reading(&mut self, namespace: &str) {
-        for kind in [Kind::Certificate, Kind::Issuer].into_iter().chain(CHAIN) {
-            self.of_kind(kind, namespace, &["get", "list", "watch"]);
-        }
-        self.of_kind(Kind::Event, namespace, &["list"]);
-        self.status(Kind::Certificate, namespace);
-    }
-
-    /// What the controllers do beside.
-    fn driving(&mut self, namespace: &str) {
-        for kind in CHAIN {
-            self.of_kind(kind, namespace, &["create", "delete"]);
-            self.status(kind, namespace);
-        }
-        for kind in [Kind::Order, Kind::Challenge] {
-            self.of_kind(kind, namespace, &["patch"]);
-        }
-        let secrets = ["get", "list", "watch", "create", "patch", "delete"];
-        self.of_kind(Kind::Secret, namespace, &secrets);
-        self.of_kind(Kind::Event, namespace, &["create", "patch"]);
-    }
-
-    fn answering(&mut self, namespace: &str, way: Way) {
-        let entrance: (_, &[_]) = match way {
-            Way::Ingress => (INGRESSES, &["list", "create", "delete"]),
-            Way::NamedIngress => (INGRESSES, &["get", "update"]),
-            Way::Route => (ROUTES, &["list", "create", "update", "delete"]),
-        };
-        let made: (_, &[_]) = (PODS, &["list", "create", "delete"]);
-        for (resource, verbs) in [entrance, made, (SERVICES, made.1)] {
-            self.0.extend(verbs.iter().map(|verb| Permission::new(verb, resource, namespace)));
-        }
-    }
-
-    /// Without those on one object where the same is wanted on any.
-    fn without_repeats(self) -> BTreeSet<Permission> {
-        let is_wider = |wide: &Permission, one: &Permission| {
-            wide.name.is_empty()
-                && (&wide.verb, wide.full_resource()) == (&one.verb, one.full_resource())
-                && (wide.namespace.is_empty() || wide.namespace == one.namespace)
-        };
-        let repeats =
-            |one: &Permission| self.0.iter().any(|wide| wide != one && is_wider(wide, one));
-        self.0.iter().filter(|one| !repeats(one)).cloned().collect()
-    }
+/// The webhook of a solver, as a resource behind the API server.
+fn webhook(solver: &ChallengeSolver) -> Option<String> {
+    let webhook = solver.dns01.as_ref()?.webhook.as_ref()?;
+    Some(format!("{}.{}", webhook.solver_name, webhook.group_name))
 }
 
 fn certificates(records: &[Record]) -> Result<Vec<Certificate>, StoreError> {
@@ -405,7 +376,11 @@ mod tests {
 
     /// An issuer of that kind whose only solver is this, and a Certificate.
     fn pair(kind: &str, http01: &Value) -> [Record; 2] {
-        let solvers = json!([{ "http01": http01 }]);
+        solved(kind, &json!({ "http01": http01 }))
+    }
+
+    fn solved(kind: &str, solver: &Value) -> [Record; 2] {
+        let solvers = json!([solver]);
         let acme = json!({
             "server": "https://ca.example", "privateKeySecretRef": {"name": "account"}, "solvers": solvers,
         });
@@ -423,6 +398,7 @@ mod tests {
             lease: "kube-system".to_owned(),
             cluster_resources: "cert-manager".to_owned(),
             answers: true,
+            direct: ["direct.example".to_owned()].into(),
         };
         let task = Task::on(records, true, &store, places).await.unwrap();
         let needs = task.needs(part).into_iter();
@@ -509,5 +485,32 @@ mod tests {
             &["list clusterissuers /", "list secrets cert-manager/", "patch issuers web/"],
         )
         .await;
+    }
+
+    #[tokio::test]
+    async fn what_providers_of_dns01_need_is_asked_for() {
+        let tsig = json!({"dns01": {"rfc2136": {
+            "nameserver": "192.0.2.53", "tsigSecretSecretRef": {"name": "tsig", "key": "secret"},
+        }}});
+        let secret = "get secrets cert-manager/tsig";
+        check(
+            &solved("ClusterIssuer", &tsig),
+            Part::Drive,
+            &[secret],
+            &["create secrets web/tsig"],
+        )
+        .await;
+        check(&solved("ClusterIssuer", &tsig), Part::Watch, &[], &[secret]).await;
+        let webhook = json!({"dns01": {"webhook": {
+            "groupName": "acme.webhook.example", "solverName": "ours",
+        }}});
+        let create = "create ours.acme.webhook.example /";
+        check(&solved("Issuer", &webhook), Part::Drive, &[create], &[secret]).await;
+        check(&solved("Issuer", &webhook), Part::Watch, &[], &[create]).await;
+        let direct = json!({"dns01": {"webhook": {
+            "groupName": "direct.example", "solverName": "ours",
+        }}});
+        check(&solved("Issuer", &direct), Part::Drive, &[], &["create ours.direct.example /"])
+            .await;
     }
 }

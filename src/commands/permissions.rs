@@ -34,6 +34,7 @@ impl Places {
             lease: context.global.cluster.leader_election_namespace.clone(),
             cluster_resources: context.global.cluster_resource_namespace.clone(),
             answers,
+            direct: BTreeSet::new(),
         }
     }
 }
@@ -88,7 +89,7 @@ impl Permit {
 }
 
 /// The store in which some objects are worked on, and what has to be permitted for it; `applied` says whether they are
-/// written before, `answers` whether objects of the cluster answer challenges.
+/// written before.
 ///
 /// # Errors
 /// Fails when the store cannot be read.
@@ -96,13 +97,13 @@ pub async fn workplace(
     context: &Context,
     records: &[Record],
     applied: bool,
-    answers: bool,
+    places: Places,
 ) -> Result<(Arc<dyn Store>, Permit), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     if context.cluster().is_none() {
         return Ok((store, Permit::default()));
     }
-    let task = Task::on(records, applied, &store, Places::of(context, answers)).await?;
+    let task = Task::on(records, applied, &store, places).await?;
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
     Ok((store, Permit::new(context, task)))
 }

@@ -29,10 +29,12 @@ use crate::store::resources::typed;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A solver of an issuer, and what it is wanted for.
-struct Errand {
+pub(super) struct Errand {
     solver: Dns01Solver,
     reference: IssuerRef,
     issuer: Key,
+    /// Counts the changes of that issuer.
+    generation: Option<i64>,
     namespace: String,
     /// Who wants it first: `Certificate web: *.example.com`.
     whose: String,
@@ -71,16 +73,30 @@ pub(super) async fn check(
     let printer = context.printer(output);
     for (errand, answer) in errands.iter().zip(answers) {
         let Err(error) = answer else { continue };
-        let Errand { whose, issuer, .. } = errand;
+        let message = errand.complaint(&error);
         if error.needs_person {
-            let message = format!("{whose}: the dns01 solver of {issuer} cannot be used: {error}");
             let failure = Failure::new(FailureKind::Solver, message);
             return Err(error.hint.into_iter().fold(failure, Failure::hint));
         }
-        let message = format!("the dns01 solver of {issuer} cannot be asked now: {error}");
-        printer.warning(&format!("{whose}: {message}"));
+        printer.warning(&message);
     }
     Ok(())
+}
+
+impl Errand {
+    /// What tells it from others: each is worth one question until its issuer changes.
+    pub(super) fn subject(&self) -> (Key, Option<i64>, String) {
+        // Debug shows every field of a solver; credentials are none of them.
+        let place = format!("{} {:?}", self.namespace, self.solver);
+        (self.issuer.clone(), self.generation, place)
+    }
+
+    /// What the provider's answer means.
+    pub(super) fn complaint(&self, error: &SolveError) -> String {
+        let Self { whose, issuer, .. } = self;
+        let what = if error.needs_person { "cannot be used" } else { "cannot be asked now" };
+        format!("{whose}: the dns01 solver of {issuer} {what}: {error}")
+    }
 }
 
 /// Asks the provider of a Challenge whose record is not seen, and adds to the failure what it says.
@@ -111,7 +127,8 @@ pub(super) async fn explain(
     }
 }
 
-async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
+/// Asks a provider, patiently.
+pub(super) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
     let Errand { solver, reference, namespace, names, .. } = errand;
     let asked = timeout(PATIENCE, dns01.check(solver, reference, namespace, names)).await;
     asked.unwrap_or_else(|_| Err(silent()))
@@ -129,7 +146,7 @@ fn silent() -> SolveError {
 }
 
 /// What would be asked of providers, each solver once.
-async fn errands(
+pub(super) async fn errands(
     keys: impl Iterator<Item = &Key>,
     store: &Arc<dyn Store>,
 ) -> Result<Vec<Errand>, Failure> {
@@ -139,14 +156,16 @@ async fn errands(
         let certificate = typed::<Certificate>(record)?;
         let issuer = issuer_key(&certificate);
         let Some(record) = store.get(&issuer).await? else { continue };
-        for (text, record_name, solver) in wanted(&certificate, &typed::<Issuer>(record)?) {
+        let found = typed::<Issuer>(record)?;
+        for (text, record_name, solver) in wanted(&certificate, &found) {
             let namespace = &certificate.metadata.namespace;
-            // Debug shows every field of a solver; credentials are none of them.
+            // As in what tells one from another below.
             let place = (issuer.clone(), format!("{namespace} {solver:?}"));
             let errand = errands.entry(place).or_insert_with(|| Errand {
                 solver,
                 reference: certificate.spec.issuer_ref.clone(),
                 issuer: issuer.clone(),
+                generation: found.metadata.generation,
                 namespace: namespace.clone(),
                 whose: format!("Certificate {}: {text}", certificate.name()),
                 names: BTreeSet::new(),

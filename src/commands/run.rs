@@ -9,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::announce;
 use super::claim::claim_everything;
-use super::context::Context;
+use super::context::{Context, OutputArgs};
 use super::drive::{DriveArgs, Engine, Equipment};
 use super::failure::{Failure, Kind as FailureKind};
-use super::needs::{Places, Task};
+use super::needs::Task;
 use super::out;
 use super::permissions::Permit;
+use super::provider_talk::talk;
 use super::sweep::sweep_before_work;
 use crate::cli;
 use crate::controllers::selection::Selection;
@@ -67,6 +68,10 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         limits: args.drive.slots.limits(),
         check_period: args.drive.dns01_check_retry_period.0,
     };
+    let namespace = &equipment.cluster_resource_namespace;
+    let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
+    let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);
+    let talk = talk(Arc::clone(&store), dns01, context.printer(&OutputArgs::default()));
     let engine = Engine::start_looking(equipment, probe, stop);
     let out = context.out(args.out.as_deref())?;
     let mut progress = Progress::new(context.talk(), false);
@@ -76,6 +81,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
             ended?;
             (FailureKind::Unexpected, "ended")
         }
+        () = talk => (FailureKind::Unexpected, "ended"),
         kind = context.interrupted().wait() => (kind, "ended"),
         () = lost.cancelled() => (FailureKind::OwnedByAnother, "the Lease was lost"),
         () = engine.ended() => (FailureKind::Unexpected, "the controllers ended"),
@@ -98,8 +104,8 @@ async fn permit(
     if context.cluster().is_none() {
         return Ok(Permit::default());
     }
-    let places = Places::of(context, !args.drive.answers_here());
-    Ok(Permit::new(context, Task::on_everything(store, places).await?).of_run())
+    let task = Task::on_everything(store, args.drive.places(context)).await?;
+    Ok(Permit::new(context, task).of_run())
 }
 
 /// Tells what becomes of Certificates, and writes what was issued.

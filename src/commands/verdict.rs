@@ -113,6 +113,9 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     }
     for key in chain.keys() {
         let Some(obstacle) = obstacles.get(&key) else { continue };
+        if is_outdated(chain, &key) {
+            continue;
+        }
         return of_obstacle(&key, obstacle, &issuer_key(&chain.certificate));
     }
     let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
@@ -120,6 +123,16 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
         return verdict;
     }
     Verdict::Waiting(of_order(chain).or_else(|| of_challenges(&chain.challenges)))
+}
+
+/// Whether a Challenge is about to give way, because its issuer has another dns01 solver by now.
+fn is_outdated(chain: &Chain, key: &Key) -> bool {
+    let challenge = chain.challenges.iter().find(|c| {
+        key.kind == Kind::Challenge && key.name == c.name() && c.spec.solver.dns01.is_some()
+    });
+    let acme = chain.issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref());
+    let (Some(challenge), Some(acme)) = (challenge, acme) else { return false };
+    !acme.solvers.iter().any(|solver| solver.dns01 == challenge.spec.solver.dns01)
 }
 
 /// Judges what stands in the way of an object whose issuer this is.

@@ -110,6 +110,11 @@ impl Accounts {
         })
     }
 
+    /// The namespace in which the Secrets of ClusterIssuers are.
+    pub fn cluster_namespace(&self) -> &str {
+        &self.cluster_namespace
+    }
+
     /// The namespace in which the Secrets of an issuer are.
     pub fn secret_namespace<'a>(&'a self, issuer: &'a Issuer) -> &'a str {
         if issuer.is_cluster() { &self.cluster_namespace } else { &issuer.metadata.namespace }

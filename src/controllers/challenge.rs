@@ -8,18 +8,20 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
 use super::answering::{with_our_finalizer, without_finalizer};
+use super::awaited_secrets::AwaitedSecrets;
+use super::challenge_requests::ChallengeRequests;
+use super::looks::{Looks, Published};
 use super::recorder::Recorder;
 use super::scheduler::Crowd;
 use super::{Clock, Controller, ReconcileError};
-use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
 use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
 };
 use crate::probes::Probe;
-use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
-use crate::reconcile::{Refusal, Wake, pauses, published, visible};
+use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness};
+use crate::reconcile::{Wake, pauses, published, visible};
 use crate::solvers::{SolveError, Solver};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
@@ -61,12 +63,15 @@ const REMEMBERED: usize = 1000;
 pub struct ChallengeController {
     challenges: Resources<Challenge>,
     orders: Resources<Order>,
-    accounts: Arc<Accounts>,
+    requests: ChallengeRequests,
     means: Means,
     clock: Arc<dyn Clock>,
     recorder: Recorder,
     /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
     known: Mutex<HashMap<ObjectName, Arc<Order>>>,
+    looks: Looks,
+    /// Secrets that the providers of unfinished Challenges need.
+    awaited: AwaitedSecrets,
 }
 
 impl ChallengeController {
@@ -82,11 +87,13 @@ impl ChallengeController {
             challenges: Resources::new(Arc::clone(store), Kind::Challenge)
                 .written_by(source::CHALLENGES),
             orders: Resources::new(Arc::clone(store), Kind::Order),
-            accounts,
+            requests: ChallengeRequests { accounts },
             means,
             clock,
-            recorder,
             known: Mutex::default(),
+            looks: Looks::new(store),
+            awaited: AwaitedSecrets::default(),
+            recorder,
         }
     }
 
@@ -95,6 +102,8 @@ impl ChallengeController {
         let answer = answer(challenge);
         let contended = is_accepted(challenge) && self.means.crowd.is_held_up_by(&challenge.name());
         let mut seen: Option<Readiness> = None;
+        let mut published = Published::default();
+        let mut lingering = None;
         let (outcome, now) = loop {
             let observed = Observed {
                 order: order.as_deref(),
@@ -102,6 +111,7 @@ impl ChallengeController {
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
                 by_hand: self.means.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
+                lingering: lingering.as_ref(),
             };
             let outcome = match challenge::next_action(challenge, &observed, now) {
                 Action::Wait(Wake::OnChange) if is_running(challenge) && is_accepted(challenge) => {
@@ -109,7 +119,10 @@ impl ChallengeController {
                 }
                 Action::Wait(wake) => return Ok(wake),
                 Action::SelfCheck => {
-                    seen = Some(self.self_check(challenge, answer.as_ref()).await);
+                    let readiness;
+                    (readiness, published) = self.self_check(challenge, answer.as_ref()).await;
+                    seen = Some(readiness);
+                    lingering = self.looks.lingering(challenge, &published, now).await?;
                     continue;
                 }
                 Action::Report(reason) => {
@@ -122,8 +135,12 @@ impl ChallengeController {
                 Action::Present => self.present(challenge, answer.as_ref()).await?,
                 Action::CleanUp => self.clean_up(challenge, answer.as_ref(), now).await?,
                 Action::Defer(why) => Outcome::Deferred(why),
-                Action::Accept => self.accept(challenge).await?,
-                Action::FetchState => self.fetch_state(challenge).await?,
+                Action::HoldBack(lingering) => Outcome::HeldBack(lingering),
+                Action::Accept => {
+                    self.looks.told(challenge, std::mem::take(&mut published), self.clock.now());
+                    self.accept(challenge).await?
+                }
+                Action::FetchState => self.requests.state(challenge).await?,
                 Action::TakeState(state) => Outcome::StateTaken(state),
                 Action::Settle => Outcome::Settled,
                 Action::Abandon => Outcome::Abandoned,
@@ -196,14 +213,16 @@ impl ChallengeController {
         &self,
         challenge: &Challenge,
         answer: Result<&Answer, &String>,
-    ) -> Readiness {
-        match (challenge.spec.kind, answer) {
+    ) -> (Readiness, Published) {
+        let mut published = Published::default();
+        let readiness = match (challenge.spec.kind, answer) {
             (_, Err(why)) => Readiness::NotYet { reason: why.clone() },
             (ChallengeType::Http01, Ok(answer)) => {
                 visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
             }
             (ChallengeType::Dns01, Ok(answer)) => {
                 let seen = self.means.dns01_probe.look(challenge, answer).await;
+                published = Published::of(&seen);
                 match published::judge(challenge, answer, &seen) {
                     Readiness::Ready => {
                         settled(challenge, self.means.dns01.is_everywhere(challenge, answer).await)
@@ -211,7 +230,8 @@ impl ChallengeController {
                     Readiness::NotYet { reason } => Readiness::NotYet { reason },
                 }
             }
-        }
+        };
+        (readiness, published)
     }
 
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
@@ -243,6 +263,15 @@ impl ChallengeController {
         }
     }
 
+    async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        let accepted = self.requests.accept(challenge).await;
+        if let Err(ReconcileError::Acme(error)) = &accepted {
+            let why = Outcome::AcceptFailed(error.to_string());
+            self.keep(challenge, why, self.clock.now()).await?;
+        }
+        accepted
+    }
+
     /// Takes the answer down, then the finalizer off: a crash in between only repeats the first.
     async fn clean_up(
         &self,
@@ -259,70 +288,23 @@ impl ChallengeController {
         self.challenges.replace_finalizers(&without_finalizer(challenge)).await?;
         Ok(Outcome::CleanedUp)
     }
-
-    async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let issuer =
-            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
-        let acme = self.accounts.session(&issuer).await?;
-        let error = match acme.accept(&challenge.spec.url).await {
-            Ok(reply) => return Ok(Outcome::Accepted(said(reply))),
-            Err(error) => error,
-        };
-        match (error.retry(), error) {
-            (Retry::Never, AcmeError::Refused { problem, .. })
-                if problem.short_kind() == "malformed" =>
-            {
-                // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
-                match acme.authorization(&challenge.spec.authorization_url).await {
-                    Ok(reply) => {
-                        let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
-                        let under_way = own.is_some_and(|c| c.status == "processing");
-                        let seen = read(reply, &challenge.spec.url);
-                        if under_way || seen.state.is_some_and(State::is_final) {
-                            return Ok(Outcome::Accepted(seen));
-                        }
-                    }
-                    Err(error) if error.problem().is_some() && error.retry() == Retry::Never => {}
-                    Err(error) => return Err(error.into()),
-                }
-                Ok(Outcome::Refused(Refusal::Final(problem)))
-            }
-            (Retry::Never, AcmeError::Refused { problem, .. }) => {
-                Ok(Outcome::Refused(Refusal::Final(problem)))
-            }
-            (Retry::At(at), AcmeError::Refused { problem, .. }) => {
-                Ok(Outcome::Refused(Refusal::Until(problem, at)))
-            }
-            (_, error) => Err(error.into()),
-        }
-    }
-
-    async fn fetch_state(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        let issuer =
-            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
-        let acme = self.accounts.session(&issuer).await?;
-        match acme.authorization(&challenge.spec.authorization_url).await {
-            Ok(reply) => Ok(Outcome::StateFetched(read(reply, &challenge.spec.url))),
-            Err(error) => match (error.retry(), error) {
-                // The CA has forgotten it: only a fresh order helps.
-                (Retry::Never, AcmeError::Refused { problem, .. }) => {
-                    Ok(Outcome::Refused(Refusal::Final(problem)))
-                }
-                (_, error) => Err(error.into()),
-            },
-        }
-    }
 }
 
 #[async_trait]
 impl Controller for ChallengeController {
     fn watches(&self) -> &'static [Kind] {
-        &[Kind::Challenge, Kind::Order]
+        &[Kind::Challenge, Kind::Order, Kind::Secret]
     }
 
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
         if changed.key.kind == Kind::Challenge {
+            self.looks.heard(changed, self.clock.now());
+            self.awaited.heard(changed, self.requests.accounts.cluster_namespace());
             return Ok(vec![changed.key.clone()]);
+        }
+        if changed.key.kind == Kind::Secret {
+            let waiting = self.awaited.who_needs(&changed.key.name);
+            return Ok(waiting.into_iter().map(|name| Key::new(Kind::Challenge, name)).collect());
         }
         self.remember(changed);
         let scope = Scope::owned_by(&changed.key.name.namespace, changed.uid());
@@ -331,10 +313,11 @@ impl Controller for ChallengeController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        match self.challenges.get_known(&key.name).await? {
-            Some(challenge) => self.step(&challenge, now).await,
-            None => Ok(Wake::OnChange),
-        }
+        let Some(challenge) = self.challenges.get_known(&key.name).await? else {
+            self.awaited.forget(&key.name);
+            return Ok(Wake::OnChange);
+        };
+        self.step(&challenge, now).await
     }
 }
 
@@ -367,27 +350,6 @@ fn settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
         // Who may not ask has what was seen.
         Ok(true) | Err(_) => Readiness::Ready,
     }
-}
-
-fn said(reply: ChallengeReply) -> Seen {
-    Seen {
-        state: State::of_acme(&reply.status),
-        problem: reply.error,
-        retry_after: reply.retry_after,
-    }
-}
-
-/// The state is the authorization's; the problem stands in the challenge that was tried.
-fn read(reply: AuthorizationReply, url: &str) -> Seen {
-    let state = State::of_acme(&reply.status);
-    let mut problems: Vec<_> = reply
-        .challenges
-        .into_iter()
-        .filter_map(|c| c.error.map(|problem| (c.url == url, problem)))
-        .collect();
-    problems.sort_by_key(|(is_ours, _)| !is_ours);
-    let problem = problems.into_iter().next().map(|(_, problem)| problem);
-    Seen { state, problem, retry_after: reply.retry_after }
 }
 
 #[cfg(test)]

@@ -53,6 +53,12 @@ impl Reply {
         texts
     }
 
+    /// Seconds that the texts may be kept, where there are any.
+    pub(super) fn ttl_of_texts(&self) -> Option<u32> {
+        let texts = self.0.answers.iter().filter(|r| r.record_type() == RecordType::TXT);
+        texts.map(|record| record.ttl).max()
+    }
+
     /// Where a name leads.
     pub(super) fn alias(&self, name: &Name) -> Option<&Name> {
         self.at(name).find_map(|record| match &record.data {

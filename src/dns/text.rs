@@ -63,7 +63,7 @@ impl Zones {
         let server_name = server.name.to_ascii();
         if server.addresses.is_empty() {
             let said = Said::Nothing("has no address".to_owned());
-            return vec![NameServer { name: server_name, address: None, said }];
+            return vec![NameServer { name: server_name, address: None, said, ttl: None }];
         }
         let asked = self.addresses(server).map(|address| {
             let server_name = server_name.clone();
@@ -71,8 +71,9 @@ impl Zones {
                 let server = Server::Plain(address);
                 let reply =
                     self.wire.ask(&server, name, RecordType::TXT, Recursion::Unwanted).await;
+                let ttl = ttl(&reply);
                 let said = said(reply, name, Some(zone));
-                NameServer { name: server_name, address: Some(address), said }
+                NameServer { name: server_name, address: Some(address), said, ttl }
             }
         });
         join_all(asked).await
@@ -85,7 +86,8 @@ impl Zones {
                 Server::Plain(address) => Some(*address),
                 Server::Https(_) => None,
             };
-            NameServer { name: resolver.to_string(), address, said: said(reply, name, None) }
+            let (name_of_resolver, ttl) = (resolver.to_string(), ttl(&reply));
+            NameServer { name: name_of_resolver, address, said: said(reply, name, None), ttl }
         });
         join_all(asked).await
     }
@@ -118,6 +120,10 @@ fn said(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said
         ResponseCode::NXDomain => Said::NoName,
         _ => Said::Code(reply.code_and_why()),
     }
+}
+
+fn ttl(reply: &Result<Reply, Silence>) -> Option<u32> {
+    reply.as_ref().ok().and_then(Reply::ttl_of_texts)
 }
 
 /// Where the name leads by the word of everybody who has one: no text, no other alias beside it.

@@ -130,12 +130,20 @@ pub struct Updater {
     protocol: Protocol,
     key: Option<Key>,
     patience: Duration,
+    /// How often an update is sent over UDP.
+    sendings: u32,
 }
 
 impl Updater {
     /// Speaks with that server, and signs with the key.
     pub fn new(server: SocketAddr, protocol: Protocol, key: Option<Key>) -> Self {
-        Self { server, protocol, key, patience: PATIENCE }
+        Self { server, protocol, key, patience: PATIENCE, sendings: SENDINGS }
+    }
+
+    /// The same for a server that is not expected to answer: it has one chance.
+    #[must_use]
+    pub fn hasty(self) -> Self {
+        Self { sendings: 1, ..self }
     }
 
     /// Where it is.
@@ -216,7 +224,7 @@ impl Exchange<'_> {
     async fn over_udp(&self) -> Result<(), UpdateError> {
         let socket = self.socket().await.map_err(|error| self.silent(&error))?;
         let mut fault = self.silence("does not answer over UDP");
-        for _ in 0..SENDINGS {
+        for _ in 0..self.updater.sendings {
             // A port that nobody listens on shows at the next call; the server may be about to start.
             if let Err(error) = socket.send(self.request).await {
                 fault = self.silent(&error);
@@ -262,7 +270,7 @@ impl Exchange<'_> {
     }
 
     async fn over_tcp(&self) -> Result<(), UpdateError> {
-        let answered = timeout(self.updater.patience * SENDINGS, async {
+        let answered = timeout(self.updater.patience * self.updater.sendings, async {
             let mut stream = TcpStream::connect(self.updater.server).await?;
             let length = u16::try_from(self.request.len()).map_err(io::Error::other)?;
             stream.write_all(&[&length.to_be_bytes(), self.request].concat()).await?;

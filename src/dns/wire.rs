@@ -86,9 +86,17 @@ impl Wire {
     }
 
     /// The same with another patience.
-    #[cfg(test)]
     pub(crate) fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// Seconds that the texts at an absolute name may be kept, by the word of a server that has them itself; none where it has
+    /// none, or does not say.
+    pub(crate) async fn ttl_of_texts(&self, server: SocketAddr, name: &str) -> Option<u32> {
+        let name = Name::from_ascii(name).ok()?;
+        let server = Server::Plain(server);
+        let reply = self.ask(&server, &name, RecordType::TXT, Recursion::Unwanted).await.ok()?;
+        reply.ttl_of_texts().filter(|_| reply.is_authoritative())
     }
 
     /// Asks one question.

@@ -108,6 +108,9 @@ pub struct NameServer {
     pub address: Option<SocketAddr>,
     /// What it says.
     pub said: Said,
+    /// Seconds that whoever asks may keep its texts, where it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<u32>,
 }
 
 /// What a name server says of a TXT record.

@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 
+use super::challenge_facts::{has_failed, has_finalizer, has_only_our_finalizer, verified};
+use super::lingering::Lingering;
 use super::pauses::{poll_at, poll_pause};
 use super::{Note, Recorded, Refusal, Wake};
-use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, ChallengeStatus, ChallengeType, Order, Problem, State, Time};
+use crate::model::{Challenge, ChallengeStatus, Order, Problem, State, Time};
 
 /// What the machine looks at beside the Challenge.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,8 @@ pub struct Observed<'a> {
     pub by_hand: bool,
     /// What the self-check of this step saw; none when nobody looked yet.
     pub visible: Option<&'a Readiness>,
+    /// What the CA's resolver may keep of the record without our text.
+    pub lingering: Option<&'a Lingering>,
 }
 
 /// Would the CA accept what was seen?
@@ -51,6 +54,8 @@ pub enum Action {
     Defer(String),
     /// Read the authorization.
     FetchState,
+    /// Accept only when nobody keeps the record any more as it was before.
+    HoldBack(Lingering),
     /// Put the answer up.
     Present,
     /// Look as the CA would.
@@ -72,6 +77,8 @@ pub enum Outcome {
     Abandoned,
     /// The CA knows; this is its first word.
     Accepted(Seen),
+    /// The CA could not be told, which may pass; why, in words.
+    AcceptFailed(String),
     /// The answer and the finalizer are gone.
     CleanedUp,
     /// The answer could not be taken down.
@@ -80,6 +87,8 @@ pub enum Outcome {
     Deferred(String),
     /// A person puts the answer up.
     HandedOver,
+    /// Acceptance waits until nobody keeps the record as it was before.
+    HeldBack(Lingering),
     /// Our finalizer is on the object.
     FinalizerAdded,
     /// The answer is up.
@@ -210,7 +219,10 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
     }
     match observed.visible {
         None => Action::SelfCheck,
-        Some(Readiness::Ready) => Action::Accept,
+        Some(Readiness::Ready) => match observed.lingering.filter(|kept| kept.until > now) {
+            Some(kept) => Action::HoldBack(kept.clone()),
+            None => Action::Accept,
+        },
         Some(Readiness::NotYet { reason }) => Action::Report(reason.clone()),
     }
 }
@@ -256,9 +268,16 @@ pub fn record(
             new.notes.push(Note::warning(source::CHALLENGES, reason::PRESENT_ERROR, message));
         }
         Outcome::Deferred(why) => new.status.reason = why,
+        Outcome::HeldBack(kept) => {
+            new.memory.next_try = Some(kept.until);
+            new.status.reason = kept.reason(challenge);
+        }
         Outcome::NotVisible(why) => {
             new.status.reason =
                 format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
+        }
+        Outcome::AcceptFailed(why) => {
+            new.status.reason = format!("Error accepting challenge: {why}");
         }
         Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
         Outcome::Accepted(said) => {
@@ -340,11 +359,6 @@ fn seen(
     new.status.state = Some(state);
 }
 
-/// cert-manager's sentence for a verified name.
-fn verified(name: &str, kind: ChallengeType) -> String {
-    format!("Domain \"{name}\" verified with \"{kind}\" validation")
-}
-
 fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: Refusal) {
     let problem = match refusal {
         Refusal::Until(problem, at) => {
@@ -382,22 +396,10 @@ pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State
         .and_then(|a| a.initial_state)
 }
 
-fn has_failed(order: Option<&Order>) -> bool {
-    order.is_none_or(|order| order.status.state.is_some_and(State::is_failure))
-}
-
-fn has_finalizer(challenge: &Challenge) -> bool {
-    challenge.metadata.finalizers.iter().any(|f| f == FINALIZER || f == LEGACY_FINALIZER)
-}
-
-fn has_only_our_finalizer(challenge: &Challenge) -> bool {
-    let finalizers = &challenge.metadata.finalizers;
-    finalizers.iter().any(|f| f == FINALIZER) && !finalizers.iter().any(|f| f == LEGACY_FINALIZER)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
     use crate::reconcile::testing::{at, challenge, order};
 
     const NOBODY_LOOKED: Observed<'static> = Observed {
@@ -406,6 +408,7 @@ mod tests {
         answer_stands: true,
         by_hand: false,
         visible: None,
+        lingering: None,
     };
 
     /// A challenge in flight, as far as `change` takes it.
@@ -470,6 +473,36 @@ mod tests {
         check(&presented, State::Pending, &observed, 11, &report);
         let observed = Observed { visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
         check(&presented, State::Pending, &observed, 11, &Action::Accept);
+    }
+
+    #[test]
+    fn a_record_that_a_resolver_may_keep_as_it_was_is_waited_out() {
+        let presented = running(|_| ());
+        let kept = Lingering { record: "r.".to_owned(), ttl: 60, until: at(71) };
+        let observed =
+            Observed { visible: Some(&Readiness::Ready), lingering: Some(&kept), ..NOBODY_LOOKED };
+        let hold_back = Action::HoldBack(kept.clone());
+        check(&presented, State::Pending, &observed, 70, &hold_back);
+        check(&presented, State::Pending, &observed, 71, &Action::Accept);
+        let new = record(&presented, Outcome::HeldBack(kept.clone()), at(20));
+        assert_eq!(new.status.reason, kept.reason(&presented));
+        // Nobody looks again before, a restart included.
+        let told =
+            running(|c| assert!(new.memory.write(Holder::Challenge, &mut c.metadata.annotations)));
+        check(&told, State::Pending, &NOBODY_LOOKED, 70, &Action::Wait(Wake::At(at(71))));
+        check(&told, State::Pending, &NOBODY_LOOKED, 71, &Action::SelfCheck);
+    }
+
+    #[test]
+    fn a_ca_that_cannot_be_told_is_in_the_reason_until_it_has_been() {
+        let presented = running(|_| ());
+        let why = "503 urn:ietf:params:acme:error:serverInternal: upstream is away".to_owned();
+        let new = record(&presented, Outcome::AcceptFailed(why.clone()), at(20));
+        assert_eq!(new.status.reason, format!("Error accepting challenge: {why}"));
+        assert_eq!((new.status.state, new.notes.len()), (Some(State::Pending), 0));
+        let failed = running(|c| c.status.reason.clone_from(&new.status.reason));
+        let new = record(&failed, Outcome::Accepted(Seen::default()), at(21));
+        assert_eq!(new.status.reason, "");
     }
 
     #[test]

@@ -7,11 +7,13 @@
 
 pub mod certificate;
 pub mod challenge;
+mod challenge_facts;
 pub mod differences;
 pub mod facts;
 pub mod issuer;
 pub mod issuer_faults;
 pub mod issuing;
+pub mod lingering;
 pub mod order;
 pub mod order_outcome;
 pub mod pauses;

@@ -204,7 +204,7 @@ mod tests {
     const RECORD: &str = "_acme-challenge.www.example.com.";
 
     fn server(name: &str, address: &str, said: Said) -> NameServer {
-        NameServer { name: name.to_owned(), address: address.parse().ok(), said }
+        NameServer { name: name.to_owned(), address: address.parse().ok(), said, ttl: None }
     }
 
     fn texts(texts: &[&str]) -> Said {

@@ -25,12 +25,10 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn new(software: Software, updates: Updates) -> Self {
-        let zone = Zone::new("example.com.")
-            .updates(updates)
-            .with(&format!("_acme-challenge TXT \"{THEIRS}\""))
-            .with("_acme-challenge.alias CNAME _acme-challenge.elsewhere.example.org.");
-        let other = Zone::new("example.org.").updates(Updates::Signed);
-        let server = DnsServer::start(software, &Setup::new(vec![zone, other]));
+        Self::with(DnsServer::start(software, &Setup::new(zones(updates))))
+    }
+
+    fn with(server: DnsServer) -> Self {
         let resolver = DnsServer::recursive(&[&server]);
         let dns_server = Some(resolver.address().to_string());
         let pebble = Pebble::start(&PebbleOptions { dns_server, ..PebbleOptions::default() });
@@ -74,12 +72,21 @@ impl Site {
     }
 
     /// Orders names, and looks what is left in the zone.
-    fn order(&self, algorithm: &str, dns01: &Value, names: &[&str]) {
+    fn order(&self, algorithm: &str, dns01: &Value, names: &[&str]) -> Said {
         let said = self.try_order(algorithm, dns01, names);
         assert_eq!(said.code, Some(0), "{said:?}\n{}", self.pebble.log());
         self.terminal.pair("web-tls").check(&self.pebble.root_pem());
         assert_eq!(self.server.texts(RECORD), [THEIRS], "ours are gone, theirs are there");
+        said
     }
+}
+
+fn zones(updates: Updates) -> Vec<Zone> {
+    let zone = Zone::new("example.com.")
+        .updates(updates)
+        .with(&format!("_acme-challenge TXT \"{THEIRS}\""))
+        .with("_acme-challenge.alias CNAME _acme-challenge.elsewhere.example.org.");
+    vec![zone, Zone::new("example.org.").updates(Updates::Signed)]
 }
 
 /// An apex with its wildcard, whose texts stand at one name, and another name beside them.
@@ -131,6 +138,18 @@ fn a_rehearsal_that_is_interrupted_leaves_nothing_in_the_zone() {
     assert!(sent.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(site.server.texts(RECORD), [THEIRS]);
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn the_ttl_of_others_stays_as_it_is_and_is_waited_out_between_apex_and_wildcard() {
+    let server = Setup { ttl: 4, ..Setup::new(zones(Updates::Signed)) };
+    let site = Site::with(DnsServer::start(Software::Bind, &server));
+    let solver = site.solver("hmac-sha256", &json!({}));
+    let said = site.order("hmac-sha256", &solver, &["example.com", "*.example.com"]);
+    let wait = "the CA has asked for _acme-challenge.example.com. before, and its resolver may keep that answer for 4 s";
+    assert!(said.stderr.contains(wait), "{said:?}");
+    assert_eq!(site.server.ttl(RECORD), Some(4));
 }
 
 #[test]
@@ -230,4 +249,64 @@ fn an_update_without_a_key_is_told() {
         "hmac-sha256",
         "hint: name a TSIG key that SERVER knows",
     );
+}
+
+/// A provider that cannot be reached: the order is made, and waits.
+fn check_unreachable(dns01: &Value, why: &str) {
+    let site = Site::new(Software::Knot, Updates::Signed);
+    let names = ["*.example.com"];
+    let manifests = site.manifests(&site.pebble.directory(), "hmac-sha256", dns01, &names);
+    let path = site.terminal.manifests(&manifests);
+    let words = ["order", "-f", path.to_str().unwrap(), "--timeout=8s"];
+    let said = site.terminal.run(&words);
+    assert_eq!(said.code, Some(9), "{said:?}");
+    let whose =
+        "warning: Certificate default/web: *.example.com: the dns01 solver of Issuer default/acme";
+    let warning = format!("{whose} cannot be asked now: {why}");
+    assert!(said.stderr.contains(&warning), "{said:?}");
+    assert_eq!(site.pebble.orders(), 1, "it may be back soon: {said:?}");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_provider_that_cannot_be_asked_is_only_warned_of_before_an_order() {
+    let nobody = json!({"rfc2136": {"nameserver": "127.0.0.1:1"}});
+    check_unreachable(&nobody, "DNS update failed: 127.0.0.1:1 has nobody listening\n");
+    // That resolver knows nothing of the rest of the world.
+    let elsewhere = json!({"digitalocean": {"tokenSecretRef": {"name": "tsig", "key": "secret"}}});
+    check_unreachable(&elsewhere, "while querying the DigitalOcean API for GET ");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn who_keeps_running_tells_what_a_provider_refuses() {
+    let site = Site::new(Software::Bind, Updates::Signed);
+    let mut solver = site.solver("hmac-sha256", &json!({}));
+    solver["rfc2136"]["tsigKeyName"] = "stranger".into();
+    let names = ["*.example.com"];
+    // Nothing is ordered: that CA is not there.
+    let manifests = site.manifests("https://127.0.0.1:1/", "hmac-sha256", &solver, &names);
+    let path = site.terminal.manifests(&manifests);
+    let said = site.terminal.run(&["order", "-f", path.to_str().unwrap(), "--timeout=1s"]);
+    assert_eq!(said.code, Some(9), "what is applied stays: {said:?}");
+    let log = site.terminal.path("log");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+        .env_clear()
+        .env("KUBECTL_ACME_LOCAL", site.terminal.path("state"))
+        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
+        .args(["run", &format!("--http01-listen=127.0.0.1:{}", site.terminal.http_port)])
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let refusal = "the dns01 solver of Issuer default/acme cannot be used: DNS update failed. Server replied: \
+                   NOTAUTH (BADKEY)";
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !std::fs::read_to_string(&log).unwrap().contains(refusal) {
+        let said = std::fs::read_to_string(&log).unwrap();
+        assert!(Instant::now() < deadline, "it says only: {said}");
+        sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

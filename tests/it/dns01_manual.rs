@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone};
+use crate::support::fault::Fault;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::proxy::Proxy;
 use crate::support::terminal::{Said, Terminal, certificate, issuer};
@@ -46,11 +47,32 @@ impl Site {
             // No wait replaces a look at what a person made.
             "waitInsteadOfSelfCheck": "0s",
         });
-        terminal.manifests(&[
-            issuer(&proxy.directory(), pebble.tls_ca_pem(), json!({"solvers": [solver]})),
+        let site = Self { server, proxy, pebble, terminal, resolver };
+        site.write(&solver, names);
+        site
+    }
+
+    /// Writes the manifests, with that solver.
+    fn write(&self, solver: &Value, names: &[&str]) {
+        let directory = self.proxy.directory();
+        self.terminal.manifests(&[
+            issuer(&directory, self.pebble.tls_ca_pem(), json!({"solvers": [solver]})),
             certificate("web", names, json!({})),
         ]);
-        Self { server, proxy, pebble, terminal, resolver }
+    }
+
+    /// Starts a command, whose conversation goes into a file.
+    fn spawn(&self, words: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        command
+            .env_clear()
+            .env("KUBECTL_ACME_LOCAL", self.terminal.path("state"))
+            .env("KUBECTL_ACME_DNS", self.resolver.address().to_string())
+            .args(words)
+            .current_dir(self.terminal.path("."))
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(self.terminal.path("log")).unwrap());
+        command.spawn().unwrap()
     }
 
     fn order(&self, more: &[&str]) -> Said {
@@ -137,22 +159,15 @@ fn renewed_and_given_up(site: &Site) {
     let name = pending["metadata"]["name"].as_str().unwrap();
     let said = site.terminal.run(&["order", "delete", name]);
     assert_eq!(said.code, Some(0), "{said:?}");
+    let removable = format!("not needed any more, and yours to remove: {RECORD} TXT \"");
+    assert_eq!(said.stderr.matches(&removable).count(), 2, "{said:?}");
     assert_eq!(site.server.texts(RECORD).len(), 2, "what a person made stays");
 }
 
 /// Starts the run that goes on, and waits until it waits for the record.
 fn waiting(site: &Site) -> Child {
     let log = site.terminal.path("log");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
-    command
-        .env_clear()
-        .env("KUBECTL_ACME_LOCAL", site.terminal.path("state"))
-        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
-        .args(WORDS)
-        .current_dir(site.terminal.path("."))
-        .stdout(Stdio::null())
-        .stderr(std::fs::File::create(&log).unwrap());
-    let child = command.spawn().unwrap();
+    let child = site.spawn(&WORDS);
     let deadline = Instant::now() + PATIENCE;
     while !std::fs::read_to_string(&log).unwrap().contains("waits for the record") {
         assert!(Instant::now() < deadline, "it does not wait");
@@ -182,6 +197,78 @@ fn a_person_may_be_late_and_the_process_killed_between() {
     site.make(&records[2]);
     assert!(child.wait().unwrap().success());
     site.is_issued();
+}
+
+/// The provider of the manifests, which everybody may use.
+fn provider(site: &Site) -> Value {
+    json!({"dns01": {"rfc2136": {"nameserver": site.server.address().to_string()}}})
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn what_was_left_to_a_person_may_be_done_by_a_provider_after_all() {
+    let names = ["example.com"];
+    for is_given_later in [false, true] {
+        let site = Site::new(Software::Knot, &names);
+        if !is_given_later {
+            site.write(&provider(&site), &names);
+        }
+        site.wants(&[]);
+        site.write(&provider(&site), &names);
+        goes_on_with_its_provider(&site);
+    }
+}
+
+fn goes_on_with_its_provider(site: &Site) {
+    let said = site.terminal.run(&["order", "-f", "manifests.yaml", "--out=out", "--timeout=60s"]);
+    assert_eq!(said.code, Some(0), "{said:?}\n{}", site.pebble.log());
+    site.is_issued();
+    assert_eq!(site.server.texts(RECORD), [""; 0], "whoever publishes tidies up");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn what_a_provider_has_published_is_taken_away_by_it_though_a_person_goes_on() {
+    let names = ["example.com"];
+    let site = Site::new(Software::Bind, &names);
+    site.write(&provider(&site), &names);
+    site.proxy.inject(Fault::hold().at(Endpoint::Challenge));
+    let mut child = site.spawn(&["order", "-f", "manifests.yaml", "--out=out"]);
+    let deadline = Instant::now() + PATIENCE;
+    while site.proxy.held() == 0 {
+        assert!(Instant::now() < deadline, "the CA hears nothing");
+        sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    site.proxy.calm_down();
+    let said = site.order(&["--timeout=60s"]);
+    assert_eq!(said.code, Some(0), "{said:?}\n{}", site.pebble.log());
+    site.is_issued();
+    assert_eq!(site.server.texts(RECORD), [""; 0], "whoever publishes tidies up");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn a_name_alone_is_enough_in_both_steps() {
+    let mut site = Site::new(Software::Bind, &["unused.example.com"]);
+    let roots = site.terminal.write("roots.pem", site.pebble.tls_ca_pem());
+    site.terminal.set("SSL_CERT_FILE", roots.display());
+    let home = site.terminal.path("home");
+    site.terminal.set("XDG_STATE_HOME", home.display());
+    let server = format!("--server={}", site.pebble.directory());
+    let words =
+        ["order", "--domain=*.example.com", &server, "--dns01-manual", "--local", "--out=out"];
+    let said = site.terminal.run(&[&words[..], &["--no-headers"]].concat());
+    assert_eq!(said.code, Some(13), "{said:?}");
+    let line: Vec<&str> = said.stdout.split_whitespace().collect();
+    let value = line.iter().find(|word| word.trim_matches('"').len() == 43);
+    let value = value.unwrap_or_else(|| panic!("{said:?}")).trim_matches('"');
+    site.make(&(RECORD.to_owned(), value.to_owned()));
+    let said = site.terminal.run(&[&words[..], &["--timeout=60s"]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}\n{}", site.pebble.log());
+    let secret = std::fs::read_dir(site.terminal.path("out")).unwrap().next().unwrap().unwrap();
+    site.terminal.pair(secret.file_name().to_str().unwrap()).check(&site.pebble.root_pem());
 }
 
 #[test]

@@ -65,8 +65,8 @@ pub async fn run(
         Ok(found) => found,
         Err(failure) => return Err(all_that_is_missing(context, failure).await),
     };
-    let answers = !args.work.drive.answers_here();
-    let (store, permit) = workplace(context, &found, false, answers).await?;
+    let places = args.work.drive.places(context);
+    let (store, permit) = workplace(context, &found, false, places).await?;
     let claim = claim(context, deadline, &permit).await?;
     manual.check_turn(&claim)?;
     let records = read(&store, &keys).await?;

@@ -167,8 +167,8 @@ async fn open(
         return Ok(Workshop { store, records, rehearsal, out, claim, permit });
     }
     let records = intake.records();
-    let answers = !args.work.drive.answers_here();
-    let (store, permit) = workplace(context, &records, true, answers).await?;
+    let places = args.work.drive.places(context);
+    let (store, permit) = workplace(context, &records, true, places).await?;
     let claim = claim(context, deadline, &permit).await?;
     let out = context.out(args.work.out.as_deref())?;
     Ok(Workshop { store, records, rehearsal: None, out, claim, permit })

@@ -10,22 +10,28 @@ use jiff::{SignedDuration, Timestamp};
 use crate::commands::announce;
 use crate::commands::claim::{Claim, claim};
 use crate::commands::completion;
-use crate::commands::context::Context;
+use crate::commands::context::{Context, OutputArgs};
 use crate::commands::dns01::Dns01Args;
 use crate::commands::drive::{Engine, Equipment};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::look::{LookArgs, NameserverArgs};
 use crate::commands::needs::{Places, Task};
+use crate::commands::order::supervise::removable;
 use crate::commands::permissions::Permit;
 use crate::commands::target;
 use crate::controllers::selection::Selection;
-use crate::model::{Key, Kind};
+use crate::dns::zone::Zones;
+use crate::fetch::Fetcher;
+use crate::model::{Challenge, Key, Kind};
+use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
+use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::cluster::{ClusterSolver, Options};
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::{Solver, Together};
 use crate::store::local::Access;
+use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
 /// How long the clean-up may take.
@@ -54,7 +60,8 @@ pub struct DeleteOrderArgs {
 pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure> {
     let names = args.names.iter().map(|name| target::name_of(Kind::Order, name));
     let names = names.collect::<Result<Vec<_>, _>>()?;
-    let places = Places::of(context, args.http01_webroot.is_none());
+    let places =
+        Places::of(context, args.http01_webroot.is_none()).with_direct(&args.dns01.dns01_webhook);
     let namespace = context.namespace();
     let store = context.store(Access::ReadWrite).await?;
     let task = match context.cluster() {
@@ -77,16 +84,53 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         Claim::Watches(_) => None,
         Claim::Alone | Claim::Drives(_) => Some(engine(&args, &store, &orders, context).await?),
     };
-    let mut printer = context.printer(&crate::commands::context::OutputArgs::default());
+    let by_hand = by_hand(&store, &orders).await?;
+    let mut printer = context.printer(&OutputArgs::default());
     for (key, uid) in &orders {
         store.delete(key).await?;
         gone(&store, key, uid, deadline).await?;
         printer.data(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
     }
+    if !by_hand.is_empty() {
+        let probe = DnsProbe { zones: args.zones().await?.1 };
+        for line in removable(&probe, by_hand.iter()).await {
+            context.talk().line(&line);
+        }
+    }
     match engine {
         Some(engine) => engine.stop().await,
         None => Ok(()),
     }
+}
+
+impl DeleteOrderArgs {
+    /// Whom names are asked of.
+    async fn zones(&self) -> Result<(Fetcher, Zones), Failure> {
+        let look = LookArgs::default();
+        let fetcher = look.fetcher().await?;
+        let zones = self.nameservers.zones(&look, &fetcher).await?;
+        Ok((fetcher, zones))
+    }
+}
+
+/// Challenges of these orders whose records a person has made, or was about to.
+async fn by_hand(
+    store: &Arc<dyn Store>,
+    orders: &[(Key, String)],
+) -> Result<Vec<Challenge>, Failure> {
+    let mut all = Vec::new();
+    for (key, uid) in orders {
+        let scope = Scope::owned_by(&key.name.namespace, uid);
+        let records = store.list(Kind::Challenge, &scope).await?.into_iter();
+        let own = records.map(typed::<Challenge>).collect::<Result<Vec<_>, _>>()?;
+        // A person is told of those in the queue together with the one before them.
+        let has_a_persons = own.iter().any(is_a_persons);
+        all.extend(own.into_iter().filter(|challenge| {
+            let is_queued = !challenge.status.presented && challenge.spec.solver.dns01.is_some();
+            is_a_persons(challenge) || (has_a_persons && is_queued)
+        }));
+    }
+    Ok(all)
 }
 
 /// Controllers that work on these orders only: they clean up, and make nothing new.
@@ -102,13 +146,12 @@ async fn engine(
         // A listener's answers ended with its process.
         (None, None) => Arc::new(Together(Vec::new())),
     };
-    let look = LookArgs::default();
-    let fetcher = look.fetcher().await?;
+    let (fetcher, zones) = args.zones().await?;
     Ok(Engine::start(Equipment {
         store: Arc::clone(store),
         http01,
         dns01: args.dns01.reach(context.cluster()),
-        zones: args.nameservers.zones(&look, &fetcher).await?,
+        zones,
         fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
         approval: Approval::Theirs,

@@ -145,11 +145,6 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
             ended => break ended,
         }
     };
-    if let Some(hand) = &supervision.by_hand {
-        for line in hand.removable().await {
-            context.talk().line(&line);
-        }
-    }
     if let Some(engine) = engine {
         if job.claim.lost().is_cancelled() {
             engine.break_off(GRACE).await;
@@ -159,6 +154,11 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
             answers_taken_down(&job.store, ends, context).await;
         }
         stop(engine, context).await?;
+    }
+    if let Some(hand) = &supervision.by_hand {
+        for line in hand.removable(&job.store).await? {
+            context.talk().line(&line);
+        }
     }
     match watched? {
         Watched::Ended(ends) => Ok(ends),

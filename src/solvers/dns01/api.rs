@@ -272,6 +272,11 @@ impl Refusal {
         self.is(StatusCode::UNAUTHORIZED) || self.is(StatusCode::FORBIDDEN)
     }
 
+    /// Whether nobody here knows who has signed the server's certificate.
+    pub(super) fn is_about_trust(&self) -> bool {
+        self.status.is_none() && self.why.contains("invalid peer certificate")
+    }
+
     /// Whether the same request is worth repeating in a moment.
     fn asks_for_patience(&self) -> bool {
         self.is(StatusCode::TOO_MANY_REQUESTS)

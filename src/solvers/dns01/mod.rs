@@ -27,6 +27,7 @@ pub mod own;
 mod program;
 pub mod rfc2136;
 pub mod route53;
+mod silences;
 pub mod solver;
 #[cfg(test)]
 mod tests;

@@ -1,28 +1,44 @@
 //! Any server that takes dynamic updates (RFC 2136), such as BIND, Knot or PowerDNS.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::factory::{Site, unusable};
+use super::silences::Silences;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::dns::lookup::server_addresses;
 use crate::dns::tsig::{Algorithm, Key};
 use crate::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
+use crate::dns::wire::Wire;
 use crate::model::{SecretKeySelector, solver};
 use crate::solvers::SolveError;
 
 /// Never kept by a resolver: a CA that has asked for one text of a name asks for the next one soon (a wildcard and its apex),
-/// and must not see the first again. cert-manager says 60, and waits for so long.
+/// and must not see the first again. cert-manager says 60, and waits for so long. Where others have texts at the name, it is theirs.
 const TTL: u32 = 0;
+/// How long the server is asked which TTL others have given the record; it may take updates only.
+const QUESTION: Duration = Duration::from_secs(1);
 /// A text that nobody publishes: taking it away changes nothing, and shows whether we may.
 const NOBODYS: &str = "kubectl-acme looks whether it may change this name";
 
 /// Most addresses of a server that are tried.
 const ADDRESSES: usize = 8;
+
+/// Addresses that have not answered this process.
+static SILENCES: Silences = Silences::new();
+
+/// What is to become of a text.
+#[derive(Clone, Copy)]
+enum Deed {
+    Add,
+    Remove,
+}
 
 /// A server that takes dynamic updates.
 #[derive(Debug)]
@@ -31,6 +47,8 @@ pub struct Rfc2136 {
     updaters: Vec<Updater>,
     /// The key's name and algorithm, for hints.
     key: Option<(String, Algorithm)>,
+    /// Asks the server what is there.
+    wire: Wire,
     zones: Arc<dyn FindZone>,
 }
 
@@ -62,24 +80,39 @@ impl Rfc2136 {
         let named = key.as_ref().map(|_| (name.clone(), algorithm));
         let addresses = addresses.into_iter().take(ADDRESSES);
         let updaters = addresses.map(|server| Updater::new(server, protocol, key.clone()));
-        Ok(Self { updaters: updaters.collect(), key: named, zones: Arc::clone(site.zones) })
+        let wire = Wire::new(Arc::clone(site.resolver)).with_patience(QUESTION);
+        let updaters = updaters.collect();
+        Ok(Self { updaters, key: named, wire, zones: Arc::clone(site.zones) })
     }
 
-    async fn update(&self, name: &str, text: &str, change: Change) -> Result<(), SolveError> {
+    async fn update(&self, name: &str, text: &str, deed: Deed) -> Result<(), SolveError> {
         let zone = zone_of(&*self.zones, name).await?;
-        let update = Update { zone: &zone, name, text, change };
-        let mut silent = Vec::new();
-        for updater in &self.updaters {
-            match updater.send(&update).await {
+        let mut silent = BTreeMap::new();
+        for (number, updater, was_silent) in SILENCES.in_turn(&self.updaters) {
+            let change = match deed {
+                Deed::Remove => Change::Remove,
+                Deed::Add if was_silent => Change::Add { ttl: TTL },
+                // All texts at a name have one TTL (RFC 2181 §5.2): ours would change that of the others.
+                Deed::Add => {
+                    let theirs = self.wire.ttl_of_texts(updater.server(), name).await;
+                    Change::Add { ttl: theirs.unwrap_or(TTL) }
+                }
+            };
+            let update = Update { zone: &zone, name, text, change };
+            let sent = updater.send(&update).await;
+            SILENCES.heard(updater.server(), !matches!(sent, Err(UpdateError::Silent { .. })));
+            match sent {
                 Ok(()) => return Ok(()),
                 // A machine without IPv6 has no way to the first address of many servers.
-                Err(error @ UpdateError::Silent { .. }) => silent.push(error.to_string()),
+                Err(error @ UpdateError::Silent { .. }) => {
+                    silent.insert(number, error.to_string());
+                }
                 Err(error) => return Err(self.explained(&error, updater.server(), &zone)),
             }
         }
         Err(SolveError {
             what: "DNS update failed".to_owned(),
-            why: silent.join("; "),
+            why: silent.into_values().collect::<Vec<_>>().join("; "),
             needs_person: false,
             hint: None,
             until: None,
@@ -148,15 +181,15 @@ impl Rfc2136 {
 #[async_trait]
 impl Provider for Rfc2136 {
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.update(&record.name, &record.value, Change::Add { ttl: TTL }).await
+        self.update(&record.name, &record.value, Deed::Add).await
     }
 
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.update(&record.name, &record.value, Change::Remove).await
+        self.update(&record.name, &record.value, Deed::Remove).await
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {
-        self.update(name, NOBODYS, Change::Remove).await
+        self.update(name, NOBODYS, Deed::Remove).await
     }
 }
 

@@ -298,6 +298,12 @@ impl DnsServer {
         texts
     }
 
+    /// Seconds that the texts at a name may be kept.
+    pub fn ttl(&self, name: &str) -> Option<u32> {
+        let answers = self.ask(name, RecordType::TXT).answers;
+        answers.iter().map(|record| record.ttl).max()
+    }
+
     /// Adds a text at a name of a zone that everybody may change (RFC 2136).
     pub fn publish(&self, zone: &str, name: &str, text: &str) {
         let mut update = Message::new(4712, MessageType::Query, OpCode::Update);

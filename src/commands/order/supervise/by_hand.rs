@@ -40,6 +40,8 @@ pub struct ByHand {
     awaited: BTreeSet<String>,
     /// Challenges that are over, by UID: their records may go.
     over: BTreeMap<String, Challenge>,
+    /// The others, as they were last seen: the last of them may be over before that is seen.
+    unfinished: BTreeMap<String, Challenge>,
 }
 
 /// A Challenge that waits for a person, and its Certificate.
@@ -65,51 +67,46 @@ impl ByHand {
                 told.extend(open.iter().map(|challenge| challenge.metadata.uid.clone()));
             }
         }
-        let (awaited, over) = (BTreeSet::new(), BTreeMap::new());
-        Ok(Self { probe, limits, told, looked: None, awaited, over })
+        let (awaited, over, unfinished) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { probe, limits, told, looked: None, awaited, over, unfinished })
     }
 
     /// Notes the end of a Challenge whose record a person has made.
     pub(super) fn saw(&mut self, challenge: &Challenge) {
+        let uid = challenge.metadata.uid.clone();
         let was_made = challenge.status.presented || is_accepted(challenge);
-        if challenge.spec.kind == ChallengeType::Dns01
-            && challenge.status.state.is_some_and(State::is_final)
-            && was_made
-        {
-            self.over.entry(challenge.metadata.uid.clone()).or_insert_with(|| challenge.clone());
+        if challenge.spec.kind != ChallengeType::Dns01 {
+            return;
+        }
+        if !challenge.status.state.is_some_and(State::is_final) {
+            self.unfinished.insert(uid, challenge.clone());
+            return;
+        }
+        self.unfinished.remove(&uid);
+        if was_made {
+            self.over.entry(uid).or_insert_with(|| challenge.clone());
         }
     }
 
     /// Records that nobody needs any more, one line each.
-    pub async fn removable(&self) -> Vec<String> {
-        let lines = self.over.values().map(|challenge| async {
-            let name = self.look(challenge).await.0;
-            format!(
-                "not needed any more, and yours to remove: {name} TXT \"{}\"",
-                challenge.spec.key
-            )
-        });
-        join_all(lines).await
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn removable(&self, store: &Arc<dyn Store>) -> Result<Vec<String>, StoreError> {
+        let mut over: Vec<&Challenge> = self.over.values().collect();
+        for challenge in self.unfinished.values() {
+            let key = Key::new(Kind::Challenge, challenge.name());
+            let there = store.get(&key).await?;
+            if there.is_none_or(|record| record.uid() != challenge.metadata.uid) {
+                over.push(challenge);
+            }
+        }
+        Ok(removable(&self.probe, over.into_iter()).await)
     }
 
     /// Looks for the record of a Challenge: where it belongs, and why it is not there.
     async fn look(&self, challenge: &Challenge) -> (String, Option<String>) {
-        let record = challenge.spec.record_name();
-        let answer = match Answer::of(challenge) {
-            Ok(answer) => answer,
-            Err(why) => return (record, Some(why.to_string())),
-        };
-        // A person writes where aliases lead, whatever the solver of the manifest would do.
-        let mut challenge = challenge.clone();
-        if let Some(dns01) = &mut challenge.spec.solver.dns01 {
-            "Follow".clone_into(&mut dns01.cname_strategy);
-        }
-        let seen = self.probe.look(&challenge, &answer).await;
-        let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
-        match published::judge(&challenge, &answer, &seen) {
-            Readiness::Ready => (end, None),
-            Readiness::NotYet { reason } => (end, Some(reason)),
-        }
+        look(&self.probe, challenge).await
     }
 
     /// The Challenges for which a Certificate waits, if a person is all it waits for.
@@ -199,6 +196,38 @@ impl Supervision {
             self.end(&key, End::ByHand(failure, records), now);
         }
         Ok(())
+    }
+}
+
+/// The records of Challenges that nobody needs any more, one line each.
+pub async fn removable(
+    probe: &DnsProbe,
+    challenges: impl Iterator<Item = &Challenge>,
+) -> Vec<String> {
+    let lines = challenges.map(|challenge| async {
+        let name = look(probe, challenge).await.0;
+        format!("not needed any more, and yours to remove: {name} TXT \"{}\"", challenge.spec.key)
+    });
+    join_all(lines).await
+}
+
+/// Looks for the record of a Challenge: where it belongs, and why it is not there.
+async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<String>) {
+    let record = challenge.spec.record_name();
+    let answer = match Answer::of(challenge) {
+        Ok(answer) => answer,
+        Err(why) => return (record, Some(why.to_string())),
+    };
+    // A person writes where aliases lead, whatever the solver of the manifest would do.
+    let mut challenge = challenge.clone();
+    if let Some(dns01) = &mut challenge.spec.solver.dns01 {
+        "Follow".clone_into(&mut dns01.cname_strategy);
+    }
+    let seen = probe.look(&challenge, &answer).await;
+    let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
+    match published::judge(&challenge, &answer, &seen) {
+        Readiness::Ready => (end, None),
+        Readiness::NotYet { reason } => (end, Some(reason)),
     }
 }
 

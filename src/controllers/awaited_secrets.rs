@@ -1,0 +1,89 @@
+//! Secrets that providers of DNS-01 need: whoever makes or mends one need not wait for the next try.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::model::{Challenge, ChallengeType, ObjectName, Record, State};
+use crate::store::resources::typed;
+
+/// The Secrets of unfinished Challenges, by Challenge.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedSecrets(Mutex<BTreeMap<ObjectName, BTreeSet<ObjectName>>>);
+
+impl AwaitedSecrets {
+    /// Notes what a Challenge that has changed needs.
+    pub(super) fn heard(&self, changed: &Record, cluster_namespace: &str) {
+        if changed.object["spec"]["type"] != ChallengeType::Dns01.as_str() {
+            return;
+        }
+        let Ok(challenge) = typed::<Challenge>(changed.clone()) else { return };
+        let spec = &challenge.spec;
+        let namespace = match spec.issuer_ref.effective_kind() {
+            "ClusterIssuer" => cluster_namespace,
+            _ => &challenge.metadata.namespace,
+        };
+        let is_tidy = challenge.metadata.finalizers.is_empty();
+        if challenge.status.state.is_some_and(State::is_final) && is_tidy {
+            return self.forget(&changed.key.name);
+        }
+        let secrets = spec.solver.dns01.iter().flat_map(|dns01| dns01.secrets());
+        let secrets = secrets.map(|secret| ObjectName::new(namespace, &secret.name)).collect();
+        self.lock().insert(changed.key.name.clone(), secrets);
+    }
+
+    /// Challenges that need a Secret.
+    pub(super) fn who_needs(&self, secret: &ObjectName) -> Vec<ObjectName> {
+        let all = self.lock();
+        let waiting = all.iter().filter(|(_, secrets)| secrets.contains(secret));
+        waiting.map(|(challenge, _)| challenge.clone()).collect()
+    }
+
+    /// Forgets a Challenge that needs nothing any more.
+    pub(super) fn forget(&self, challenge: &ObjectName) {
+        self.lock().remove(challenge);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectName, BTreeSet<ObjectName>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::reconcile::testing::challenge;
+
+    /// Which of the two Challenges wake when that Secret changes.
+    fn check(state: Option<State>, secret: (&str, &str), expected: &[&str]) {
+        let awaited = AwaitedSecrets::default();
+        for kind in ["Issuer", "ClusterIssuer"] {
+            let waiting = challenge(kind).dns01().change(|c| {
+                kind.clone_into(&mut c.spec.issuer_ref.kind);
+                c.status.state = state;
+                c.spec.solver.dns01 = serde_json::from_value(json!({
+                    "rfc2136": {"nameserver": "192.0.2.53", "tsigSecretSecretRef": {"name": "tsig", "key": "secret"}},
+                }))
+                .unwrap();
+            });
+            let record = Record::new(serde_json::to_value(waiting.build()).unwrap()).unwrap();
+            awaited.heard(&record, "cert-manager");
+        }
+        let woken = awaited.who_needs(&ObjectName::new(secret.0, secret.1));
+        let woken: Vec<&str> = woken.iter().map(|name| name.name.as_str()).collect();
+        assert_eq!(woken, expected);
+        awaited.forget(&ObjectName::new("default", "Issuer"));
+        assert_eq!(awaited.who_needs(&ObjectName::new("default", "tsig")), []);
+    }
+
+    #[test]
+    fn a_challenge_is_woken_by_the_secret_of_its_provider() {
+        for state in [None, Some(State::Pending)] {
+            check(state, ("default", "tsig"), &["Issuer"]);
+            check(state, ("cert-manager", "tsig"), &["ClusterIssuer"]);
+            check(state, ("default", "another"), &[]);
+        }
+        check(Some(State::Valid), ("default", "tsig"), &[]);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the CA is asked for a Challenge: to look at the answer, and what it has seen.
+
+use std::sync::Arc;
+
+use super::ReconcileError;
+use super::accounts::Accounts;
+use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
+use crate::model::{Challenge, State};
+use crate::reconcile::Refusal;
+use crate::reconcile::challenge::{Outcome, Seen};
+
+/// Asks the CA, by the account of each Challenge's issuer.
+#[derive(Debug)]
+pub(super) struct ChallengeRequests {
+    pub(super) accounts: Arc<Accounts>,
+}
+
+impl ChallengeRequests {
+    /// Tells the CA that the answer is up.
+    ///
+    /// # Errors
+    /// Fails when the CA does not answer, or not usefully.
+    pub(super) async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
+        let acme = self.accounts.session(&issuer).await?;
+        let error = match acme.accept(&challenge.spec.url).await {
+            Ok(reply) => return Ok(Outcome::Accepted(said(reply))),
+            Err(error) => error,
+        };
+        match (error.retry(), error) {
+            (Retry::Never, AcmeError::Refused { problem, .. })
+                if problem.short_kind() == "malformed" =>
+            {
+                // "authorization must be pending": perhaps an acceptance whose answer was lost. Its state tells.
+                match acme.authorization(&challenge.spec.authorization_url).await {
+                    Ok(reply) => {
+                        let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
+                        let under_way = own.is_some_and(|c| c.status == "processing");
+                        let seen = read(reply, &challenge.spec.url);
+                        if under_way || seen.state.is_some_and(State::is_final) {
+                            return Ok(Outcome::Accepted(seen));
+                        }
+                    }
+                    Err(error) if error.problem().is_some() && error.retry() == Retry::Never => {}
+                    Err(error) => return Err(error.into()),
+                }
+                Ok(Outcome::Refused(Refusal::Final(problem)))
+            }
+            (Retry::Never, AcmeError::Refused { problem, .. }) => {
+                Ok(Outcome::Refused(Refusal::Final(problem)))
+            }
+            (Retry::At(at), AcmeError::Refused { problem, .. }) => {
+                Ok(Outcome::Refused(Refusal::Until(problem, at)))
+            }
+            (_, error) => Err(error.into()),
+        }
+    }
+
+    /// Reads the authorization.
+    ///
+    /// # Errors
+    /// Fails when the CA does not answer, or not usefully.
+    pub(super) async fn state(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
+        let issuer =
+            self.accounts.issuer(&challenge.metadata.namespace, &challenge.spec.issuer_ref).await?;
+        let acme = self.accounts.session(&issuer).await?;
+        match acme.authorization(&challenge.spec.authorization_url).await {
+            Ok(reply) => Ok(Outcome::StateFetched(read(reply, &challenge.spec.url))),
+            Err(error) => match (error.retry(), error) {
+                // The CA has forgotten it: only a fresh order helps.
+                (Retry::Never, AcmeError::Refused { problem, .. }) => {
+                    Ok(Outcome::Refused(Refusal::Final(problem)))
+                }
+                (_, error) => Err(error.into()),
+            },
+        }
+    }
+}
+
+fn said(reply: ChallengeReply) -> Seen {
+    Seen {
+        state: State::of_acme(&reply.status),
+        problem: reply.error,
+        retry_after: reply.retry_after,
+    }
+}
+
+/// The state is the authorization's; the problem stands in the challenge that was tried.
+fn read(reply: AuthorizationReply, url: &str) -> Seen {
+    let state = State::of_acme(&reply.status);
+    let mut problems: Vec<_> = reply
+        .challenges
+        .into_iter()
+        .filter_map(|c| c.error.map(|problem| (c.url == url, problem)))
+        .collect();
+    problems.sort_by_key(|(is_ours, _)| !is_ours);
+    let problem = problems.into_iter().next().map(|(_, problem)| problem);
+    Seen { state, problem, retry_after: reply.retry_after }
+}

@@ -1,0 +1,114 @@
+//! How long the CA's resolver may keep the texts of a record as they were before ours stood among them.
+//!
+//! An apex and its wildcard share a record, one after the other; so do names whose aliases lead to one place. Whoever asked for
+//! the first text keeps what was there for the record's TTL, and does not see the second one before (RFC 1035 §3.2.1).
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::Challenge;
+
+/// The moments of a status have no fractions, and a resolver's clock may have none either.
+const FRACTION: SignedDuration = SignedDuration::from_secs(1);
+
+/// When the CA may have looked at a record for another challenge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// It was told then that it may, if that is known.
+    pub accepted_at: Option<Timestamp>,
+    /// It had its answer by then; none while it may look, or when that is not known.
+    pub finished_at: Option<Timestamp>,
+}
+
+impl Look {
+    /// The last moment of it before our own text was there.
+    fn at_the_latest(&self, presented_at: Timestamp) -> Timestamp {
+        let ours = presented_at.saturating_add(FRACTION).unwrap_or(presented_at);
+        let begun = self.accepted_at.map_or(ours, |at| at.max(ours));
+        self.finished_at.map_or(begun, |at| at.min(begun))
+    }
+}
+
+/// What the CA's resolver may keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lingering {
+    /// Absolute name of the record.
+    pub record: String,
+    /// Seconds that it may be kept.
+    pub ttl: u32,
+    /// When it is gone from every cache.
+    pub until: Timestamp,
+}
+
+impl Lingering {
+    /// What is left of those looks for a text that was put up at that moment; nothing where nobody may keep anything.
+    pub fn of(
+        record: &str,
+        ttl: u32,
+        looks: impl IntoIterator<Item = Look>,
+        presented_at: Timestamp,
+    ) -> Option<Self> {
+        let last = looks.into_iter().map(|look| look.at_the_latest(presented_at)).max()?;
+        let kept = SignedDuration::from_secs(ttl.into()) + FRACTION;
+        let until = last.saturating_add(kept).ok().filter(|_| ttl > 0)?;
+        Some(Self { record: record.to_owned(), ttl, until })
+    }
+
+    /// The sentence kept in `status.reason`.
+    pub fn reason(&self, challenge: &Challenge) -> String {
+        let Self { record, ttl, until } = self;
+        let kind = challenge.spec.kind;
+        format!(
+            "Waiting until {until:.0} before accepting {kind} challenge: the CA has asked for {record} before, and its \
+             resolver may keep that answer for {ttl} s, the record's TTL"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing::{at, challenge};
+
+    /// Until when a text waits that was put up at second 100, with a TTL of a minute.
+    #[track_caller]
+    fn check(looks: &[(Option<i64>, Option<i64>)], expected: Option<i64>) {
+        let looks = looks.iter().map(|(accepted, finished)| Look {
+            accepted_at: accepted.map(at),
+            finished_at: finished.map(at),
+        });
+        let lingering = Lingering::of("_acme-challenge.example.com.", 60, looks, at(100));
+        assert_eq!(lingering.map(|lingering| lingering.until), expected.map(at));
+    }
+
+    #[test]
+    fn what_the_ca_saw_before_is_waited_out() {
+        check(&[], None);
+        check(&[(Some(80), Some(90))], Some(151));
+        check(&[(Some(80), Some(90)), (Some(10), Some(20))], Some(151));
+        check(&[(None, Some(90))], Some(151));
+    }
+
+    #[test]
+    fn a_look_whose_end_is_not_known_may_have_gone_on_until_our_text_was_there() {
+        check(&[(Some(80), None)], Some(162));
+        check(&[(None, None)], Some(162));
+        check(&[(Some(120), None)], Some(181));
+        check(&[(Some(80), Some(500))], Some(162));
+    }
+
+    #[test]
+    fn nobody_waits_for_what_nobody_may_keep() {
+        let look = Look { accepted_at: Some(at(80)), finished_at: None };
+        assert_eq!(Lingering::of("_acme-challenge.example.com.", 0, [look], at(100)), None);
+    }
+
+    #[test]
+    fn the_reason_says_what_is_waited_for_and_until_when() {
+        let lingering = Lingering::of("_acme-challenge.example.com.", 60, [Look::default()], at(9));
+        assert_eq!(
+            lingering.unwrap().reason(&challenge("example.com").dns01().build()),
+            "Waiting until 2027-01-15T08:01:11Z before accepting DNS-01 challenge: the CA has asked for \
+             _acme-challenge.example.com. before, and its resolver may keep that answer for 60 s, the record's TTL"
+        );
+    }
+}
