@@ -276,8 +276,13 @@ cannot read https://a.example/m.yaml: manifests are read from files only"
 
     #[test]
     fn the_examples_have_nothing_to_complain_about() {
-        let other =
-            [("http01-single", 2), ("two-issuers", 4), ("dns01-wildcard", 3), ("dns01-manual", 2)];
+        let other = [
+            ("challenge-types", 7),
+            ("http01-single", 2),
+            ("two-issuers", 4),
+            ("dns01-wildcard", 3),
+            ("dns01-manual", 2),
+        ];
         let providers = PROVIDERS.map(|name| (format!("dns01-{}", name.to_lowercase()), 3));
         let other = other.map(|(folder, objects)| (folder.to_owned(), objects));
         for (folder, objects) in other.into_iter().chain(providers) {

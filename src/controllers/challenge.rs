@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
-use crate::reconcile::{Refusal, Wake, pauses, published, visible};
+use crate::reconcile::{Refusal, Wake, pauses, published, shown, visible};
 use crate::solvers::{SolveError, Solver};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
@@ -29,12 +29,18 @@ use crate::store::{Scope, StoreError};
 pub struct Means {
     /// Answers HTTP-01.
     pub http01: Arc<dyn Solver>,
-    /// Answers DNS-01.
+    /// Answers DNS-01, and the other types by record.
     pub dns01: Arc<dyn Solver>,
+    /// Leaves records that stay to a person, where no provider is named.
+    pub by_person: Arc<dyn Solver>,
+    /// Answers TLS-ALPN-01.
+    pub tls_alpn01: Arc<dyn Solver>,
     /// Looks at HTTP-01 answers as the CA does.
     pub http01_probe: Arc<dyn Probe>,
     /// Looks at the records of DNS-01 as the CA does.
     pub dns01_probe: Arc<dyn Probe>,
+    /// Makes the handshake of TLS-ALPN-01 as the CA does.
+    pub tls_alpn01_probe: Arc<dyn Probe>,
     /// Who waits for whom.
     pub crowd: Crowd,
     /// Longest pause between self-checks (`--dns01-check-retry-period`).
@@ -46,7 +52,13 @@ impl Means {
     fn solver(&self, challenge: &Challenge) -> &dyn Solver {
         match challenge.spec.kind {
             ChallengeType::Http01 => &*self.http01,
-            ChallengeType::Dns01 => &*self.dns01,
+            ChallengeType::TlsAlpn01 => &*self.tls_alpn01,
+            ChallengeType::DnsPersist01 if challenge.spec.solver.dns01.is_none() => {
+                &*self.by_person
+            }
+            ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+                &*self.dns01
+            }
         }
     }
 }
@@ -202,11 +214,18 @@ impl ChallengeController {
             (ChallengeType::Http01, Ok(answer)) => {
                 visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
             }
-            (ChallengeType::Dns01, Ok(answer)) => {
+            (ChallengeType::TlsAlpn01, Ok(answer)) => {
+                shown::judge(answer, &self.means.tls_alpn01_probe.look(challenge, answer).await)
+            }
+            (
+                ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01,
+                Ok(answer),
+            ) => {
                 let seen = self.means.dns01_probe.look(challenge, answer).await;
                 match published::judge(challenge, answer, &seen) {
                     Readiness::Ready => {
-                        settled(challenge, self.means.dns01.is_everywhere(challenge, answer).await)
+                        let solver = self.means.solver(challenge);
+                        settled(challenge, solver.is_everywhere(challenge, answer).await)
                     }
                     Readiness::NotYet { reason } => Readiness::NotYet { reason },
                 }

@@ -7,6 +7,7 @@ mod support;
 mod adversary;
 mod bed;
 mod challenge_answer;
+mod challenge_types;
 mod cli;
 mod cluster;
 mod conformance_cluster;

@@ -79,7 +79,10 @@ impl Resolve for NoNames {
 /// Looks as the product does; what is for port 80 of a host goes to that address.
 fn fetcher(host: &str, address: SocketAddr) -> Arc<Fetcher> {
     let hosts = [(host.to_owned(), (address.ip(), Some(address.port())))].into();
-    Arc::new(Fetcher { resolver: Arc::new(NoNames), overrides: Overrides { hosts } })
+    Arc::new(Fetcher {
+        resolver: Arc::new(NoNames),
+        overrides: Overrides { hosts, ..Overrides::default() },
+    })
 }
 
 /// Looks for ever.
