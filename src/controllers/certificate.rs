@@ -234,7 +234,7 @@ impl Controller for CertificateController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(certificate) = self.certificates.get(&key.name).await? else {
+        let Some(certificate) = self.certificates.get_known(&key.name).await? else {
             return Ok(Wake::OnChange);
         };
         let secret = ObjectName::new(&key.name.namespace, &certificate.spec.secret_name);

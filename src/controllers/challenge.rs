@@ -235,6 +235,10 @@ impl ChallengeController {
 
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         self.challenges.replace_finalizers(&with_our_finalizer(challenge)).await?;
+        if challenge.metadata.finalizers.is_empty() && !challenge.status.presented {
+            // Whoever puts something up for a Challenge marks it first, so nobody has.
+            self.means.solver(challenge).nothing_stands(challenge);
+        }
         Ok(Outcome::FinalizerAdded)
     }
 
@@ -346,7 +350,7 @@ impl Controller for ChallengeController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        match self.challenges.get(&key.name).await? {
+        match self.challenges.get_known(&key.name).await? {
             Some(challenge) => self.step(&challenge, now).await,
             None => Ok(Wake::OnChange),
         }

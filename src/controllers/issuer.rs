@@ -211,7 +211,7 @@ impl Controller for IssuerController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(issuer) = self.of_kind(key.kind).get(&key.name).await? else {
+        let Some(issuer) = self.of_kind(key.kind).get_known(&key.name).await? else {
             return Ok(Wake::OnChange);
         };
         let Some(acme) = &issuer.spec.acme else { return Ok(Wake::OnChange) };

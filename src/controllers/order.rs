@@ -257,7 +257,7 @@ impl Controller for OrderController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(order) = self.orders.get(&key.name).await? else {
+        let Some(order) = self.orders.get_known(&key.name).await? else {
             self.unwritten.forget(&key.name);
             return Ok(Wake::OnChange);
         };

@@ -65,7 +65,8 @@ impl RequestController {
             return Ok(Some(own));
         }
         let (Some(issuer), Some(csr)) = (issuer, csr) else { return Ok(None) };
-        self.orders.get(&request::order_for(request, issuer, csr).name()).await
+        // One that somebody else made just now refuses ours, and then it is known.
+        self.orders.get_known(&request::order_for(request, issuer, csr).name()).await
     }
 }
 
@@ -97,7 +98,9 @@ impl Controller for RequestController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(request) = self.requests.get(&key.name).await? else { return Ok(Wake::OnChange) };
+        let Some(request) = self.requests.get_known(&key.name).await? else {
+            return Ok(Wake::OnChange);
+        };
         let observed = self.gather(&request).await?;
         if observed.issuer.as_ref().is_some_and(|issuer| issuer.spec.acme.is_none()) {
             debug!(request = %request.name(), "its issuer is not ACME: it is left to cert-manager");

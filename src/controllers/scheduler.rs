@@ -10,7 +10,8 @@ use super::recorder::{Recorder, reference};
 use super::selection::Selection;
 use super::{Controller, ReconcileError};
 use crate::model::event::{reason, source};
-use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Record};
+use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Order, Record, State};
+use crate::reconcile::challenge::first_state;
 use crate::reconcile::schedule::{self, Contention, Limits};
 use crate::reconcile::{Note, Wake};
 use crate::store::resources::Resources;
@@ -40,6 +41,7 @@ impl Crowd {
 #[derive(Debug)]
 pub struct Scheduler {
     challenges: Resources<Challenge>,
+    orders: Resources<Order>,
     limits: Limits,
     selection: Selection,
     crowd: Crowd,
@@ -52,7 +54,8 @@ impl Scheduler {
     pub fn new(recorder: Recorder, limits: Limits, selection: Selection, crowd: Crowd) -> Self {
         let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge)
             .written_by(source::CHALLENGES);
-        Self { challenges, limits, selection, crowd, recorder }
+        let orders = Resources::new(Arc::clone(recorder.store()), Kind::Order);
+        Self { challenges, orders, limits, selection, crowd, recorder }
     }
 
     /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
@@ -98,14 +101,28 @@ impl Scheduler {
     }
 
     async fn start(&self, challenge: &Challenge, now: Timestamp) -> Result<(), StoreError> {
-        let status =
-            ChallengeStatus { processing: true, reason: String::new(), ..challenge.status.clone() };
+        let status = ChallengeStatus {
+            processing: true,
+            reason: String::new(),
+            state: challenge.status.state.or(self.pending(challenge).await?),
+            ..challenge.status.clone()
+        };
         let message = "Challenge scheduled for processing";
         let note = Note::normal(source::CHALLENGES, reason::STARTED, message);
         // Told first: the Challenge's controller goes on at the write, and tells of its own deeds.
         self.recorder.note(&reference(challenge), &note, now).await?;
         self.challenges.replace_status(challenge, &status).await?;
         Ok(())
+    }
+
+    /// The first state of a challenge that has something to prove, as its Order has read it: in the same write. Any other
+    /// first state is told with an event, by the challenge's own machine.
+    async fn pending(&self, challenge: &Challenge) -> Result<Option<State>, StoreError> {
+        let Some(owner) = challenge.metadata.controller() else { return Ok(None) };
+        let name = ObjectName::new(&challenge.metadata.namespace, &owner.name);
+        let order = self.orders.get_known(&name).await?;
+        let order = order.filter(|order| order.metadata.uid == owner.uid);
+        Ok(first_state(challenge, order.as_ref()).filter(|state| *state == State::Pending))
     }
 }
 

@@ -81,6 +81,12 @@ impl Memory {
         }
     }
 
+    /// What an object that has ended keeps of its next try: a moment that has passed means nothing, and taking it off would
+    /// be a write of its own.
+    pub fn passed_try(&self, now: Timestamp) -> Option<Timestamp> {
+        self.next_try.filter(|at| *at <= now)
+    }
+
     /// Writes the memory into annotations; returns whether anything changed.
     pub fn write(&self, holder: Holder, annotations: &mut BTreeMap<String, String>) -> bool {
         let before = annotations.clone();

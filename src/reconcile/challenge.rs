@@ -280,6 +280,9 @@ pub fn record(
         }
         Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
     }
+    if new.status.state.is_some_and(State::is_final) {
+        new.memory.next_try = memory(challenge).passed_try(now);
+    }
     new
 }
 
@@ -309,7 +312,6 @@ fn seen(
     match state {
         State::Valid => {
             "Successfully authorized domain".clone_into(&mut new.status.reason);
-            new.memory.next_try = None;
             // An authorization that was valid before we did anything is no news.
             if new.memory.accepted_at.is_some() {
                 let message = verified(name, challenge.spec.kind);
@@ -323,7 +325,6 @@ fn seen(
             };
             let error = format!("acme: authorization error for {name}: {said}");
             new.status.reason = format!("Error accepting authorization: {error}");
-            new.memory.next_try = None;
             let message = format!("Accepting challenge authorization failed: {error}");
             new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
         }
@@ -372,7 +373,7 @@ fn memory(challenge: &Challenge) -> Memory {
 }
 
 /// The state that the Order read when it read the authorization.
-fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
+pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
     order?
         .status
         .authorizations

@@ -154,6 +154,12 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         }
         Outcome::OtherKey(why) | Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
     }
+    let is_over =
+        !new.status.certificate.is_empty() || new.status.state.is_some_and(State::is_failure);
+    if is_over {
+        new.memory.next_try =
+            Memory::read(Holder::Order, &order.metadata.annotations).passed_try(now);
+    }
     new
 }
 
@@ -199,7 +205,6 @@ fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
     }
     if let Some(pem) = seen.certificate {
         new.status.certificate = Blob(pem);
-        new.memory.next_try = None;
         let message = "Order completed successfully";
         new.notes.push(Note::normal(source::ORDERS, reason::COMPLETE, message));
     }
@@ -209,7 +214,6 @@ fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timesta
     new.status.state = Some(state);
     new.status.reason = why;
     new.status.failure_time = Some(now.into());
-    new.memory.next_try = None;
 }
 
 /// cert-manager's sentence when no solver fits.

@@ -22,6 +22,8 @@ pub trait Solver: fmt::Debug + Send + Sync {
     async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError>;
     /// Takes the answer away. Safe to repeat; succeeds when `present` never ran.
     async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError>;
+    /// Is told that nothing was ever put up for this Challenge, so that a solver need not look for it.
+    fn nothing_stands(&self, _: &Challenge) {}
     /// Tells whether the answer is up, as far as can be told without asking anybody; false after a restart of a
     /// process that served it from memory.
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool;
@@ -76,6 +78,12 @@ impl Solver for Together {
             result = result.and(solver.clean_up(challenge, answer).await);
         }
         result
+    }
+
+    fn nothing_stands(&self, challenge: &Challenge) {
+        for solver in &self.0 {
+            solver.nothing_stands(challenge);
+        }
     }
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {

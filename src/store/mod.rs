@@ -231,6 +231,12 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads one object.
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError>;
 
+    /// The same, as far as a watch has told or we have written: what others made just now may be missing, and comes as a
+    /// change.
+    async fn get_known(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.get(key).await
+    }
+
     /// The same, past whatever is kept in memory of it.
     async fn get_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.get(key).await

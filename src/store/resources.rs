@@ -84,6 +84,11 @@ impl<R: Stored> Resources<R> {
         self.store.get(&self.key(name)).await?.map(typed).transpose()
     }
 
+    /// Reads one object as far as a watch has told of it, or we have written it.
+    pub async fn get_known(&self, name: &ObjectName) -> Result<Option<R>, StoreError> {
+        self.store.get_known(&self.key(name)).await?.map(typed).transpose()
+    }
+
     /// Reads one object past whatever is kept in memory of it.
     pub async fn get_anew(&self, name: &ObjectName) -> Result<Option<R>, StoreError> {
         self.store.get_anew(&self.key(name)).await?.map(typed).transpose()

@@ -319,6 +319,29 @@ async fn a_process_killed_at_any_moment_leaves_nothing_after_the_next_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a cluster: run by just cluster"]
+async fn objects_of_a_new_challenge_are_made_and_removed_without_a_look_at_others() {
+    for (http01, each) in [(through_ingress(), [1, 1, 1, 0]), (through_route(), [1, 1, 0, 1])] {
+        let bed = Bed::new(&http01);
+        bed.present(&bed.fresh().await).await;
+        // Wrong here, so that it shows what is done without a look.
+        let solver = bed.fresh().await;
+        solver.nothing_stands(&bed.challenge);
+        bed.present(&solver).await;
+        assert_eq!(bed.counts(), each.map(|count| 2 * count));
+        solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+        assert_eq!(bed.counts(), each, "its own are gone");
+
+        solver.nothing_stands(&bed.challenge);
+        bed.present(&solver).await;
+        bed.present(&solver).await;
+        assert_eq!(bed.counts(), each, "a repeat looks");
+        solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+        assert_eq!(bed.counts(), [0; 4], "and from then on all count");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
 async fn what_is_lost_comes_back_and_what_is_too_much_goes() {
     let bed = Bed::new(&through_ingress());
     let kubectl = bed.kubectl();

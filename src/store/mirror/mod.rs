@@ -177,12 +177,19 @@ impl fmt::Debug for Mirror {
 #[async_trait]
 impl Store for Mirror {
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        if key.kind == Kind::Secret || self.has(key) {
+            // Nothing that is decided here rests on a Secret that somebody else made just now.
+            return self.get_known(key).await;
+        }
+        self.get_anew(key).await
+    }
+
+    async fn get_known(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let known =
             self.look(key.kind, |shelf| (shelf.has(&key.name), shelf.get(&key.name).cloned()));
         match known {
             Some((_, Some(record))) => Ok(Some(record)),
-            // Nothing that is decided here rests on a Secret that somebody else made just now.
-            Some((false, None)) if key.kind == Kind::Secret && self.store.reaches(key) => Ok(None),
+            Some((false, None)) if self.store.reaches(key) => Ok(None),
             _ => self.get_anew(key).await,
         }
     }

@@ -135,6 +135,7 @@ async fn what_is_not_in_memory_is_looked_for_in_the_store() {
     let store = Distant::new();
     let mirror = mirror(&store).await;
     assert_eq!(mirror.get(&key(Kind::Order, "a")).await.unwrap(), None);
+    assert_eq!(mirror.get_known(&key(Kind::Order, "b")).await.unwrap(), None, "as far as is told");
     // Nobody watches these.
     mirror.list(Kind::Issuer, &Scope::all()).await.unwrap();
     assert_eq!(store.reads(), 2);

@@ -10,7 +10,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::made::Made;
 use self::objects::{INGRESSES, Own, PODS, ROUTES, SERVICES};
+use self::trouble::Trouble;
 use super::super::{SolveError, Solver};
 use crate::model::event::source;
 use crate::model::solver::{GatewaySolver, Http01Solver, IngressSolver, PodTemplate};
@@ -22,6 +24,7 @@ use crate::store::cluster::temporary;
 use crate::store::manager::Manager;
 
 pub mod ingress;
+mod made;
 pub mod names;
 mod objects;
 pub mod pod;
@@ -30,6 +33,7 @@ pub mod service;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 /// The solver image that is run unless a flag names another one.
 pub const IMAGE: &str = "quay.io/jetstack/cert-manager-acmesolver:v1.21.2";
@@ -87,6 +91,7 @@ pub struct ClusterSolver {
     options: Options,
     /// When the objects of a Challenge, by its UID, were last seen.
     seen: Mutex<HashMap<String, Instant>>,
+    made: Made,
     /// Challenges of a rehearsal whose objects were made and not yet removed, by UID.
     open: Mutex<BTreeMap<String, Challenge>>,
 }
@@ -94,7 +99,13 @@ pub struct ClusterSolver {
 impl ClusterSolver {
     /// Solves in that cluster.
     pub fn new(cluster: ClusterStore, options: Options) -> Self {
-        Self { cluster, options, seen: Mutex::default(), open: Mutex::default() }
+        Self {
+            cluster,
+            options,
+            seen: Mutex::default(),
+            made: Made::default(),
+            open: Mutex::default(),
+        }
     }
 
     /// Removes what a rehearsal has made and not removed; nobody else would.
@@ -113,6 +124,7 @@ impl ClusterSolver {
     async fn take_down(&self, challenge: &Challenge) -> Result<(), SolveError> {
         self.seen().remove(&challenge.metadata.uid);
         let removed = self.unmake(challenge).await;
+        self.made.forget(&challenge.metadata.uid);
         removed.map_err(|trouble| trouble.with("cannot remove the solver objects", challenge))?;
         self.open().remove(&challenge.metadata.uid);
         Ok(())
@@ -242,6 +254,13 @@ impl ClusterSolver {
         wanted: &Value,
         serves: impl Fn(&Value) -> bool,
     ) -> Result<Value, StoreError> {
+        let uid = &challenge.metadata.uid;
+        if self.made.of(uid, all.resource()).is_some_and(|none| none.is_empty()) {
+            let object = all.create(wanted).await?;
+            self.made.add(uid, all.resource(), &object);
+            return Ok(object);
+        }
+        self.made.forget(uid);
         let own = Own { challenge, options: &self.options };
         objects::exactly_one(all, own, wanted, serves).await
     }
@@ -262,8 +281,15 @@ impl ClusterSolver {
     }
 
     async fn remove(&self, resource: Resource, challenge: &Challenge) -> Result<(), Trouble> {
+        let all = self.objects(resource, challenge);
+        if let Some(objects) = self.made.of(&challenge.metadata.uid, resource) {
+            for object in &objects {
+                all.delete(object).await?;
+            }
+            return Ok(());
+        }
         let own = Own { challenge, options: &self.options };
-        match objects::remove(&self.objects(resource, challenge), own).await {
+        match objects::remove(&all, own).await {
             // What the cluster does not serve is not there: a Challenge would be held for ever.
             Err(StoreError::Cluster(fault)) if fault.is_undefined() => Ok(()),
             removed => Ok(removed?),
@@ -291,9 +317,16 @@ impl Solver for ClusterSolver {
             self.open().insert(challenge.metadata.uid.clone(), challenge.clone());
         }
         let made = self.make(challenge).await;
+        if made.is_err() {
+            self.made.forget(&challenge.metadata.uid);
+        }
         made.map_err(|trouble| trouble.with("cannot make the solver objects", challenge))?;
         self.seen().insert(challenge.metadata.uid.clone(), Instant::now());
         Ok(())
+    }
+
+    fn nothing_stands(&self, challenge: &Challenge) {
+        self.made.nothing(&challenge.metadata.uid);
     }
 
     async fn clean_up(&self, challenge: &Challenge, _: &Answer) -> Result<(), SolveError> {
@@ -327,42 +360,6 @@ fn edited_ingress(challenge: &Challenge) -> Option<&str> {
     match way(challenge) {
         Ok(Way::Ingress(solver)) => Some(solver.name.as_str()).filter(|name| !name.is_empty()),
         Ok(Way::Gateway(_)) | Err(_) => None,
-    }
-}
-
-/// Why objects could not be made or removed.
-enum Trouble {
-    /// The cluster refused, or did not answer.
-    Store(StoreError),
-    /// What is asked for cannot be.
-    Setup(String),
-    /// Others write all the time.
-    Busy(String),
-}
-
-impl Trouble {
-    fn with(self, deed: &str, challenge: &Challenge) -> SolveError {
-        let what = format!("{deed} of challenge {}", challenge.name());
-        let (why, needs_person, hint) = match self {
-            Self::Store(error) => {
-                (error.to_string(), error.needs_person(), error.hints().into_iter().next())
-            }
-            Self::Setup(why) => (why, true, None),
-            Self::Busy(why) => (why, false, None),
-        };
-        SolveError { what, why, needs_person, hint, until: None }
-    }
-}
-
-impl From<StoreError> for Trouble {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl From<String> for Trouble {
-    fn from(why: String) -> Self {
-        Self::Setup(why)
     }
 }
 

@@ -1,0 +1,92 @@
+//! What this process knows of a Challenge's solver objects without asking: an API server finds them only by reading a
+//! namespace, and a hundred Challenges would each read the Pods of all.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::store::cluster::foreign::Resource;
+
+/// For how long that is believed: whoever drives next may make and remove some of its own.
+const BELIEVED: Duration = Duration::from_secs(30);
+
+/// The objects of Challenges, by UID, that had none when we began to make them.
+#[derive(Debug, Default)]
+pub(super) struct Made(Mutex<HashMap<String, Known>>);
+
+#[derive(Debug)]
+struct Known {
+    since: Instant,
+    objects: Vec<(&'static str, Value)>,
+}
+
+impl Made {
+    /// Notes that a Challenge has no objects.
+    pub(super) fn nothing(&self, uid: &str) {
+        let mut all = self.all();
+        all.retain(|_, known| known.since.elapsed() < BELIEVED);
+        all.insert(uid.to_owned(), Known { since: Instant::now(), objects: Vec::new() });
+    }
+
+    /// Notes an object that was made. Of a Challenge whose objects are not known it adds nothing.
+    pub(super) fn add(&self, uid: &str, resource: Resource, object: &Value) {
+        let mut all = self.all();
+        let Some(known) = all.get_mut(uid) else { return };
+        let metadata = &object["metadata"];
+        let identity = json!({"metadata": {"name": metadata["name"], "uid": metadata["uid"]}});
+        known.objects.push((resource.plural, identity));
+    }
+
+    /// The name and UID of every object that a Challenge has of a resource; nothing unless that is known.
+    pub(super) fn of(&self, uid: &str, resource: Resource) -> Option<Vec<Value>> {
+        let all = self.all();
+        let known = all.get(uid).filter(|known| known.since.elapsed() < BELIEVED)?;
+        let of_it = known.objects.iter().filter(|(plural, _)| *plural == resource.plural);
+        Some(of_it.map(|(_, object)| object.clone()).collect())
+    }
+
+    /// Notes that the objects of a Challenge are not known any more: they are gone, or a write may have failed half-way.
+    pub(super) fn forget(&self, uid: &str) {
+        self.all().remove(uid);
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::objects::{PODS, SERVICES};
+    use super::*;
+
+    fn pod(name: &str) -> Value {
+        json!({"metadata": {"name": name, "uid": "1"}})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn objects_are_known_from_the_first_on_for_half_a_minute() {
+        let made = Made::default();
+        made.add("c", PODS, &pod("stranger"));
+        assert_eq!(made.of("c", PODS), None, "it had others perhaps");
+        made.nothing("c");
+        assert_eq!(made.of("c", PODS), Some(Vec::new()));
+        made.add("c", PODS, &json!({"metadata": {"name": "p", "uid": "1"}, "spec": {}}));
+        assert_eq!(made.of("c", PODS), Some(vec![pod("p")]));
+        assert_eq!(made.of("c", SERVICES), Some(Vec::new()));
+        assert_eq!(made.of("d", PODS), None, "another Challenge");
+        tokio::time::advance(BELIEVED).await;
+        assert_eq!(made.of("c", PODS), None);
+    }
+
+    #[tokio::test]
+    async fn what_is_forgotten_is_not_known() {
+        let made = Made::default();
+        made.nothing("c");
+        made.forget("c");
+        assert_eq!(made.of("c", PODS), None);
+    }
+}

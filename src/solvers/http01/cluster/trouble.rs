@@ -1,0 +1,42 @@
+//! What stands in the way of making and removing solver objects.
+
+use crate::model::Challenge;
+use crate::solvers::SolveError;
+use crate::store::StoreError;
+
+/// Why objects could not be made or removed.
+pub(super) enum Trouble {
+    /// The cluster refused, or did not answer.
+    Store(StoreError),
+    /// What is asked for cannot be.
+    Setup(String),
+    /// Others write all the time.
+    Busy(String),
+}
+
+impl Trouble {
+    /// The same, with the deed and its object.
+    pub(super) fn with(self, deed: &str, challenge: &Challenge) -> SolveError {
+        let what = format!("{deed} of challenge {}", challenge.name());
+        let (why, needs_person, hint) = match self {
+            Self::Store(error) => {
+                (error.to_string(), error.needs_person(), error.hints().into_iter().next())
+            }
+            Self::Setup(why) => (why, true, None),
+            Self::Busy(why) => (why, false, None),
+        };
+        SolveError { what, why, needs_person, hint, until: None }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self::Setup(why)
+    }
+}
