@@ -138,14 +138,13 @@ impl Demand<'_> {
             )),
         }
         match record.until {
-            None => {}
             Some(Err(text)) => {
                 faults.push(format!("has persistUntil={text}, which is no number of seconds"));
             }
             Some(Ok(until)) if until < self.now => {
                 faults.push(format!("is over since {until:.0} (persistUntil)"));
             }
-            Some(Ok(_)) => {}
+            Some(Ok(_)) | None => {}
         }
         faults
     }
@@ -245,10 +244,10 @@ impl<'a> Record<'a> {
     fn corrected(&self, persist: &Persist, wildcard: bool, now: Timestamp) -> String {
         let names = &persist.issuer_domain_names;
         let own = names.iter().find(|name| name.eq_ignore_ascii_case(self.issuer));
-        let issuer = own.or(names.first()).map_or("", String::as_str);
+        let issuer = own.or_else(|| names.first()).map_or("", String::as_str);
         let uris = &persist.account_uris;
         let own = uris.iter().find(|uri| Some(uri.as_str()) == self.account);
-        let account = own.or(uris.first()).map_or("", String::as_str);
+        let account = own.or_else(|| uris.first()).map_or("", String::as_str);
         let policy = if wildcard || self.is_wildcard() { "; policy=wildcard" } else { "" };
         let until = self.until.and_then(Result::ok).filter(|until| *until > now);
         let until = until.map(|until| format!("; persistUntil={}", until.as_second()));

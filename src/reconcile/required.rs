@@ -226,6 +226,7 @@ mod tests {
         asked: &str,
         solvers: &Value,
         offered: &Value,
+        types: Types,
     ) -> Result<Vec<(String, String, bool)>, String> {
         let issuer = json!({
             "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
@@ -248,7 +249,7 @@ mod tests {
             .change(|o| o.status.authorizations = [false, true].map(authorization).to_vec())
             .build();
         let issuer = serde_json::from_value(issuer).unwrap();
-        let found = required(&order, &issuer, ACCOUNT, Types::All)?;
+        let found = required(&order, &issuer, ACCOUNT, types)?;
         let found = found.into_iter().map(|required| {
             let spec = required.spec;
             (spec.record_name(), spec.key, spec.solver.dns01.is_some())
@@ -262,11 +263,12 @@ mod tests {
         assert_eq!(label("https://example.com/acme/acct/ExampleAccount"), "ujmmovf2vn55tgye");
         let offered = json!({"type": "dns-account-01", "url": "/c", "token": "token"});
         let solvers = json!([{"http01": {"ingress": {}}}, {"dns01": {"rfc2136": {"nameserver": "192.0.2.1"}}}]);
-        let found = check("dns-account-01", &solvers, &offered).unwrap();
+        let found = check("dns-account-01", &solvers, &offered, Types::All).unwrap();
         let name = format!("_{}._acme-challenge.example.com.", label(ACCOUNT.url));
         let key = key(ChallengeType::Dns01, "token", "thumbprint");
         assert_eq!(found, vec![(name, key, true); 2]);
-        let why = check("dns-account-01", &json!([{"http01": {"ingress": {}}}]), &offered);
+        let why =
+            check("dns-account-01", &json!([{"http01": {"ingress": {}}}]), &offered, Types::All);
         assert!(why.unwrap_err().starts_with("no configured challenge solvers"));
     }
 
@@ -277,23 +279,33 @@ mod tests {
         }});
         let name = "_validation-persist.example.com.".to_owned();
         let key = format!("ca.example; accounturi={}; policy=wildcard", ACCOUNT.url);
-        let by_hand = check("dns-persist-01", &json!([{"http01": {"ingress": {}}}]), &offered);
+        let by_hand =
+            check("dns-persist-01", &json!([{"http01": {"ingress": {}}}]), &offered, Types::All);
         assert_eq!(by_hand, Ok(vec![(name.clone(), key.clone(), false); 2]));
         let solvers = json!([{"dns01": {"rfc2136": {"nameserver": "192.0.2.1"}}}]);
-        let by_provider = check("dns-persist-01", &solvers, &offered);
+        let by_provider = check("dns-persist-01", &solvers, &offered, Types::All);
         assert_eq!(by_provider, Ok(vec![(name, key, true); 2]));
+    }
+
+    #[test]
+    fn a_cluster_has_no_words_for_other_types() {
+        let offered = json!({"type": "tls-alpn-01", "url": "/c", "token": "token"});
+        let why = check("tls-alpn-01", &json!([]), &offered, Types::OfCluster).unwrap_err();
+        assert!(why.starts_with("tls-alpn-01 is for a store of one machine only"), "{why}");
+        let why = check("tls-sni-01", &json!([]), &offered, Types::OfCluster).unwrap_err();
+        assert!(why.contains("must be dns-account-01, dns-persist-01 or tls-alpn-01"), "{why}");
     }
 
     #[test]
     fn what_the_ca_does_not_offer_is_told_with_what_it_offers() {
         let offered = json!({"type": "dns-01", "url": "/c", "token": "token"});
-        let why = check("tls-alpn-01", &json!([]), &offered).unwrap_err();
+        let why = check("tls-alpn-01", &json!([]), &offered, Types::All).unwrap_err();
         assert_eq!(
             why,
             "the issuer asks for tls-alpn-01 (kubectl-acme/challenge-type), and for example.com the CA offers dns-01"
         );
         let offered = json!({"type": "dns-persist-01", "url": "/c", "token": ""});
-        let why = check("dns-persist-01", &json!([]), &offered).unwrap_err();
+        let why = check("dns-persist-01", &json!([]), &offered, Types::All).unwrap_err();
         assert!(why.contains("has no issuer domain names"), "{why}");
     }
 }

@@ -115,7 +115,7 @@ mod tests {
         match (judge(&answer, &[look]), expected) {
             (Readiness::Ready, None) => {}
             (Readiness::NotYet { reason }, Some(part)) => {
-                assert!(reason.contains(part), "{reason}")
+                assert!(reason.contains(part), "{reason}");
             }
             (judged, expected) => panic!("{judged:?}, not {expected:?}"),
         }

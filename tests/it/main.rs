@@ -8,6 +8,7 @@ mod adversary;
 mod bed;
 mod challenge_answer;
 mod challenge_types;
+mod challenge_types_cluster;
 mod cli;
 mod cluster;
 mod conformance_cluster;

@@ -120,10 +120,14 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     if is_kept {
         supervision.approval = job.drive.approval();
     }
-    let hands = match job.by_hand {
-        true => Some(Hands::All),
-        false if asks_for(&job, ChallengeType::DnsPersist01).await? => Some(Hands::Persistent),
-        false => None,
+    let hands = if job.by_hand {
+        Some(Hands::All)
+    } else if context.cluster().is_none()
+        && asked_types(&job).await?.contains(&ChallengeType::DnsPersist01)
+    {
+        Some(Hands::Persistent)
+    } else {
+        None
     };
     if let Some(hands) = hands {
         let fetcher = job.drive.fetcher().await?;
@@ -212,7 +216,7 @@ async fn begin(
         Some(means) => means,
         None => (http01(job, cluster).await?, job.drive.tls_alpn01(), job.drive.fetcher().await?),
     };
-    if asks_for(job, ChallengeType::TlsAlpn01).await? {
+    if context.cluster().is_none() && asked_types(job).await?.contains(&ChallengeType::TlsAlpn01) {
         tls_alpn01.open().await.map_err(cannot_answer)?;
     }
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
@@ -237,7 +241,9 @@ async fn begin(
 
 /// What answers HTTP-01; nothing on this machine where nobody may ask for it, so that no port is taken for DNS-01 alone.
 async fn http01(job: &Job<'_>, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
-    if cluster.is_some() || job.drive.answers_here() || asks_for(job, ChallengeType::Http01).await?
+    if cluster.is_some()
+        || job.drive.answers_here()
+        || asked_types(job).await?.contains(&ChallengeType::Http01)
     {
         return job.drive.http01(cluster).await;
     }
@@ -250,33 +256,21 @@ fn cannot_answer(error: SolveError) -> Failure {
     error.hint.into_iter().fold(failure, Failure::hint)
 }
 
-/// Tells whether an issuer may answer by a type of our own listeners, or did when a challenge began that is still open.
-async fn asks_for(job: &Job<'_>, kind: ChallengeType) -> Result<bool, StoreError> {
+/// Types that the issuers may ask for, beside those by a dns01 solver, and those of challenges that are still there.
+async fn asked_types(job: &Job<'_>) -> Result<BTreeSet<ChallengeType>, StoreError> {
+    let mut asked = BTreeSet::new();
     for key in job.given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
         let issuers = Resources::<Issuer>::new(Arc::clone(&job.store), key.kind);
-        let Some(issuer) = issuers.get(&key.name).await? else {
-            if kind == ChallengeType::Http01 {
-                return Ok(true);
-            }
-            continue;
-        };
-        let has_http01 = issuer
-            .spec
-            .acme
-            .as_ref()
-            .is_none_or(|acme| acme.solvers.iter().any(|solver| solver.http01.is_some()));
-        let is_asked = match asked_type(&issuer) {
-            Ok(Some(asked)) => asked == kind,
-            Ok(None) => kind == ChallengeType::Http01 && has_http01,
-            Err(_) => false,
-        };
-        if is_asked {
-            return Ok(true);
-        }
+        let issuer = issuers.get(&key.name).await?;
+        let kind = issuer.as_ref().map_or(Ok(None), asked_type).unwrap_or_default();
+        let acme = issuer.and_then(|issuer| issuer.spec.acme);
+        let has_http01 =
+            acme.is_none_or(|acme| acme.solvers.iter().any(|solver| solver.http01.is_some()));
+        asked.extend(kind.or_else(|| has_http01.then_some(ChallengeType::Http01)));
     }
     let challenges = Resources::<Challenge>::new(Arc::clone(&job.store), Kind::Challenge);
-    let all = challenges.list(&Scope::all()).await?;
-    Ok(all.iter().any(|challenge| challenge.spec.kind == kind))
+    asked.extend(challenges.list(&Scope::all()).await?.iter().map(|c| c.spec.kind));
+    Ok(asked)
 }
 
 /// Whoever takes the Lease works on the same objects: two at once would make two orders.
