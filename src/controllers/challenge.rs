@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
 use super::answering::{with_our_finalizer, without_finalizer};
+use super::means::Means;
 use super::recorder::Recorder;
-use super::scheduler::Crowd;
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
 use crate::model::event::source;
@@ -17,51 +17,11 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
 };
-use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
 use crate::reconcile::{Refusal, Wake, pauses, published, shown, visible};
-use crate::solvers::{SolveError, Solver};
+use crate::solvers::SolveError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
-
-/// How challenges are answered and looked at.
-#[derive(Clone, Debug)]
-pub struct Means {
-    /// Answers HTTP-01.
-    pub http01: Arc<dyn Solver>,
-    /// Answers DNS-01, and the other types by record.
-    pub dns01: Arc<dyn Solver>,
-    /// Leaves records that stay to a person, where no provider is named.
-    pub by_person: Arc<dyn Solver>,
-    /// Answers TLS-ALPN-01.
-    pub tls_alpn01: Arc<dyn Solver>,
-    /// Looks at HTTP-01 answers as the CA does.
-    pub http01_probe: Arc<dyn Probe>,
-    /// Looks at the records of DNS-01 as the CA does.
-    pub dns01_probe: Arc<dyn Probe>,
-    /// Makes the handshake of TLS-ALPN-01 as the CA does.
-    pub tls_alpn01_probe: Arc<dyn Probe>,
-    /// Who waits for whom.
-    pub crowd: Crowd,
-    /// Longest pause between self-checks (`--dns01-check-retry-period`).
-    pub check_period: SignedDuration,
-}
-
-impl Means {
-    /// What answers a challenge.
-    fn solver(&self, challenge: &Challenge) -> &dyn Solver {
-        match challenge.spec.kind {
-            ChallengeType::Http01 => &*self.http01,
-            ChallengeType::TlsAlpn01 => &*self.tls_alpn01,
-            ChallengeType::DnsPersist01 if challenge.spec.solver.dns01.is_none() => {
-                &*self.by_person
-            }
-            ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
-                &*self.dns01
-            }
-        }
-    }
-}
 
 /// How often an accepted challenge looks whether another one has come to wait for it; no request is spent on that.
 const LOOK_AROUND: SignedDuration = SignedDuration::from_secs(1);

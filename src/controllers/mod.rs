@@ -12,6 +12,7 @@ pub mod dns01;
 pub mod driver;
 pub mod facts;
 pub mod issuer;
+pub mod means;
 pub mod neighbours;
 pub mod order;
 pub mod order_requests;
