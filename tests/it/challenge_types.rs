@@ -48,15 +48,16 @@ fn presented(site: &Site, words: &[&str]) -> (Child, Value) {
         .stderr(Stdio::null());
     let child = command.spawn().unwrap();
     let deadline = Instant::now() + PATIENCE;
-    loop {
+    let challenge = loop {
         let challenges = site.terminal.objects("challenges");
         let up = challenges.into_iter().find(|c| c["status"]["presented"] == true);
         if let Some(challenge) = up {
-            return (child, challenge);
+            break challenge;
         }
         assert!(Instant::now() < deadline, "nothing is presented");
         sleep(Duration::from_millis(50));
-    }
+    };
+    (child, challenge)
 }
 
 #[test]
