@@ -81,6 +81,18 @@ impl Clients {
         Ok(Session::new(self.authority(server, tls)?, key, account))
     }
 
+    /// What the CA with that directory URL says of itself; no account is needed.
+    ///
+    /// # Errors
+    /// Fails when the URL is none, the CA bundle holds no certificate, or no directory is there.
+    pub async fn directory(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+    ) -> Result<Arc<Directory>, AcmeError> {
+        self.authority(server, tls)?.directory().await
+    }
+
     /// What all of them were asked.
     pub fn requests(&self) -> Requests {
         let authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,12 +12,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Ca;
-use super::accounts::account_url;
 use super::protocol::answer;
 use super::refusal::{Refusal, identifier_json};
 use super::request::Signed;
 use super::state::{Authorization, Id, Method, Status, Validation, rfc3339};
-use super::validation::{Prover, validate};
+use super::validation::validate;
 use crate::fetch::Hop;
 use crate::model::Identifier;
 
@@ -90,8 +89,7 @@ pub(super) async fn challenge(
             Status::Pending => {
                 authorization.being_validated = true;
                 let thumbprint = thumbprint.unwrap_or_default();
-                let prover = Prover { account: account_url(&ca, account), thumbprint };
-                ca.spawn(validate(Arc::clone(&ca), id, method, prover));
+                ca.spawn(validate(Arc::clone(&ca), id, method, thumbprint));
             }
             // Asked once more, it simply shows that it is valid.
             Status::Valid => {}

@@ -7,6 +7,7 @@
 mod accounts;
 mod authorizations;
 mod binding;
+mod caa;
 mod certificates;
 mod contact;
 mod identifiers;
@@ -42,6 +43,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zeroize::Zeroizing;
 
+pub use self::caa::Caa;
 use self::issuance::Authority;
 use self::listener::TlsListener;
 use self::nonces::Nonces;
@@ -80,6 +82,8 @@ pub struct Config {
     pub refuse_nonces_percent: u8,
     /// Seconds to send as Retry-After while a validation or an issuance is under way; Let's Encrypt sends none for validations.
     pub retry_after: Option<u32>,
+    /// For whom CAA records are looked at before a name is taken as proven; none are looked at without.
+    pub caa: Option<Caa>,
     /// With a duration, finalize answers `processing` and issues that much later; else it issues at once.
     pub finalize_delay: Option<Duration>,
 }
@@ -103,6 +107,7 @@ impl Default for Config {
             blocked: Vec::new(),
             refuse_nonces_percent: 0,
             retry_after: None,
+            caa: None,
             finalize_delay: None,
         }
     }

@@ -18,9 +18,6 @@ use super::{Ca, accounts, authorizations, certificates, orders, revocation, roll
 
 const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 
-/// What this CA would look for in CAA records; no such domain can exist (RFC 6761 §6.4).
-const CAA_IDENTITY: &str = "kubectl-acme.invalid";
-
 const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
 
 /// All paths, with what is done on the way in and out.
@@ -74,6 +71,7 @@ async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
         .iter()
         .map(|profile| (profile.name.as_str(), profile.description.as_str()))
         .collect();
+    let identities = ca.config.caa.as_ref().map(|caa| caa.identities.clone()).unwrap_or_default();
     Json(json!({
         "keyChange": ca.url("/acme/key-change"),
         "newAccount": ca.url("/acme/new-account"),
@@ -81,7 +79,7 @@ async fn directory(State(ca): State<Arc<Ca>>) -> Json<Value> {
         "newOrder": ca.url("/acme/new-order"),
         "revokeCert": ca.url("/acme/revoke-cert"),
         "meta": {
-            "caaIdentities": [CAA_IDENTITY],
+            "caaIdentities": identities,
             "externalAccountRequired": ca.config.external_account_required,
             "profiles": profiles,
             "termsOfService": ca.url("/terms"),

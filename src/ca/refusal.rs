@@ -20,6 +20,7 @@ pub(super) enum Kind {
     BadPublicKey,
     BadRevocationReason,
     BadSignatureAlgorithm,
+    Caa,
     Conflict,
     Connection,
     Dns,
@@ -47,6 +48,7 @@ impl Kind {
             Self::BadPublicKey => "badPublicKey",
             Self::BadRevocationReason => "badRevocationReason",
             Self::BadSignatureAlgorithm => "badSignatureAlgorithm",
+            Self::Caa => "caa",
             Self::Conflict => "conflict",
             Self::Connection => "connection",
             Self::Dns => "dns",
@@ -67,9 +69,10 @@ impl Kind {
     /// The HTTP status that Boulder sends with it.
     fn status(self) -> StatusCode {
         match self {
-            Self::ExternalAccountRequired | Self::OrderNotReady | Self::Unauthorized => {
-                StatusCode::FORBIDDEN
-            }
+            Self::Caa
+            | Self::ExternalAccountRequired
+            | Self::OrderNotReady
+            | Self::Unauthorized => StatusCode::FORBIDDEN,
             Self::Conflict => StatusCode::CONFLICT,
             Self::ServerInternal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::AccountDoesNotExist

@@ -11,10 +11,12 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::Ca;
+use super::accounts::account_url;
+use super::caa;
 use super::newer::{account_label, handshake};
 use super::refusal::{Kind, Refusal};
 use super::state::{Authorization, Id, Method, Status, Validation, after};
-use crate::dns::LookupError;
+use crate::dns::{CaaRecord, LookupError};
 use crate::fetch::alpn::Greeting;
 use crate::fetch::{FetchError, Fetched, Fetcher, Hop, Reply};
 use crate::model::Identifier;
@@ -35,6 +37,11 @@ pub trait Look: fmt::Debug + Send + Sync {
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         Err(LookupError::NoSuchName { name: name.to_owned() })
     }
+
+    /// Looks up the CAA records at a name. Whoever looks at web servers only finds none.
+    async fn caa(&self, _name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+        Ok(Vec::new())
+    }
 }
 
 #[async_trait]
@@ -50,24 +57,19 @@ impl Look for Fetcher {
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         self.resolver.texts(name).await
     }
-}
 
-/// The account that has to show control.
-#[derive(Debug)]
-pub(super) struct Prover {
-    /// URL.
-    pub(super) account: String,
-    /// Thumbprint of its key.
-    pub(super) thumbprint: String,
+    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+        self.resolver.caa(name).await
+    }
 }
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.
-pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, prover: Prover) {
-    let Some((identifier, token)) = question(&ca, id) else {
+pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: String) {
+    let Some((account, identifier, token)) = question(&ca, id) else {
         return;
     };
-    let key_authorization = format!("{token}.{}", prover.thumbprint);
-    let prefix = format!("_{}._acme-challenge", account_label(&prover.account));
+    let key_authorization = format!("{token}.{thumbprint}");
+    let prefix = format!("_{}._acme-challenge", account_label(&account_url(&ca, account)));
     let (hops, proof) = match method {
         Method::Http01 => web_page(&ca, &identifier, &token, &key_authorization).await,
         Method::TlsAlpn01 => handshake(&ca, &identifier, &key_authorization).await,
@@ -77,6 +79,10 @@ pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, prover: Prover
         Method::DnsAccount01 => {
             (Vec::new(), record(&ca, &prefix, &identifier, &key_authorization).await)
         }
+    };
+    let proof = match (proof, &identifier) {
+        (Ok(()), Identifier::Dns(name)) => caa::check(&ca, name, method, account).await,
+        (proof, _) => proof,
     };
     let refusal = proof.err();
     tracing::debug!(%identifier, method = method.word(), accepted = refusal.is_none(), "validated");
@@ -88,10 +94,11 @@ pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, prover: Prover
     }
 }
 
-fn question(ca: &Ca, id: Id) -> Option<(Identifier, String)> {
+fn question(ca: &Ca, id: Id) -> Option<(Id, Identifier, String)> {
     let state = ca.state();
     let authorization = state.authorizations.get(&id)?;
-    Some((authorization.identifier.clone(), authorization.token.clone()))
+    let Authorization { account, identifier, token, .. } = authorization;
+    Some((*account, identifier.clone(), token.clone()))
 }
 
 /// Looks at the TXT record of a name (§8.4).
@@ -119,22 +126,7 @@ fn judge_texts(
     let texts = match found {
         Ok(texts) => texts,
         Err(LookupError::NoText { .. }) => Vec::new(),
-        Err(LookupError::NoSuchName { .. }) => {
-            let detail = format!(
-                "DNS problem: NXDOMAIN looking up TXT for {name} - check that a DNS record exists for this domain"
-            );
-            return Err(Refusal::new(Kind::Dns, detail));
-        }
-        Err(LookupError::Failed { why, .. }) => {
-            let detail = match why.strip_prefix("the name server answered ") {
-                Some(code) => format!(
-                    "DNS problem: {code} looking up TXT for {name} - the domain's nameservers may be malfunctioning"
-                ),
-                None => format!("DNS problem: {why} looking up TXT for {name}"),
-            };
-            return Err(Refusal::new(Kind::Dns, detail));
-        }
-        Err(other) => return Err(Refusal::new(Kind::Dns, format!("DNS problem: {other}"))),
+        Err(error) => return Err(Refusal::new(Kind::Dns, dns_problem("TXT", name, &error))),
     };
     if texts.iter().any(|text| text == wanted) {
         return Ok(());
@@ -147,6 +139,22 @@ fn judge_texts(
         }
     };
     Err(Refusal::new(Kind::Unauthorized, detail))
+}
+
+/// What went wrong with a look-up, in Boulder's words.
+pub(super) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String {
+    match error {
+        LookupError::NoSuchName { .. } => format!(
+            "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
+        ),
+        LookupError::Failed { why, .. } => match why.strip_prefix("the name server answered ") {
+            Some(code) => format!(
+                "DNS problem: {code} looking up {kind} for {name} - the domain's nameservers may be malfunctioning"
+            ),
+            None => format!("DNS problem: {why} looking up {kind} for {name}"),
+        },
+        other => format!("DNS problem: {other}"),
+    }
 }
 
 /// Looks at the page of a web server (§8.3).

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind};
 use super::look::LookArgs;
-use crate::ca::{self, Config};
+use crate::ca::{self, Caa, Config};
 use crate::model::Identifier;
 
 /// Flags of `ca`.
@@ -38,6 +38,9 @@ pub struct CaArgs {
     /// How many of a hundred good nonces are refused, to try a client's patience
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=99))]
     pub refuse_nonces: u8,
+    /// Look at CAA records before names are taken as proven, as the CA that they call so; repeatable [default: none are looked at]
+    #[arg(long, value_name = "NAME")]
+    pub caa_identity: Vec<String>,
     /// How validation looks at names
     #[command(flatten)]
     pub look: LookArgs,
@@ -52,6 +55,8 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
         listen: args.listen,
         retry_after: args.retry_after,
         refuse_nonces_percent: args.refuse_nonces,
+        caa: (!args.caa_identity.is_empty())
+            .then(|| Caa { identities: args.caa_identity.clone(), account: None }),
         ..Config::default()
     };
     for name in &args.name {

@@ -187,7 +187,7 @@ pub struct Engine {
 }
 
 /// The CAs, looked up by `--dns` where that is given.
-fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
+pub(super) fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
     if !resolver.replaces_system() {
         return Clients::new();
     }

@@ -14,7 +14,7 @@ use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 
-use super::{LookupError, Resolve};
+use super::{CaaRecord, LookupError, Resolve};
 
 /// Port of a name server that is named without one.
 const PORT: u16 = 53;
@@ -81,6 +81,10 @@ impl Resolve for SystemResolver {
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         self.servers.texts(name).await
     }
+
+    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+        self.servers.caa(name).await
+    }
 }
 
 /// Asks one name server and nothing else: UDP, then TCP when the answer is truncated or none comes (`--dns`).
@@ -139,6 +143,10 @@ impl Resolve for DirectResolver {
         self.servers.texts(name).await
     }
 
+    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+        self.servers.caa(name).await
+    }
+
     fn replaces_system(&self) -> bool {
         true
     }
@@ -174,6 +182,26 @@ impl Servers {
         });
         let texts: Vec<_> = texts.collect();
         if texts.is_empty() { Err(LookupError::NoText { name }) } else { Ok(texts) }
+    }
+
+    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+        let asked = self.resolver(name)?.lookup(absolute(name)?, RecordType::CAA).await;
+        let found = match asked {
+            Ok(found) => found,
+            Err(error) if error.is_nx_domain() => return Ok(Vec::new()),
+            Err(error) if response_code(&error) == Some(ResponseCode::NoError) => {
+                return Ok(Vec::new());
+            }
+            Err(error) => {
+                let why = stable_text(&error);
+                return Err(LookupError::Failed { name: name.to_owned(), why });
+            }
+        };
+        let records = found.answers().iter().filter_map(|record| match &record.data {
+            RData::CAA(record) => Some(CaaRecord::from(record)),
+            _ => None,
+        });
+        Ok(records.collect())
     }
 
     fn resolver(&self, name: &str) -> Result<&TokioResolver, LookupError> {

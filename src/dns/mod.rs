@@ -1,6 +1,8 @@
 //! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
 mod authority;
+mod caa;
+mod extended_error;
 pub mod lookup;
 mod remembered;
 mod reply;
@@ -19,6 +21,8 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 
+pub use self::caa::CaaRecord;
+
 /// Looks names up.
 #[async_trait]
 pub trait Resolve: fmt::Debug + Send + Sync {
@@ -29,6 +33,12 @@ pub trait Resolve: fmt::Debug + Send + Sync {
     /// none.
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         Err(LookupError::NoSuchName { name: name.to_owned() })
+    }
+
+    /// The CAA records at a name, where aliases lead; an empty list where there are none, or no such name. Whoever knows only hosts
+    /// has none.
+    async fn caa(&self, _name: &str) -> Result<Vec<CaaRecord>, LookupError> {
+        Ok(Vec::new())
     }
 
     /// Whether it stands in for the system's look-ups everywhere, connections to the CA included.
@@ -86,7 +96,7 @@ pub enum LookupError {
     /// The walk met a server that answered with another code, in cert-manager's words.
     #[error(
         "When querying the SOA record for the domain '{name}' using nameservers [{servers}], \
-         rcode was expected to be 'NOERROR' or 'NXDOMAIN', but got '{code}'"
+         rcode was expected to be 'NOERROR' or 'NXDOMAIN', but got '{code}'{more}"
     )]
     UnexpectedCode {
         /// Absolute name that was asked for.
@@ -95,6 +105,8 @@ pub enum LookupError {
         servers: String,
         /// Code, such as `SERVFAIL`.
         code: String,
+        /// Which of them answered so, and why, where it says that; may be empty.
+        more: String,
     },
     /// Aliases lead back to where they began, in cert-manager's words.
     #[error("Found recursive CNAME record to \"{target}\" when looking up \"{name}\"")]

@@ -4,7 +4,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hickory_resolver::proto::op::{Message, ResponseCode};
+use hickory_resolver::proto::rr::rdata::opt::EdnsOption;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+
+use super::extended_error;
 
 /// An answer, whatever its code.
 #[derive(Clone, Debug)]
@@ -13,6 +16,24 @@ pub(super) struct Reply(pub(super) Message);
 impl Reply {
     pub(super) fn code(&self) -> ResponseCode {
         self.0.metadata.response_code
+    }
+
+    /// The code as `dig` writes it, and why, where the server says that, too: `SERVFAIL (DNSSEC Bogus)`.
+    pub(super) fn code_and_why(&self) -> String {
+        let code = mnemonic(self.code());
+        match self.why() {
+            Some(why) => format!("{code} ({why})"),
+            None => code,
+        }
+    }
+
+    /// Why the code is no better, where the server says that (RFC 8914).
+    pub(super) fn why(&self) -> Option<&'static str> {
+        let options = self.0.edns.as_ref()?.options();
+        options.as_ref().iter().find_map(|(_, option)| match option {
+            EdnsOption::Unknown(extended_error::OPTION, data) => extended_error::purpose(data),
+            _ => None,
+        })
     }
 
     /// Whether the server speaks for the zone itself (AA).

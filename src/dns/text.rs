@@ -6,7 +6,7 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 
 use super::LookupError;
 use super::authority::Authority;
-use super::reply::{Reply, mnemonic};
+use super::reply::Reply;
 use super::server::Server;
 use super::wire::{Recursion, Silence};
 use super::zone::{HOPS, Trust, Zones, absolute, follow};
@@ -116,7 +116,7 @@ fn said(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said
             None => Said::NoText,
         },
         ResponseCode::NXDomain => Said::NoName,
-        code => Said::Code(mnemonic(code)),
+        _ => Said::Code(reply.code_and_why()),
     }
 }
 

@@ -217,11 +217,7 @@ impl Zones {
             let asked = self.wire.ask(resolver, &domain, RecordType::SOA, Recursion::Desired).await;
             let reply = asked.map_err(|why| silent(&domain, resolver, &why))?;
             if !is_an_answer(&reply) {
-                return Err(LookupError::UnexpectedCode {
-                    name: domain.to_ascii(),
-                    servers: self.listed(),
-                    code: mnemonic(reply.code()),
-                });
+                return Err(self.unexpected(&domain, resolver, &reply));
             }
             let is_there = reply.code() == ResponseCode::NoError && reply.alias(&domain).is_none();
             if let (true, Some((zone, ttl))) = (is_there, reply.zone()) {
@@ -244,12 +240,24 @@ impl Zones {
                 Ok(reply) if is_an_answer(&reply) => return Ok(reply),
                 Ok(reply) => LookupError::Failed {
                     name: name.to_ascii(),
-                    why: format!("{resolver} says {}", mnemonic(reply.code())),
+                    why: format!("{resolver} says {}", reply.code_and_why()),
                 },
                 Err(why) => silent(name, resolver, &why),
             }
         }
         Err(fault)
+    }
+
+    /// What a resolver says of a name on the way, which is no answer.
+    fn unexpected(&self, domain: &Name, resolver: &Server, reply: &Reply) -> LookupError {
+        let is_told = self.resolvers.len() > 1 || reply.why().is_some();
+        let more = is_told.then(|| format!(": {resolver} says {}", reply.code_and_why()));
+        LookupError::UnexpectedCode {
+            name: domain.to_ascii(),
+            servers: self.listed(),
+            code: mnemonic(reply.code()),
+            more: more.unwrap_or_default(),
+        }
     }
 
     fn no_zone(&self, name: &Name) -> LookupError {

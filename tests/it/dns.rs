@@ -38,3 +38,9 @@ fn bind_serves_zones_that_a_resolver_finds() {
 fn knot_serves_zones_that_a_resolver_finds() {
     check(Software::Knot);
 }
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
+fn powerdns_serves_zones_that_a_resolver_finds() {
+    check(Software::PowerDns);
+}

@@ -1,5 +1,6 @@
 //! Certificates by DNS-01 in a real cluster: dynamic updates, and a webhook behind the API server's aggregation.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
@@ -10,26 +11,32 @@ use kubectl_acme::dns::update::{Change, Protocol, Update, Updater};
 use serde_json::{Value, json};
 
 use super::dns01::{RECORD, Site, THEIRS};
+use super::dns01_keys;
 use super::support::cluster::{Arena, Kubectl, Namespace, eventually};
-use super::support::dns::{Software, Updates};
+use super::support::dns::{DnsServer, Software, Updates};
+use super::support::pebble::Pebble;
 use super::support::tls_server::TlsServer;
 
-/// Issues an apex and its wildcard there, driven by this program; nothing of it is left.
-fn check(site: &Site, namespace: &Namespace<'_>, algorithm: &str, dns01: &Value) {
-    let names = ["example.com", "*.example.com"];
-    let manifests = site.manifests(&site.pebble.directory(), algorithm, dns01, &names);
-    let path = site.terminal.manifests(&manifests);
+/// Orders there what these manifests say, driven by this program.
+fn order(path: &Path, resolver: &DnsServer, pebble: &Pebble, namespace: &Namespace<'_>) {
     let output = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
         .args(["order", "-f", path.to_str().unwrap(), "--timeout=3m"])
         .args(["--namespace", namespace.name()])
         .env_clear()
         .env("KUBECONFIG", namespace.kubectl().kubeconfig())
-        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
+        .env("KUBECTL_ACME_DNS", resolver.address().to_string())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}\n{}", site.pebble.log());
+    assert_eq!(output.status.code(), Some(0), "{said}\n{}", pebble.log());
     assert!(said.contains("driver: kubectl-acme\n"), "{said}");
+}
+
+/// Issues an apex and its wildcard there; nothing of it is left.
+fn check(site: &Site, namespace: &Namespace<'_>, algorithm: &str, dns01: &Value) {
+    let names = ["example.com", "*.example.com"];
+    let manifests = site.manifests(&site.pebble.directory(), algorithm, dns01, &names);
+    order(&site.terminal.manifests(&manifests), &site.resolver, &site.pebble, namespace);
     let kubectl = namespace.kubectl();
     assert!(kubectl.run(&["get", "certificate", "web"]).contains("True"));
     assert!(kubectl.items("challenges").is_empty());
@@ -43,6 +50,18 @@ fn a_wildcard_and_its_apex_are_issued_in_a_cluster() {
     let site = Site::new(Software::Knot, Updates::Signed);
     let solver = site.solver("hmac-sha256", &json!({}));
     check(&site, &arena.namespace("dns"), "hmac-sha256", &solver);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn bind_is_updated_from_a_cluster_with_each_algorithm_over_each_protocol() {
+    let arena = Arena::enter();
+    let namespace = arena.namespace("keys");
+    let site = dns01_keys::Site::new(Software::Bind);
+    let path = site.terminal.manifests(&site.manifests());
+    order(&path, &site.resolver, &site.pebble, &namespace);
+    assert!(namespace.kubectl().items("challenges").is_empty());
+    site.check_updates();
 }
 
 /// The group of the webhook.

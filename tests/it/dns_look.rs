@@ -23,22 +23,26 @@ use serde_json::{Value, json};
 use crate::support::dns::relay::Transport;
 use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone, loopback};
 
-const ZONE: &str = "example.com.";
-const RECORD: &str = "_acme-challenge.www.example.com.";
-const TEXT: &str = "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA";
+pub(super) const ZONE: &str = "example.com.";
+pub(super) const RECORD: &str = "_acme-challenge.www.example.com.";
+pub(super) const TEXT: &str = "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA";
 /// How long a repair may take to be seen on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Servers of `example.com.`, named `ns1` and so on, and a resolver that finds them.
-struct Bed {
-    names: Vec<(String, IpAddr)>,
-    servers: Vec<DnsServer>,
-    resolver: DnsServer,
+pub(super) struct Bed {
+    pub(super) names: Vec<(String, IpAddr)>,
+    pub(super) servers: Vec<DnsServer>,
+    pub(super) resolver: DnsServer,
 }
 
 impl Bed {
     /// One server for each program; `change` makes the zone of each from its number, `root` adds to what the resolver knows.
-    fn start(software: &[Software], root: &str, change: impl Fn(usize, Zone) -> Vec<Zone>) -> Self {
+    pub(super) fn start(
+        software: &[Software],
+        root: &str,
+        change: impl Fn(usize, Zone) -> Vec<Zone>,
+    ) -> Self {
         let names: Vec<_> =
             (1..=software.len()).map(|n| (format!("ns{n}.{ZONE}"), loopback())).collect();
         let zone = Zone::new(ZONE).served_by(&names).updates(Updates::Unsigned);
@@ -58,7 +62,7 @@ impl Bed {
     }
 
     /// What a Challenge waits for; empty when it is ready.
-    async fn reason(&self, trust: Trust, strategy: &str) -> String {
+    pub(super) async fn reason(&self, trust: Trust, strategy: &str) -> String {
         let challenge: Challenge = serde_json::from_value(challenge(strategy)).unwrap();
         let answer = Answer::of(&challenge).unwrap();
         let probe = DnsProbe { zones: self.zones(trust) };

@@ -1,4 +1,4 @@
-//! Dynamic updates, signed, on BIND and Knot.
+//! Dynamic updates, signed, on BIND, Knot and PowerDNS.
 
 use kubectl_acme::dns::tsig::{self, Algorithm};
 use kubectl_acme::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
@@ -66,31 +66,44 @@ async fn knot_takes_every_algorithm_over_every_protocol() {
     check(Software::Knot).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs name servers: run by just pebble"]
+async fn powerdns_takes_every_algorithm_over_every_protocol() {
+    check(Software::PowerDns).await;
+}
+
 /// What a server refuses, and in which words.
 async fn check_refusals(software: Software) {
     let server = DnsServer::start(software, &zones());
     let good = || Some(key("hmac-sha256"));
     let stranger = tsig::Key::new("stranger.", Algorithm::Sha256, "c2VjcmV0").unwrap();
     let impostor = tsig::Key::new("hmac-sha256.", Algorithm::Sha256, "c2VjcmV0").unwrap();
-    // Knot has other words for what its rules do not allow.
-    let (denied, closed) = match software {
-        Software::Bind => (Refusal::Code(5), Refusal::Code(5)),
-        Software::Knot => (Refusal::Code(9), Refusal::BadKey),
+    // Each has its own words for what its rules do not allow; PowerDNS has one for all.
+    let (not_auth, no) = (Refusal::Code(9), Refusal::Code(5));
+    let [unknown, forged, unsigned, closed, elsewhere] = match software {
+        Software::Bind => [Refusal::BadKey, Refusal::BadSignature, no, no, not_auth],
+        Software::Knot => {
+            [Refusal::BadKey, Refusal::BadSignature, not_auth, Refusal::BadKey, not_auth]
+        }
+        Software::PowerDns => [no; 5],
     };
-    let refused = |refusal| Err(UpdateError::Refused(refusal));
     for protocol in [Protocol::Udp, Protocol::Tcp] {
         for (zone, key, expected) in [
-            ("example.com.", Some(stranger.clone()), refused(Refusal::BadKey)),
-            ("example.com.", Some(impostor.clone()), refused(Refusal::BadSignature)),
-            ("example.com.", None, refused(denied)),
-            ("closed.example.", good(), refused(closed)),
-            ("elsewhere.example.", good(), refused(Refusal::Code(9))),
+            ("example.com.", Some(stranger.clone()), unknown),
+            ("example.com.", Some(impostor.clone()), forged),
+            ("example.com.", None, unsigned),
+            ("closed.example.", good(), closed),
+            ("elsewhere.example.", good(), elsewhere),
         ] {
             let name = format!("_acme-challenge.{zone}");
             let asked = updater(&server, protocol, key);
             let add = Change::Add { ttl: 60 };
             let seen = asked.send(&update(zone, &name, "ours", add)).await;
-            assert_eq!(seen, expected, "{software:?} {protocol:?} {zone}");
+            assert_eq!(
+                seen,
+                Err(UpdateError::Refused(expected)),
+                "{software:?} {protocol:?} {zone}"
+            );
         }
     }
     assert_eq!(server.texts(NAME), [""; 0]);
@@ -106,4 +119,10 @@ async fn bind_refuses_strangers_and_foreign_zones() {
 #[ignore = "needs name servers: run by just pebble"]
 async fn knot_refuses_strangers_and_foreign_zones() {
     check_refusals(Software::Knot).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs name servers: run by just pebble"]
+async fn powerdns_refuses_strangers_and_foreign_zones() {
+    check_refusals(Software::PowerDns).await;
 }

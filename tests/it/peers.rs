@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::bed::{Server, free_port};
 use crate::support::http;
+use crate::support::name_server::NameServer;
 use crate::support::terminal::{Pair, Said};
 
 /// The command `ca`, with every name led to one port of loopback.
@@ -23,12 +24,19 @@ struct Ca {
 impl Ca {
     /// Starts it; so many of a hundred good nonces are refused.
     fn start(refused: u8) -> Self {
+        Self::start_with(&[format!("--refuse-nonces={refused}")])
+    }
+
+    /// Starts it with these flags.
+    fn start_with(flags: &[String]) -> Self {
         let folder = tempfile::Builder::new().prefix("ca-").tempdir().unwrap();
         let (port, http_port) = (free_port(), free_port());
         let root = folder.path().join("root.pem");
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
         command
-            .args(["ca", &format!("--refuse-nonces={refused}"), "--root"])
+            .arg("ca")
+            .args(flags)
+            .arg("--root")
             .arg(&root)
             .arg(format!("--listen=127.0.0.1:{port}"))
             .arg(format!("--http01-resolve=*=127.0.0.1:{http_port}"));
@@ -47,6 +55,18 @@ impl Ca {
 
     fn directory(&self) -> String {
         format!("https://localhost:{}/directory", self.port)
+    }
+
+    /// lego, about to ask for two names.
+    fn lego(&self) -> Command {
+        let mut command = Command::new("lego");
+        command
+            .args(["--accept-tos", "--email", "me@mail.acme-tests.dev", "--server"])
+            .arg(self.directory())
+            .args(["--path", "lego", "--domains", "example.com", "--domains", "www.example.com"])
+            .args(["--http", "--http.port", &format!("127.0.0.1:{}", self.http_port)])
+            .env("LEGO_CA_CERTIFICATES", self.root());
+        command
     }
 
     fn root(&self) -> PathBuf {
@@ -100,24 +120,34 @@ fn certbot_gets_a_certificate_from_our_ca_and_revokes_it() {
 #[ignore = "needs lego: run by just pebble"]
 fn lego_gets_a_certificate_from_our_ca() {
     let ca = Ca::start(20);
-    let lego = || {
-        let mut command = Command::new("lego");
-        command
-            .args([
-                "--accept-tos",
-                "--email",
-                "me@mail.acme-tests.dev",
-                "--server",
-                &ca.directory(),
-            ])
-            .args(["--path", "lego", "--domains", "example.com", "--domains", "www.example.com"])
-            .args(["--http", "--http.port", &format!("127.0.0.1:{}", ca.http_port)])
-            .env("LEGO_CA_CERTIFICATES", ca.root());
-        command
-    };
     let folder = ca.path().join("lego/certificates");
     let pair =
         Pair { certificate: folder.join("example.com.crt"), key: folder.join("example.com.key") };
-    check(&ca, lego().arg("run"), &pair);
-    check(&ca, lego().args(["renew", "--days=400", "--no-random-sleep"]), &pair);
+    check(&ca, ca.lego().arg("run"), &pair);
+    check(&ca, ca.lego().args(["renew", "--days=400", "--no-random-sleep"]), &pair);
+}
+
+#[test]
+#[ignore = "needs lego: run by just pebble"]
+fn lego_is_refused_a_name_whose_caa_records_mean_another_ca() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = NameServer::start(folder.path().join("dns.log"));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while names.look().is_err() {
+        assert!(Instant::now() < deadline, "no name server: {}", names.log());
+        sleep(Duration::from_millis(20));
+    }
+    let flags = ["--caa-identity=ca.example".to_owned(), format!("--dns={}", names.address())];
+    let ca = Ca::start_with(&flags);
+    names.add_caa("example.com", "issue", "other.example");
+    let run = || Said::from(ca.lego().arg("run").current_dir(ca.path()).output().unwrap());
+    let said = run();
+    let refusal = "urn:ietf:params:acme:error:caa :: While processing CAA for example.com: CAA record for example.com prevents \
+                   issuance";
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stderr.contains(refusal), "{said:?}");
+    names.clear("example.com");
+    names.add_caa("example.com", "issue", "ca.example");
+    let said = run();
+    assert_eq!(said.code, Some(0), "{said:?}");
 }

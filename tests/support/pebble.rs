@@ -45,6 +45,8 @@ pub struct PebbleOptions {
     pub profiles: Vec<(String, u64)>,
     /// Names for which newOrder answers `rejectedIdentifier`.
     pub blocked: Vec<String>,
+    /// What its directory says that it looks for in CAA records; it looks for none.
+    pub caa_identities: Vec<String>,
     /// `HOST:PORT` of the DNS server that the CA asks; by default the one that comes with it.
     pub dns_server: Option<String>,
 }
@@ -64,6 +66,7 @@ impl Default for PebbleOptions {
             retry_after_order: 0,
             profiles: vec![("default".to_owned(), 7_776_000), ("shortlived".to_owned(), 518_400)],
             blocked: vec!["blocked-domain.example".to_owned()],
+            caa_identities: Vec::new(),
             dns_server: None,
         }
     }
@@ -258,6 +261,7 @@ impl Drop for Pebble {
 impl PebbleOptions {
     fn config(&self, mut config: Value) -> Value {
         config["keyAlgorithm"] = json!("ecdsa");
+        config["caaIdentities"] = json!(self.caa_identities);
         config["domainBlocklist"] = json!(self.blocked);
         config["retryAfter"] =
             json!({"authz": self.retry_after_authz, "order": self.retry_after_order});

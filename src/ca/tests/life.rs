@@ -1,5 +1,6 @@
 //! What lasts, what is taken over, what waits: keys, orders and authorizations between requests.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rcgen::KeyPair;
@@ -9,7 +10,7 @@ use x509_parser::prelude::FromDer;
 
 use super::client::{Client, Key, base64url, identifiers, signing_request};
 use super::issue::check_chain;
-use super::{Answers, Bed, Spellbound, fetcher};
+use super::{Answers, Bed, NoNames, Spellbound, fetcher};
 use crate::ca::Config;
 
 const NAMES: &[&str] = &["www.bed.test"];
@@ -134,7 +135,7 @@ async fn issuing_may_take_a_while_and_says_how_long() {
 #[tokio::test]
 async fn a_validation_under_way_is_pending_and_may_be_asked_for_twice() {
     let config = Config { retry_after: Some(7), ..Config::default() };
-    let bed = Bed::looking(config, std::sync::Arc::new(Spellbound), Answers::default()).await;
+    let bed = Bed::looking(config, Arc::new(Spellbound), Answers::default()).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
     let order = client.order(NAMES).await;
     let url = order.json()["authorizations"][0].as_str().unwrap().to_owned();
@@ -155,7 +156,7 @@ async fn a_validation_under_way_is_pending_and_may_be_asked_for_twice() {
 #[tokio::test]
 async fn a_name_that_is_not_there_and_a_closed_port_are_told_apart() {
     // Nothing listens on the discard port.
-    let look = fetcher("closed.bed.test", "127.0.0.1:9".parse().unwrap());
+    let look = fetcher("closed.bed.test", "127.0.0.1:9".parse().unwrap(), Arc::new(NoNames));
     let bed = Bed::looking(Config::default(), look, Answers::default()).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
     for (name, kind, words) in [

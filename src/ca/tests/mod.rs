@@ -1,5 +1,6 @@
 //! The CA over real loopback sockets: an independent client, then requests of every wrong shape.
 
+mod caa;
 mod client;
 mod issue;
 mod life;
@@ -34,9 +35,13 @@ struct Bed {
 
 impl Bed {
     async fn start(config: Config) -> Self {
+        Self::resolving(config, Arc::new(NoNames)).await
+    }
+
+    async fn resolving(config: Config, resolver: Arc<dyn Resolve>) -> Self {
         let answers = Answers::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let look = fetcher("*", listener.local_addr().unwrap());
+        let look = fetcher("*", listener.local_addr().unwrap(), resolver);
         let router = Router::new()
             .route("/.well-known/acme-challenge/{token}", get(answer))
             .with_state(Arc::clone(&answers));
@@ -77,12 +82,9 @@ impl Resolve for NoNames {
 }
 
 /// Looks as the product does; what is for port 80 of a host goes to that address.
-fn fetcher(host: &str, address: SocketAddr) -> Arc<Fetcher> {
+fn fetcher(host: &str, address: SocketAddr, resolver: Arc<dyn Resolve>) -> Arc<Fetcher> {
     let hosts = [(host.to_owned(), (address.ip(), Some(address.port())))].into();
-    Arc::new(Fetcher {
-        resolver: Arc::new(NoNames),
-        overrides: Overrides { hosts, ..Overrides::default() },
-    })
+    Arc::new(Fetcher { resolver, overrides: Overrides { hosts, ..Overrides::default() } })
 }
 
 /// Looks for ever.

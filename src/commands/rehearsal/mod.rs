@@ -2,9 +2,10 @@
 
 mod answers;
 mod borrow;
+mod identities;
 mod loopback;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use tokio::time::Instant;
 
 use super::challenge_types;
 use super::context::Context;
-use super::drive::DriveArgs;
+use super::drive::{DriveArgs, clients};
 use super::failure::{Failure, Kind as FailureKind};
 use super::intake::Intake;
 use super::sweep::sweep_namespaces;
-use crate::ca::{self, Config, Server};
+use crate::ca::{self, Caa, Config, Server};
 use crate::fetch::Fetcher;
 use crate::model::{Blob, Challenge, ChallengeType, Kind, Record};
 use crate::solvers::http01::cluster::ClusterSolver;
@@ -49,11 +50,11 @@ pub enum Rehearse {
     Real,
 }
 
-/// A CA of our own with the means to answer and to look at challenges.
+/// CAs of our own with the means to answer and to look at challenges.
 #[derive(Debug)]
 pub struct Rehearsal {
-    /// The CA.
-    pub server: Server,
+    /// The CAs, one for all Issuers whose own have the same names in CAA records; kept here because they stop when they go.
+    _servers: BTreeMap<Option<Caa>, Server>,
     /// What answers HTTP-01.
     http01: Arc<dyn Solver>,
     /// What answers TLS-ALPN-01.
@@ -81,6 +82,7 @@ impl Rehearsal {
         let mut fetcher = args.fetcher().await?;
         let mut in_cluster = None;
         let mut tls_alpn01 = args.tls_alpn01();
+        let mut caa = BTreeMap::new();
         let http01: Arc<dyn Solver> = match how {
             Rehearse::Loopback => {
                 tls_alpn01 = shake_hands_on_loopback(&mut fetcher).await?;
@@ -92,6 +94,8 @@ impl Rehearsal {
                 let source = context.store(Access::ReadOnly).await?;
                 borrow::borrow(&mut records, &source, context).await?;
                 challenge_types::check_rehearsal(&records)?;
+                let clients = clients(&fetcher.resolver);
+                caa = identities::read(&records, &source, &clients, context).await;
                 match context.cluster().filter(|_| !args.answers_here()) {
                     // No port is taken for nothing.
                     None if !challenge_types::leave_to_solvers(&records) => {
@@ -107,17 +111,20 @@ impl Rehearsal {
                 }
             }
         };
-        let server =
-            ca::serve(Config::default(), Arc::new(fetcher.clone())).await.map_err(|why| {
-                Failure::new(
-                    FailureKind::Unexpected,
-                    format!("cannot start the rehearsal CA: {why}"),
-                )
-            })?;
-        let rehearsal = Self { server, http01, tls_alpn01, fetcher, in_cluster };
+        let mut servers = BTreeMap::new();
         for record in &mut records {
-            rehearsal.redirect(record);
+            if !matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+                continue;
+            }
+            let caa = caa.remove(&record.key);
+            if !servers.contains_key(&caa) {
+                servers.insert(caa.clone(), serve(caa.clone(), &fetcher).await?);
+            }
+            if let Some(server) = servers.get(&caa) {
+                redirect(record, server);
+            }
         }
+        let rehearsal = Self { _servers: servers, http01, tls_alpn01, fetcher, in_cluster };
         Ok((rehearsal, records))
     }
 
@@ -200,20 +207,25 @@ impl Rehearsal {
             }
         }
     }
+}
 
-    /// Points an Issuer to the rehearsal CA; other objects stay as they are.
-    fn redirect(&self, record: &mut Record) {
-        if !matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
-            return;
-        }
-        let Some(Value::Object(acme)) = record.object.pointer_mut("/spec/acme") else { return };
-        acme.insert("server".to_owned(), self.server.directory_url().into());
-        let roots = Blob(self.server.tls_root_pem().as_bytes().to_vec());
-        acme.insert("caBundle".to_owned(), json!(roots));
-        // What concerns the real CA only: trust, binding, its chains and its profiles.
-        for field in ["skipTLSVerify", "externalAccountBinding", "preferredChain", "profile"] {
-            acme.remove(field);
-        }
+/// Starts a CA that looks at CAA records for these names, if any.
+async fn serve(caa: Option<Caa>, fetcher: &Fetcher) -> Result<Server, Failure> {
+    let config = Config { caa, ..Config::default() };
+    ca::serve(config, Arc::new(fetcher.clone())).await.map_err(|why| {
+        Failure::new(FailureKind::Unexpected, format!("cannot start the rehearsal CA: {why}"))
+    })
+}
+
+/// Points an Issuer to a rehearsal CA.
+fn redirect(record: &mut Record, server: &Server) {
+    let Some(Value::Object(acme)) = record.object.pointer_mut("/spec/acme") else { return };
+    acme.insert("server".to_owned(), server.directory_url().into());
+    let roots = Blob(server.tls_root_pem().as_bytes().to_vec());
+    acme.insert("caBundle".to_owned(), json!(roots));
+    // What concerns the real CA only: trust, binding, its chains and its profiles.
+    for field in ["skipTLSVerify", "externalAccountBinding", "preferredChain", "profile"] {
+        acme.remove(field);
     }
 }
 

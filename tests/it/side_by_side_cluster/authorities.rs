@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
 
+use super::names;
+use crate::support::dns::DnsServer;
 use crate::support::gate::Gate;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::proxy::Proxy;
@@ -18,7 +20,10 @@ const NOBODY: &str = "https://localhost:14999/dir";
 /// The CAs of one recording.
 pub(super) struct Authorities {
     pebble: Pebble,
-    faulty: Option<Proxy>,
+    /// Before the first one.
+    proxy: Option<Proxy>,
+    /// Whether all that it is asked comes by way of the proxy.
+    is_behind_proxy: bool,
     forgetful: Option<Forgetful>,
 }
 
@@ -29,45 +34,48 @@ struct Forgetful {
 }
 
 impl Authorities {
-    /// Starts those that the recording names; they validate at this port.
-    pub(super) async fn start(recorded: &[Turn], http_port: u16) -> Self {
+    /// Starts those that the recording names; they validate at this port, and ask this resolver if it has DNS-01.
+    pub(super) async fn start(recorded: &[Turn], http_port: u16, resolver: &DnsServer) -> Self {
         let has = |server: &str| {
             let of = |turn: &Turn| turn.object.pointer("/spec/acme/server") == Some(&server.into());
             recorded.iter().any(of)
         };
-        let pebble = pebble(http_port);
-        let faulty = has(FAULTY).then(|| pebble.proxy());
-        if let Some(proxy) = &faulty {
+        let dns_server = names::are_needed(recorded).then(|| resolver.address().to_string());
+        let is_behind_proxy = dns_server.is_some();
+        let pebble = pebble(http_port, dns_server);
+        let proxy = (has(FAULTY) || is_behind_proxy).then(|| pebble.proxy());
+        if let Some(proxy) = proxy.as_ref().filter(|_| has(FAULTY)) {
             proxy.name_orders();
         }
         let forgetful = if has(FORGETFUL) { Some(Forgetful::start(http_port).await) } else { None };
-        Self { pebble, faulty, forgetful }
+        Self { pebble, proxy, is_behind_proxy, forgetful }
     }
 
     /// What stands here for the address of a CA there.
     pub(super) fn address(&self, recorded: &str) -> String {
         match recorded {
-            FAULTY => self.faulty().directory(),
+            FAULTY => self.proxy().directory(),
             FORGETFUL => {
                 let forgetful = self.forgetful.as_ref().unwrap();
                 format!("https://localhost:{}/dir", forgetful.gate.port)
             }
             // Nobody may listen there who is not root.
             NOBODY => "https://localhost:1/dir".to_owned(),
+            _ if self.is_behind_proxy => self.proxy().directory(),
             _ => self.pebble.directory(),
         }
     }
 
-    /// The proxy before the CA that gives errors.
-    pub(super) fn faulty(&self) -> &Proxy {
-        self.faulty.as_ref().unwrap()
+    /// The proxy before the CA that gives errors or is to wait.
+    pub(super) fn proxy(&self) -> &Proxy {
+        self.proxy.as_ref().unwrap()
     }
 
     /// Replaces the CA that forgets by one that knows nothing.
     pub(super) fn forget(&self) {
         let forgetful = self.forgetful.as_ref().unwrap();
         let mut pebble_before = forgetful.pebble.lock().unwrap_or_else(PoisonError::into_inner);
-        let after = pebble(pebble_before.http_port());
+        let after = pebble(pebble_before.http_port(), None);
         forgetful.gate.lead_to(directory_of(&after));
         *pebble_before = after;
     }
@@ -75,14 +83,15 @@ impl Authorities {
 
 impl Forgetful {
     async fn start(http_port: u16) -> Self {
-        let pebble = pebble(http_port);
+        let pebble = pebble(http_port, None);
         Self { gate: Gate::to(directory_of(&pebble)).await, pebble: Mutex::new(pebble) }
     }
 }
 
-fn pebble(http_port: u16) -> Pebble {
+fn pebble(http_port: u16, dns_server: Option<String>) -> Pebble {
     let http_port = Some(http_port);
-    Pebble::start(&PebbleOptions { http_port, authz_reuse: 100, ..PebbleOptions::calm() })
+    let calm = PebbleOptions::calm();
+    Pebble::start(&PebbleOptions { http_port, dns_server, authz_reuse: 100, ..calm })
 }
 
 fn directory_of(pebble: &Pebble) -> SocketAddr {

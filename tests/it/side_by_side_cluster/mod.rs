@@ -3,6 +3,7 @@
 mod authorities;
 mod beside;
 mod differences;
+mod names;
 mod plays;
 mod replay;
 mod scene;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::differences;
+use super::names;
 use super::scene::{Scene, is_ready};
 use super::spoilt;
 use crate::support::difference::Difference;
@@ -17,12 +18,13 @@ pub(super) struct Play {
 }
 
 /// Recordings that are not played again here, and why.
-const LEFT_OUT: [(&str, &str); 5] = [
-    ("05-dns01-wildcard-apex", "DNS-01 comes later"),
-    ("10-ingress", "Ingress annotations come later"),
+const LEFT_OUT: [(&str, &str); 3] = [
+    (
+        "10-ingress",
+        "shows the shim that makes Certificates of Ingresses, which is not a part of ours",
+    ),
     ("14-leader-election", "the Lease alone, which has tests of its own"),
     ("17-sixty-one", "shows the pace, and ours is another one on purpose"),
-    ("19-dns01-clean-up-error", "DNS-01 comes later"),
 ];
 
 /// What a Challenge and its Order remember of us beyond cert-manager's schema, in annotations.
@@ -55,6 +57,11 @@ pub(super) const PLAYS: &[Play] = &[
         differences: &[&MEMORY, &[INVALID, INVALID_REASON]],
     },
     Play {
+        trace: "05-dns01-wildcard-apex",
+        act: names::wildcard_and_apex,
+        differences: &[&MEMORY, &names::HELD_BACK],
+    },
+    Play {
         trace: "06-no-solver-matches",
         act: no_solver,
         differences: &[&MEMORY, &[purpose::NO_SOLVER]],
@@ -83,6 +90,11 @@ pub(super) const PLAYS: &[Play] = &[
         differences: &[&MEMORY, &[INVALID, purpose::ACCEPTED, purpose::ONE_INGRESS], &TRIED_AGAIN],
     },
     Play { trace: "18-finalize-with-location", act: spoilt::named_order, differences: &[&MEMORY] },
+    Play {
+        trace: "19-dns01-clean-up-error",
+        act: names::clean_up_fails,
+        differences: &[&MEMORY, &[names::WHERE_IT_LACKS]],
+    },
     Play {
         trace: "21-same-name-twice",
         act: same_name_twice,

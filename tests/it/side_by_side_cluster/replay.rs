@@ -3,6 +3,7 @@
 use std::thread;
 
 use super::differences::INSTEAD;
+use super::names::Names;
 use super::plays::{DENIED, KILLED, PLAYS, Play};
 use super::scene::Scene;
 use super::{Ours, cluster, report};
@@ -20,14 +21,16 @@ fn every_recording_is_done_again_with_the_same_objects_and_events() {
     let witness = Witness::of(cluster);
     // Gates live in it.
     let runtime = tokio::runtime::Runtime::new().unwrap();
+    let names = Names::start();
+    let dns = format!("--dns={}", names.resolver.address());
     let plays: Vec<&Play> = PLAYS.iter().chain([&KILLED, &DENIED]).collect();
     let scenes: Vec<Scene<'_>> = plays
         .iter()
-        .map(|play| runtime.block_on(Scene::set(cluster, &witness, play.trace)))
+        .map(|play| runtime.block_on(Scene::set(cluster, &witness, &names, play.trace)))
         .collect();
     let [.., killed, denied] = &scenes[..] else { panic!("more are played") };
     let hosts: Vec<_> = scenes.iter().flat_map(Scene::hosts).collect();
-    let ours = Ours::start(cluster, &hosts);
+    let ours = Ours::start_with(cluster, &hosts, &[&dns]);
     thread::scope(|scope| {
         for (play, scene) in
             plays.iter().zip(&scenes).filter(|(play, _)| play.trace != DENIED.trace)

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::authorities::Authorities;
+use super::names::{self, Names};
 use crate::support::cluster::{Cluster, Kubectl, Namespace, Objects, Witness};
 use crate::support::gate::{Gate, Passage};
 use crate::support::recorded::{manifest, recorded};
@@ -115,19 +116,27 @@ pub(super) struct Scene<'a> {
     pub(super) authorities: Authorities,
     /// The namespace of the recording.
     pub(super) place: String,
+    /// Where the name server is that publishes records.
+    name_server: String,
 }
 
 impl<'a> Scene<'a> {
     /// Prepares it; nothing happens yet.
-    pub(super) async fn set(cluster: &'a Cluster, witness: &'a Witness, trace: &str) -> Self {
+    pub(super) async fn set(
+        cluster: &'a Cluster,
+        witness: &'a Witness,
+        names: &Names,
+        trace: &str,
+    ) -> Self {
         let way_in = SocketAddr::from((Ipv4Addr::LOCALHOST, cluster.http_port()));
         let (self_check, validation) = (Gate::to(way_in).await, Gate::to(way_in).await);
         self_check.set(Passage::Patient);
         let place = format!("trace-{}", &trace[..2]);
         let site = Site::new(cluster, witness, &place);
         let recorded = recorded(trace);
-        let authorities = Authorities::start(&recorded, validation.port).await;
-        Self { site, recorded, self_check, validation, authorities, place }
+        let authorities = Authorities::start(&recorded, validation.port, &names.resolver).await;
+        let name_server = names.server.address().to_string();
+        Self { site, recorded, self_check, validation, authorities, place, name_server }
     }
 
     /// The names that are looked at, and the port where.
@@ -153,6 +162,7 @@ impl<'a> Scene<'a> {
         if let Some(server) = object.pointer_mut("/spec/acme/server") {
             *server = self.authorities.address(server.as_str().unwrap()).into();
         }
+        names::moved_here(&mut object, &self.name_server);
         self.kubectl.apply(&object.to_string());
     }
 
@@ -187,6 +197,7 @@ impl<'a> Scene<'a> {
         let mut turns = moved(turns, here, &self.place);
         // Where a CA is stands in messages, too.
         turns = moved(turns, &self.authorities.address(""), "https://localhost:14500/dir");
+        turns = moved(turns, &self.name_server, names::RECORDED);
         for turn in &mut turns {
             forget_fields(&mut turn.object);
         }

@@ -115,7 +115,7 @@ pub(super) fn ca_errors(scene: &Scene<'_>) {
             is_issued || certificate["status"]["failedIssuanceAttempts"] == 1
         });
         scene.until_clean_of(name);
-        let spoilt = scene.authorities.faulty().exchanges().iter().filter(|e| e.faulty).count();
+        let spoilt = scene.authorities.proxy().exchanges().iter().filter(|e| e.faulty).count();
         assert_eq!(spoilt, times, "answers were spoilt for {name}");
     }
 }
@@ -133,7 +133,7 @@ fn spoil(scene: &Scene<'_>, endpoint: Endpoint, times: usize, (status, kind): (u
     } else {
         fault
     };
-    let proxy = scene.authorities.faulty();
+    let proxy = scene.authorities.proxy();
     proxy.forget();
     proxy.inject(fault.at(endpoint).times(times));
 }

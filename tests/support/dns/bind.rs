@@ -16,14 +16,15 @@ pub(super) fn command(folder: &Path, port: u16, setup: &Setup) -> Command {
     }
     for zone in &setup.zones {
         let name = &zone.name;
-        let updates = match zone.updates {
+        let grant = |key: &String| format!("grant \"{key}\" zonesub TXT;");
+        let updates = match &zone.updates {
             Updates::Refused => String::new(),
             Updates::Unsigned => "allow-update { any; };".to_owned(),
             Updates::Signed => {
-                let grants =
-                    setup.keys.iter().map(|key| format!("grant \"{}\" zonesub TXT;", key.name));
+                let grants = setup.keys.iter().map(|key| grant(&key.name));
                 format!("update-policy {{ {} }};", grants.collect::<Vec<_>>().join(" "))
             }
+            Updates::SignedBy(key) => format!("update-policy {{ {} }};", grant(key)),
         };
         let file = folder.join(format!("{name}zone")).display().to_string();
         writeln!(text, "zone \"{name}\" {{ type primary; file \"{file}\"; {updates} }};").unwrap();

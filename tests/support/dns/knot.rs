@@ -43,14 +43,21 @@ template:
     }
     let keys = list(setup.keys.iter().map(|key| format!("\"{}\"", key.name)).collect());
     text += "acl:\n  - id: unsigned\n    action: update\n";
-    writeln!(text, "  - id: signed\n    action: update\n    update-type: [ TXT ]\n    key: {keys}")
-        .unwrap();
+    let mut signed = |id: &str, keys: &str| {
+        let rule = "action: update\n    update-type: [ TXT ]";
+        writeln!(text, "  - id: \"{id}\"\n    {rule}\n    key: {keys}").unwrap();
+    };
+    signed("signed", &keys);
+    for key in &setup.keys {
+        signed(&key.name, &format!("\"{}\"", key.name));
+    }
     text += "zone:\n";
     for zone in &setup.zones {
         writeln!(text, "  - domain: \"{}\"", zone.name).unwrap();
-        match zone.updates {
+        match &zone.updates {
             Updates::Refused => {}
             Updates::Signed => text += "    acl: signed\n",
+            Updates::SignedBy(key) => writeln!(text, "    acl: \"{key}\"").unwrap(),
             Updates::Unsigned => text += "    acl: unsigned\n",
         }
     }

@@ -1,11 +1,13 @@
-//! Real DNS servers on loopback: BIND and Knot with the zones of a test, and a BIND that resolves names through them.
+//! Real DNS servers on loopback: BIND, Knot and PowerDNS with the zones of a test, and a BIND that resolves names through them.
 //!
 //! Delegations lead to port 53 only, so every server has a loopback address of its own: 127.x.y.z, port 53. That takes
 //! root, or `sysctl net.ipv4.ip_unprivileged_port_start=53`. Behind it the program listens on some port of 127.0.0.1.
 
 mod bind;
 mod knot;
+mod powerdns;
 mod query;
+pub mod recursor;
 pub mod relay;
 
 use std::fmt::Write as _;
@@ -39,11 +41,8 @@ pub enum Software {
     Bind,
     /// Knot's `knotd`.
     Knot,
-}
-
-impl Software {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Bind, Self::Knot];
+    /// PowerDNS' `pdns_server`.
+    PowerDns,
 }
 
 /// A key for signed updates (RFC 8945).
@@ -86,6 +85,8 @@ pub enum Updates {
     Refused,
     /// Holders of any of the server's keys.
     Signed,
+    /// Holders of the key of that name.
+    SignedBy(String),
     /// Everybody.
     Unsigned,
 }
@@ -201,6 +202,7 @@ impl DnsServer {
         let command = match software {
             Software::Bind => bind::command(folder.path(), port, setup),
             Software::Knot => knot::command(folder.path(), port, setup),
+            Software::PowerDns => powerdns::command(folder.path(), port, setup),
         };
         let zones = setup.zones.iter().map(|zone| zone.name.clone()).collect();
         Self::run(&command, port, setup.addresses.clone(), zones, folder)
@@ -230,6 +232,15 @@ impl DnsServer {
         let port = free_port();
         let command = bind::recursive(folder.path(), port);
         Self::run(&command, port, addresses, vec![".".to_owned()], folder)
+    }
+
+    /// Starts a PowerDNS that resolves names by way of another resolver, and validates what is below a DS record in `anchors`:
+    /// the zone's name, and the record's content.
+    pub fn validating(upstream: &Self, anchors: &[(String, String)]) -> Self {
+        let (folder, port) = (folder(), free_port());
+        let command = recursor::command(folder.path(), port, upstream.address(), anchors);
+        let zones = vec![recursor::READY.to_owned()];
+        Self::run(&command, port, vec![loopback()], zones, folder)
     }
 
     /// The lines of a parent's zone file that lead to a zone here.
@@ -348,8 +359,10 @@ fn loopback_v4() -> Ipv4Addr {
     for _ in 0..256 {
         // Test processes that run side by side have different ones; 127.0.0.0/16 is left to the system's own services.
         let number = std::process::id() * 251 + TAKEN.fetch_add(1, Ordering::Relaxed);
-        let [_, a, b, c] = (number % 0xff_fffe).to_be_bytes();
-        let address = Ipv4Addr::new(127, a.max(1), b, c.max(1));
+        // No two numbers that follow one another are the same address: one may be kept for later.
+        let [last, rest] = [number % 254 + 1, number / 254];
+        let [_, _, b, c] = (rest % 0xffff).to_be_bytes();
+        let address = Ipv4Addr::new(127, b.max(1), c, u8::try_from(last).unwrap_or(1));
         let bound =
             TcpListener::bind((address, PORT)).and_then(|_| UdpSocket::bind((address, PORT)));
         match bound {
@@ -365,11 +378,15 @@ fn loopback_v4() -> Ipv4Addr {
 
 /// The program, copied to where the profile that some systems confine it with does not apply.
 fn copied(name: &str, folder: &Path) -> PathBuf {
+    let copy = folder.join(name);
+    fs::copy(program(name), &copy).unwrap();
+    copy
+}
+
+/// Where a program is.
+fn program(name: &str) -> PathBuf {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin";
     let found =
         std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.exists());
-    let found = found.unwrap_or_else(|| panic!("{name} is missing: run tests/run once"));
-    let copy = folder.join(name);
-    fs::copy(found, &copy).unwrap();
-    copy
+    found.unwrap_or_else(|| panic!("{name} is missing: run tests/run once"))
 }

@@ -23,7 +23,9 @@ pub(super) fn made_up_names(turns: &[Turn]) -> Vec<(String, String)> {
         let stands_for = match turn.kind.as_str() {
             "Challenge" => {
                 let hash = name.find("-<hash").or_else(|| name.rfind('-')).unwrap_or(name.len());
-                let called = format!("{}-<{}>", &name[..hash], text(&turn.object, "/spec/dnsName"));
+                let host = text(&turn.object, "/spec/dnsName");
+                let star = if turn.object["spec"]["wildcard"] == true { "*." } else { "" };
+                let called = format!("{}-<{star}{host}>", &name[..hash]);
                 // A new Order of the same name has a Challenge for the same host.
                 match names.iter().filter(|(_, other)| other.starts_with(&called)).count() {
                     0 => called,
@@ -183,6 +185,6 @@ pub(super) fn tidy(kind: &str, object: &mut Value) {
                 offered.retain(|challenge| challenge["type"] == "http-01");
             }
         }
-        all.sort_by_key(|authorization| authorization["identifier"].to_string());
+        all.sort_by_key(|one| (one["identifier"].to_string(), one["wildcard"] == true));
     }
 }

@@ -1,0 +1,208 @@
+//! CAA (RFC 8659, RFC 8657): may this CA issue for that name, for that account, by that method?
+
+use super::Ca;
+use super::accounts::account_url;
+use super::refusal::{Kind, Refusal};
+use super::state::{Id, Method};
+use super::validation::dns_problem;
+use crate::dns::{CaaRecord, LookupError};
+use crate::model::DnsName;
+
+/// Tags that a CA may pass over: they restrict nothing, or other sorts of certificates.
+const OTHER_TAGS: [&str; 3] = ["iodef", "issuemail", "issuevmc"];
+
+/// For whom CAA records are looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Caa {
+    /// Names by which the records may mean this CA (`caaIdentities`); without any, a record with `issue` excludes it.
+    pub identities: Vec<String>,
+    /// What `accounturi` has to be in place of the URL of the account here: that of the account this one stands for.
+    pub account: Option<String>,
+}
+
+/// Looks from the name up to its top-level domain; the first records found decide (RFC 8659 §3).
+pub(super) async fn check(
+    ca: &Ca,
+    name: &DnsName,
+    method: Method,
+    account: Id,
+) -> Result<(), Refusal> {
+    let Some(caa) = &ca.config.caa else { return Ok(()) };
+    let refuse =
+        |kind, why: &str| Refusal::new(kind, format!("While processing CAA for {name}: {why}"));
+    let (owner, records) = match relevant(ca, name.base()).await {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(()),
+        Err((owner, error)) => return Err(refuse(Kind::Dns, &dns_problem("CAA", &owner, &error))),
+    };
+    let own = account_url(ca, account);
+    let wish = Wish {
+        is_wildcard: name.is_wildcard(),
+        identities: &caa.identities,
+        account: caa.account.as_deref().unwrap_or(&own),
+        method: method.word(),
+    };
+    if wish.is_granted(&records) {
+        return Ok(());
+    }
+    Err(refuse(Kind::Caa, &format!("CAA record for {owner} prevents issuance")))
+}
+
+/// The nearest records at or above a name, and whose they are.
+async fn relevant(
+    ca: &Ca,
+    name: &str,
+) -> Result<Option<(String, Vec<CaaRecord>)>, (String, LookupError)> {
+    let mut rest = Some(name);
+    while let Some(owner) = rest {
+        let asked = ca.look.caa(&format!("{owner}.")).await;
+        let records = asked.map_err(|error| (owner.to_owned(), error))?;
+        if !records.is_empty() {
+            return Ok(Some((owner.to_owned(), records)));
+        }
+        rest = owner.split_once('.').map(|(_, above)| above);
+    }
+    Ok(None)
+}
+
+/// What is asked of a record set.
+struct Wish<'a> {
+    is_wildcard: bool,
+    identities: &'a [String],
+    account: &'a str,
+    method: &'a str,
+}
+
+impl Wish<'_> {
+    /// Whether the records allow it (RFC 8659 §4).
+    fn is_granted(&self, records: &[CaaRecord]) -> bool {
+        let tagged = |tag: &'static str| records.iter().filter(move |record| record.tag == tag);
+        let is_known = |record: &CaaRecord| {
+            let tag = record.tag.as_str();
+            tag == "issue" || tag == "issuewild" || OTHER_TAGS.contains(&tag)
+        };
+        if records.iter().any(|record| record.is_critical && !is_known(record)) {
+            return false;
+        }
+        let for_wildcards = self.is_wildcard && tagged("issuewild").next().is_some();
+        let tag = if for_wildcards { "issuewild" } else { "issue" };
+        let mut properties = tagged(tag).peekable();
+        properties.peek().is_none() || properties.any(|property| self.is_meant(&property.value))
+    }
+
+    /// Whether one property means this CA, and its parameters this account and method. What cannot be read means nobody.
+    fn is_meant(&self, value: &str) -> bool {
+        let Some((domain, parameters)) = read(value) else { return false };
+        let is_us = self.identities.iter().any(|identity| identity.eq_ignore_ascii_case(domain));
+        is_us
+            && holds(&parameters, "accounturi", |account| account == self.account)
+            && holds(&parameters, "validationmethods", |methods| {
+                methods.split(',').any(|method| method == self.method)
+            })
+    }
+}
+
+/// Whether a parameter is absent, or there once and so.
+fn holds(parameters: &[(&str, &str)], tag: &str, is_so: impl Fn(&str) -> bool) -> bool {
+    let mut found = parameters.iter().filter(|(name, _)| name.eq_ignore_ascii_case(tag));
+    match (found.next(), found.next()) {
+        (None, _) => true,
+        (Some((_, value)), None) => is_so(value),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// Reads an issue property: the CA's name, and parameters (RFC 8659 §4.2).
+fn read(value: &str) -> Option<(&str, Vec<(&str, &str)>)> {
+    let blank = [' ', '\t'];
+    let (domain, rest) = value.split_once(';').unwrap_or((value, ""));
+    let domain = domain.trim_matches(blank);
+    if rest.trim_matches(blank).is_empty() {
+        return Some((domain, Vec::new()));
+    }
+    let parameters = rest.split(';').map(|parameter| {
+        let (tag, value) = parameter.split_once('=')?;
+        let (tag, value) = (tag.trim_matches(blank), value.trim_matches(blank));
+        let is_tag = !tag.is_empty() && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let is_value = value.bytes().all(|b| b.is_ascii_graphic());
+        (is_tag && is_value).then_some((tag, value))
+    });
+    Some((domain, parameters.collect::<Option<_>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACCOUNT: &str = "https://ca.example/acct/1";
+
+    /// Whether these records, each `FLAGS TAG VALUE`, let a name and a wildcard be issued by dns-01.
+    #[track_caller]
+    fn check(records: &[&str], name: bool, wildcard: bool) {
+        let record = |text: &&str| {
+            let mut words = text.splitn(3, ' ');
+            let mut next = || words.next().unwrap_or_default();
+            CaaRecord::new(next().parse().unwrap(), next(), next())
+        };
+        let read: Vec<CaaRecord> = records.iter().map(record).collect();
+        let identities = ["ca.example".to_owned(), "ca.test".to_owned()];
+        let granted = |is_wildcard| {
+            let (account, method) = (ACCOUNT, "dns-01");
+            Wish { is_wildcard, identities: &identities, account, method }.is_granted(&read)
+        };
+        assert_eq!((granted(false), granted(true)), (name, wildcard), "{records:?}");
+    }
+
+    #[test]
+    fn whoever_is_not_named_may_not_issue() {
+        check(&["0 issue ca.example"], true, true);
+        check(&["0 ISSUE CA.test"], true, true);
+        check(&["0 issue other.example"], false, false);
+        check(&["0 issue other.example", "0 issue ca.example"], true, true);
+        check(&["0 issue ;"], false, false);
+        check(&["0 issue "], false, false);
+        check(&["0 iodef mailto:ops@example.com"], true, true);
+        check(&["0 issuemail ;"], true, true);
+    }
+
+    #[test]
+    fn wildcards_have_a_property_of_their_own() {
+        check(&["0 issuewild ca.example"], true, true);
+        check(&["0 issuewild other.example"], true, false);
+        check(&["0 issue ca.example", "0 issuewild ;"], true, false);
+        check(&["0 issue other.example", "0 issuewild ca.example"], false, true);
+    }
+
+    #[test]
+    fn what_is_critical_and_unknown_forbids() {
+        check(&["0 issue ca.example", "0 future x"], true, true);
+        check(&["0 issue ca.example", "128 future x"], false, false);
+        check(&["0 issue ca.example", "1 future x"], false, false);
+        check(&["128 issue ca.example", "128 iodef mailto:a@b.c"], true, true);
+    }
+
+    #[test]
+    fn parameters_name_account_and_methods() {
+        check(&[&format!("0 issue ca.example; accounturi={ACCOUNT}")], true, true);
+        check(&[&format!("0 issue ca.example; accounturi={ACCOUNT}2")], false, false);
+        check(&["0 issue ca.example; validationmethods=http-01,dns-01"], true, true);
+        check(&["0 issue ca.example; validationmethods=http-01"], false, false);
+        check(&["0 issue ca.example; validationmethods="], false, false);
+        let both = format!("0 issue ca.example ; validationmethods = dns-01;accounturi={ACCOUNT}");
+        check(&[&both], true, true);
+        check(&["0 issue ca.example; unknown=1"], true, true);
+        check(&["0 issue ca.example;"], true, true);
+    }
+
+    #[test]
+    fn what_cannot_be_read_means_nobody() {
+        for value in
+            ["ca.example; policy", "ca.example; a=b; ", "ca.example; =b", "ca.example; a b=c"]
+        {
+            check(&[&format!("0 issue {value}")], false, false);
+        }
+        let twice = format!("0 issue ca.example; accounturi={ACCOUNT}; accounturi={ACCOUNT}");
+        check(&[&twice], false, false);
+        check(&["0 issue https://ca.example/"], false, false);
+    }
+}

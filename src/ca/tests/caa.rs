@@ -1,0 +1,87 @@
+//! CAA by the rules of RFC 8659, and refusals in Boulder's words.
+
+use std::sync::Arc;
+
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::rdata::CAA;
+use hickory_resolver::proto::rr::rdata::caa::KeyValue;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use serde_json::{Value, json};
+
+use super::Bed;
+use super::client::{Client, Key};
+use crate::ca::{Caa, Config};
+use crate::dns::lookup::DirectResolver;
+use crate::dns::testing::{World, Zone};
+
+/// A record `issue` for one CA.
+fn issue(authority: &str, parameters: Vec<KeyValue>) -> RData {
+    RData::CAA(CAA::new_issue(false, Some(Name::from_ascii(authority).unwrap()), parameters))
+}
+
+fn parameter(tag: &str, value: &str) -> Vec<KeyValue> {
+    vec![KeyValue::new(tag, value)]
+}
+
+/// The error of the challenge that was tried; null when it passed.
+async fn error(client: &Client<'_>, host: &str) -> Value {
+    let order = client.order(&[host]).await.json();
+    client.authorize(&order).await;
+    let url = order["authorizations"][0].as_str().unwrap();
+    client.read(url).await.json()["challenges"][0]["error"].clone()
+}
+
+#[tokio::test]
+async fn records_are_looked_for_from_the_name_upwards_and_who_is_not_meant_is_refused() {
+    let account = "https://ca.example/acct/1";
+    let bed = Zone::new("bed.test.")
+        .with("ours.bed.test.", issue("ca.example", Vec::new()))
+        .with("theirs.bed.test.", issue("other.example", Vec::new()))
+        .with("bound.bed.test.", issue("ca.example", parameter("accounturi", account)))
+        .with("moved.bed.test.", issue("ca.example", parameter("accounturi", "https://x/2")))
+        .with("dns.bed.test.", issue("ca.example", parameter("validationmethods", "dns-01")))
+        .cname("alias.bed.test.", "theirs.bed.test.");
+    let broken = Zone::new("broken.test.").saying(RecordType::CAA, ResponseCode::ServFail);
+    let world = World::start(vec![Zone::new("."), bed, broken], &[]).await;
+    let identities = vec!["ca.example".to_owned()];
+    let caa = Some(Caa { identities, account: Some(account.to_owned()) });
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    assert_eq!(client.directory["meta"]["caaIdentities"], json!(["ca.example"]));
+    for host in ["bed.test", "ours.bed.test", "www.ours.bed.test", "bound.bed.test"] {
+        assert_eq!(error(&client, host).await, Value::Null, "{host}");
+    }
+    for (host, owner) in [
+        ("theirs.bed.test", "theirs.bed.test"),
+        ("a.b.theirs.bed.test", "theirs.bed.test"),
+        ("alias.bed.test", "alias.bed.test"),
+        ("moved.bed.test", "moved.bed.test"),
+        ("dns.bed.test", "dns.bed.test"),
+    ] {
+        let expected = json!({
+            "type": "urn:ietf:params:acme:error:caa",
+            "detail": format!("While processing CAA for {host}: CAA record for {owner} prevents issuance"),
+            "status": 403,
+        });
+        assert_eq!(error(&client, host).await, expected);
+    }
+    let expected = json!({
+        "type": "urn:ietf:params:acme:error:dns",
+        "detail": "While processing CAA for www.broken.test: DNS problem: SERVFAIL looking up CAA for www.broken.test - \
+                   the domain's nameservers may be malfunctioning",
+        "status": 400,
+    });
+    assert_eq!(error(&client, "www.broken.test").await, expected);
+}
+
+#[tokio::test]
+async fn without_an_identity_nobody_asks_for_records() {
+    let zone = Zone::new("bed.test.").with("bed.test.", issue("other.example", Vec::new()));
+    let world = World::start(vec![Zone::new("."), zone], &[]).await;
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let bed = Bed::resolving(Config::default(), resolver).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    assert_eq!(error(&client, "bed.test").await, Value::Null);
+    assert_eq!(world.resolver.questions(), [""; 0]);
+}
