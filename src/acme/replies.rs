@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 
-use crate::model::{Identifier, Problem};
+use crate::model::{Identifier, Problem, persist};
 
 /// The directory (RFC 8555 §7.1.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub struct Directory {
     pub external_account_required: bool,
     /// Profiles and what they are.
     pub profiles: BTreeMap<String, String>,
+    /// What stands before the hash of an account in a record of dns-persist-01 (draft -02).
+    pub account_hash_prefix: Option<String>,
 }
 
 /// A newAccount request (RFC 8555 §7.3).
@@ -137,6 +139,8 @@ pub struct ChallengeReply {
     pub status: String,
     /// Token; empty for types without. Never one outside base64url: such an answer is a protocol error.
     pub token: String,
+    /// What the record of dns-persist-01 has to say; the prefix of draft -02 is in the directory.
+    pub persist: Option<persist::Offer>,
     /// Why it is invalid.
     pub error: Option<Problem>,
     /// Not before this moment does the CA want to be asked again.

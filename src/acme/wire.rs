@@ -13,6 +13,7 @@ use url::Url;
 
 use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory, OrderReply};
 use crate::model::Problem;
+use crate::model::persist::{AccountForm, Offer};
 use crate::model::problem::Subproblem;
 
 /// How much of an answer that is no problem document is kept, in characters.
@@ -109,6 +110,7 @@ struct WireMeta {
     caa_identities: Vec<String>,
     external_account_required: bool,
     profiles: BTreeMap<String, Value>,
+    account_hash_prefix: Option<Value>,
 }
 
 /// Reads a directory (RFC 8555 §7.1.1).
@@ -130,6 +132,10 @@ pub(super) fn directory(origin: Origin<'_>, body: &[u8]) -> Result<Directory, St
         caa_identities: wire.meta.caa_identities,
         external_account_required: wire.meta.external_account_required,
         profiles: wire.meta.profiles.into_iter().map(|(name, v)| (name, text(v))).collect(),
+        account_hash_prefix: wire
+            .meta
+            .account_hash_prefix
+            .and_then(|prefix| prefix.as_str().map(str::to_owned)),
     })
 }
 
@@ -215,6 +221,8 @@ struct WireChallenge {
     #[serde(default)]
     token: String,
     error: Option<Value>,
+    #[serde(flatten)]
+    more: Map<String, Value>,
 }
 
 /// Reads an authorization (RFC 8555 §7.1.4).
@@ -250,12 +258,28 @@ fn challenge_of(origin: Origin<'_>, wire: WireChallenge) -> Result<ChallengeRepl
     let url = if wire.url.is_empty() { String::new() } else { origin.absolute(&wire.url)? };
     Ok(ChallengeReply {
         url,
+        persist: persist(&wire.more),
         kind: wire.kind,
         status: wire.status,
         token: wire.token,
         error: wire.error.map(|value| problem_of_value(value, None)),
         retry_after: None,
     })
+}
+
+/// What a challenge says of a record that stays: draft -02 has names of its own, -01 names the account and -00 does not. What
+/// cannot be read counts as absent, for this may be a type that we do not know.
+fn persist(challenge: &Map<String, Value>) -> Option<Offer> {
+    let names = |key: &str| {
+        let names = challenge.get(key)?.as_array()?.iter();
+        Some(names.filter_map(|name| name.as_str().map(str::to_owned)).collect())
+    };
+    if let Some(issuer_domain_names) = names("issuerDomainNames") {
+        return Some(Offer { issuer_domain_names, account: AccountForm::Hashed(None) });
+    }
+    let uri = challenge.get("accounturi").and_then(Value::as_str).map(str::to_owned);
+    let account = uri.map_or(AccountForm::Url, AccountForm::Given);
+    Some(Offer { issuer_domain_names: names("issuer-domain-names")?, account })
 }
 
 /// Reads the problem in an answer of that status (RFC 8555 §6.7), whatever the body is.
@@ -366,6 +390,30 @@ mod tests {
         let error = http.error.as_ref().unwrap();
         assert_eq!((error.short_kind(), error.detail.as_str()), ("dns", "7"));
         assert_eq!(error.subproblems.len(), 1);
+    }
+
+    #[test]
+    fn the_draft_of_a_persistent_record_shows_in_its_challenge() {
+        let check = |more: &str, expected: Option<AccountForm>| {
+            let json = format!(
+                r#"{{"status":"pending","identifier":{{"type":"dns","value":"a"}},
+                "challenges":[{{"type":"dns-persist-01","url":"/c","status":"pending"{more}}}]}}"#
+            );
+            let [challenge] = &read_authorization(&json).unwrap().challenges[..] else {
+                panic!("one challenge")
+            };
+            let issuer_domain_names = vec!["ca.example".to_owned()];
+            let expected = expected.map(|account| Offer { issuer_domain_names, account });
+            assert_eq!(challenge.persist, expected, "{more}");
+        };
+        check(r#","issuer-domain-names":["ca.example"]"#, Some(AccountForm::Url));
+        check(
+            r#","issuer-domain-names":["ca.example"],"accounturi":"https://ca.example/1""#,
+            Some(AccountForm::Given("https://ca.example/1".to_owned())),
+        );
+        check(r#","issuerDomainNames":["ca.example"]"#, Some(AccountForm::Hashed(None)));
+        check("", None);
+        check(r#","issuer-domain-names":"ca.example","accounturi":7"#, None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod issuance;
 mod jwk;
 mod jws;
 mod listener;
+mod newer;
 mod nonces;
 mod orders;
 mod protocol;

@@ -31,6 +31,7 @@ pub(super) enum Kind {
     OrderNotReady,
     RejectedIdentifier,
     ServerInternal,
+    Tls,
     Unauthorized,
     UnsupportedContact,
     UnsupportedIdentifier,
@@ -58,6 +59,7 @@ impl Kind {
             Self::OrderNotReady => "orderNotReady",
             Self::RejectedIdentifier => "rejectedIdentifier",
             Self::ServerInternal => "serverInternal",
+            Self::Tls => "tls",
             Self::Unauthorized => "unauthorized",
             Self::UnsupportedContact => "unsupportedContact",
             Self::UnsupportedIdentifier => "unsupportedIdentifier",
@@ -86,6 +88,7 @@ impl Kind {
             | Self::InvalidProfile
             | Self::Malformed
             | Self::RejectedIdentifier
+            | Self::Tls
             | Self::UnsupportedContact
             | Self::UnsupportedIdentifier => StatusCode::BAD_REQUEST,
         }

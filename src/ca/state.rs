@@ -45,16 +45,18 @@ impl Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Dns01,
+    DnsAccount01,
     Http01,
+    TlsAlpn01,
 }
 
 impl Method {
     /// What an identifier may be proven with: a wildcard by DNS alone, an address by no name (RFC 8738 §7).
     pub(super) fn on_offer(identifier: &Identifier) -> &'static [Self] {
         match identifier {
-            Identifier::Dns(name) if name.is_wildcard() => &[Self::Dns01],
-            Identifier::Dns(_) => &[Self::Http01, Self::Dns01],
-            Identifier::Ip(_) => &[Self::Http01],
+            Identifier::Dns(name) if name.is_wildcard() => &[Self::Dns01, Self::DnsAccount01],
+            Identifier::Dns(_) => &[Self::Http01, Self::TlsAlpn01, Self::Dns01, Self::DnsAccount01],
+            Identifier::Ip(_) => &[Self::Http01, Self::TlsAlpn01],
         }
     }
 
@@ -62,7 +64,9 @@ impl Method {
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Dns01 => "dns-01",
+            Self::DnsAccount01 => "dns-account-01",
             Self::Http01 => "http-01",
+            Self::TlsAlpn01 => "tls-alpn-01",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Validation of HTTP-01 and DNS-01 (RFC 8555 §8.3 and §8.4): one look, as a public CA looks, and what follows from it.
+//! Validation of HTTP-01, DNS-01 and dns-account-01 (RFC 8555 §8.3 and §8.4): one look, as a public CA looks, and what follows from it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,13 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::Ca;
+use super::accounts::account_url;
 use super::caa;
+use super::newer::{account_label, handshake};
 use super::refusal::{Kind, Refusal};
 use super::state::{Authorization, Id, Method, Status, Validation, after};
 use crate::dns::{CaaRecord, LookupError};
+use crate::fetch::alpn::Greeting;
 use crate::fetch::{FetchError, Fetched, Fetcher, Hop, Reply};
 use crate::model::Identifier;
 
@@ -23,6 +26,12 @@ use crate::model::Identifier;
 pub trait Look: fmt::Debug + Send + Sync {
     /// Asks one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
     async fn get(&self, url: &Url) -> Fetched;
+
+    /// Greets a host by `acme-tls/1`. Whoever looks at web servers only has no greeting.
+    async fn greet(&self, identifier: &Identifier) -> Greeting {
+        let why = format!("nobody greets {identifier} here");
+        Greeting { address: None, result: Err(FetchError::Connect { why }) }
+    }
 
     /// Looks up the texts at a name. Whoever looks at web servers only finds none.
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
@@ -41,6 +50,10 @@ impl Look for Fetcher {
         Self::get(self, url).await
     }
 
+    async fn greet(&self, identifier: &Identifier) -> Greeting {
+        Self::greet(self, identifier).await
+    }
+
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
         self.resolver.texts(name).await
     }
@@ -56,9 +69,16 @@ pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: St
         return;
     };
     let key_authorization = format!("{token}.{thumbprint}");
+    let prefix = format!("_{}._acme-challenge", account_label(&account_url(&ca, account)));
     let (hops, proof) = match method {
         Method::Http01 => web_page(&ca, &identifier, &token, &key_authorization).await,
-        Method::Dns01 => (Vec::new(), record(&ca, &identifier, &key_authorization).await),
+        Method::TlsAlpn01 => handshake(&ca, &identifier, &key_authorization).await,
+        Method::Dns01 => {
+            (Vec::new(), record(&ca, "_acme-challenge", &identifier, &key_authorization).await)
+        }
+        Method::DnsAccount01 => {
+            (Vec::new(), record(&ca, &prefix, &identifier, &key_authorization).await)
+        }
     };
     let proof = match (proof, &identifier) {
         (Ok(()), Identifier::Dns(name)) => caa::check(&ca, name, method, account).await,
@@ -82,11 +102,16 @@ fn question(ca: &Ca, id: Id) -> Option<(Id, Identifier, String)> {
 }
 
 /// Looks at the TXT record of a name (§8.4).
-async fn record(ca: &Ca, identifier: &Identifier, key_authorization: &str) -> Result<(), Refusal> {
+async fn record(
+    ca: &Ca,
+    prefix: &str,
+    identifier: &Identifier,
+    key_authorization: &str,
+) -> Result<(), Refusal> {
     let Identifier::Dns(name) = identifier else {
         return Err(Refusal::malformed("DNS-01 is for names"));
     };
-    let name = format!("_acme-challenge.{}", name.base());
+    let name = format!("{prefix}.{}", name.base());
     let digest = digest::digest(&digest::SHA256, key_authorization.as_bytes());
     let found = ca.look.texts(&format!("{name}.")).await;
     judge_texts(&name, found, &URL_SAFE_NO_PAD.encode(digest))
@@ -215,7 +240,7 @@ fn unfit(reply: &Reply, body: &str) -> Option<String> {
     reply.truncated.then(|| format!("{body:?}"))
 }
 
-fn dns_detail(error: &LookupError) -> String {
+pub(super) fn dns_detail(error: &LookupError) -> String {
     match error {
         LookupError::NoSuchName { name } => format!(
             "DNS problem: NXDOMAIN looking up A for {name} - check that a DNS record exists for this domain; \

@@ -93,7 +93,17 @@ pub fn for_name(challenge: &Challenge) -> String {
         ChallengeType::Http01 => format!(
             "see that {name} leads to this machine in public DNS, and that port 80 is open to the internet"
         ),
-        ChallengeType::Dns01 => format!("see that the TXT record of {name} is published"),
+        ChallengeType::TlsAlpn01 => format!(
+            "see that {name} leads to this machine in public DNS, that port 443 is open to the internet, and that nothing \
+             ends TLS on the way"
+        ),
+        ChallengeType::Dns01 | ChallengeType::DnsAccount01 => {
+            format!("see that the TXT record of {name} is published")
+        }
+        ChallengeType::DnsPersist01 => {
+            let (record, value) = (challenge.spec.record_name(), &challenge.spec.key);
+            format!("see that there is such a record: {record} TXT \"{value}\"")
+        }
     }
 }
 

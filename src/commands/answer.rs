@@ -25,6 +25,7 @@ use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
 use crate::print::columns::Namespaces;
 use crate::print::{Group, Shape};
 use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::Store;
 use crate::store::local::Access;
@@ -42,6 +43,9 @@ pub struct AnswerArgs {
     /// Answer HTTP-01 here, repeatable [default: on this machine all addresses, port 80]
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
+    /// Answer TLS-ALPN-01 here, repeatable [default: all addresses, port 443]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub tls_alpn_listen: Vec<SocketAddr>,
     /// Answer HTTP-01 with a file below DIR/.well-known/acme-challenge
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
@@ -97,6 +101,15 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
     {
         return Err(Failure::usage(format!("{}: {why}", cannot(deed, &name))));
     }
+    if deed == Deed::Present
+        && let Some(record) = made_by_a_person(&challenge)
+    {
+        let message =
+            format!("{}: no provider is named, so a person makes it", cannot(deed, &name));
+        return Err(Failure::new(FailureKind::Person, message)
+            .hint(format!("make this record: {record}"))
+            .hint("or add a dns01 solver to its issuer, and delete its order"));
+    }
     if args.serves(&challenge, context) && deed == Deed::Present {
         return serve(&args, &challenge, &answer, context).await;
     }
@@ -125,6 +138,12 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
     };
     done.map_err(|error| failed(deed, &name, &error))?;
     let mut printer = context.printer(&args.output);
+    if deed == Deed::CleanUp && challenge.spec.kind == ChallengeType::DnsPersist01 {
+        printer.note(&format!(
+            "the record stays, for the next order; remove it when no certificate needs it any more: {}",
+            record(&challenge)
+        ));
+    }
     let Some(stored) = store.get(&key).await? else {
         printer.note(&format!("challenge {name} was deleted before; now it is gone"));
         return Ok(());
@@ -137,9 +156,13 @@ impl AnswerArgs {
     /// Tells whether the answer lives as long as a process of this machine.
     fn serves(&self, challenge: &Challenge, context: &Context) -> bool {
         let is_elsewhere = context.cluster().is_some() && self.http01_listen.is_empty();
-        challenge.spec.kind == ChallengeType::Http01
-            && self.http01_webroot.is_none()
-            && !is_elsewhere
+        match challenge.spec.kind {
+            ChallengeType::Http01 => self.http01_webroot.is_none() && !is_elsewhere,
+            ChallengeType::TlsAlpn01 => true,
+            ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+                false
+            }
+        }
     }
 
     /// The solver of a challenge whose answer outlives this process.
@@ -149,17 +172,18 @@ impl AnswerArgs {
         store: &Arc<dyn Store>,
         context: &Context,
     ) -> Result<Arc<dyn Solver>, Failure> {
-        if challenge.spec.kind == ChallengeType::Dns01 {
+        if challenge.spec.kind.is_by_record() {
             let fetcher = self.look.fetcher().await?;
             let zones = self.nameservers.zones(&self.look, &fetcher).await?;
             let namespace = &context.global.cluster_resource_namespace;
             let reach = self.dns01.reach(context.cluster());
             return Ok(reach.solver(store, zones, &fetcher.resolver, namespace));
         }
-        if let Some(folder) = &self.http01_webroot {
+        let is_http = challenge.spec.kind == ChallengeType::Http01;
+        if let Some(folder) = self.http01_webroot.as_ref().filter(|_| is_http) {
             return Ok(Arc::new(Webroot::new(folder)));
         }
-        match context.cluster().filter(|_| self.http01_listen.is_empty()) {
+        match context.cluster().filter(|_| is_http && self.http01_listen.is_empty()) {
             Some(cluster) => Ok(Arc::new(self.solver_pods.solver(cluster, None))),
             // A listener's answers ended with its process.
             None => Ok(Arc::new(Together(Vec::new()))),
@@ -175,15 +199,32 @@ async fn serve(
     context: &Context,
 ) -> Result<(), Failure> {
     let name = &challenge.metadata.name;
-    let listener = listener(&args.http01_listen).await?;
-    let presented = listener.present(challenge, answer).await;
+    let (solver, stays): (Box<dyn Solver>, &str) = match challenge.spec.kind {
+        ChallengeType::TlsAlpn01 => (Box::new(TlsAlpn01::new(args.tls_alpn_listen.clone())), ""),
+        _ => (
+            Box::new(listener(&args.http01_listen).await?),
+            "; --http01-webroot writes a file that stays",
+        ),
+    };
+    let presented = solver.present(challenge, answer).await;
     presented.map_err(|error| failed(Deed::Present, name, &error.into()))?;
     let domain = &challenge.spec.dns_name;
-    context.printer(&args.output).note(&format!(
-        "challenge {name}: this process answers for {domain} until Ctrl-C; --http01-webroot writes a file that stays"
-    ));
+    context
+        .printer(&args.output)
+        .note(&format!("challenge {name}: this process answers for {domain} until Ctrl-C{stays}"));
     context.interrupted().wait().await;
     Ok(())
+}
+
+/// The record that a person makes, where nobody else can.
+fn made_by_a_person(challenge: &Challenge) -> Option<String> {
+    let spec = &challenge.spec;
+    let is_theirs = spec.kind == ChallengeType::DnsPersist01 && spec.solver.dns01.is_none();
+    is_theirs.then(|| record(challenge))
+}
+
+fn record(challenge: &Challenge) -> String {
+    format!("{} TXT \"{}\"", challenge.spec.record_name(), challenge.spec.key)
 }
 
 /// Why nobody needs the answer any more.

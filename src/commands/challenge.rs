@@ -17,8 +17,9 @@ use crate::model::{Answer, Challenge, ChallengeType, Kind};
 use crate::probes::Probe;
 use crate::probes::dns::DnsProbe;
 use crate::probes::http::HttpProbe;
+use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::{published, visible};
+use crate::reconcile::{published, shown, visible};
 use crate::store::local::Access;
 use crate::store::resources::typed;
 
@@ -105,7 +106,8 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let name = &target::name_of(Kind::Challenge, &args.name)?;
     let key = target::key(Kind::Challenge, name, context.namespace());
     let challenge: Challenge = typed(target::read(&store, &key).await?)?;
-    let is_http = challenge.spec.kind == ChallengeType::Http01;
+    let kind = challenge.spec.kind;
+    let is_http = kind == ChallengeType::Http01;
     let answer = Answer::of(&challenge).map_err(|why| {
         Failure::new(FailureKind::Solver, format!("cannot look at challenge {name}: {why}"))
     })?;
@@ -116,8 +118,13 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let namespace = &context.global.cluster_resource_namespace;
     let reach = Reach::usual(context.cluster());
     let dns01 = reach.providers(&store, zones.clone(), &fetcher.resolver, namespace);
-    let probe: Box<dyn Probe> =
-        if is_http { Box::new(HttpProbe { fetcher }) } else { Box::new(DnsProbe { zones }) };
+    let probe: Box<dyn Probe> = match kind {
+        ChallengeType::Http01 => Box::new(HttpProbe { fetcher }),
+        ChallengeType::TlsAlpn01 => Box::new(TlsAlpnProbe { fetcher }),
+        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+            Box::new(DnsProbe { zones })
+        }
+    };
     let now = context.now();
     let mut observations = probe.look(&challenge, &answer).await;
     if let Some(inside) = inside {
@@ -135,10 +142,12 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     for observation in &mut observations {
         observation.at = now;
     }
-    let verdict = if is_http {
-        visible::judge(&answer, &observations)
-    } else {
-        published::judge(&challenge, &answer, &observations)
+    let verdict = match kind {
+        ChallengeType::Http01 => visible::judge(&answer, &observations),
+        ChallengeType::TlsAlpn01 => shown::judge(&answer, &observations),
+        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+            published::judge(&challenge, &answer, &observations)
+        }
     };
     let sight = Sight {
         challenge: &challenge,

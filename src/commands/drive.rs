@@ -22,10 +22,11 @@ use crate::acme::{Clients, KeyAlgorithm};
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
 use crate::controllers::certificate::CertificateController;
-use crate::controllers::challenge::{ChallengeController, Means};
+use crate::controllers::challenge::ChallengeController;
 use crate::controllers::clock::{Clock, SystemClock};
 use crate::controllers::driver::{Driver, Obstacles};
 use crate::controllers::issuer::IssuerController;
+use crate::controllers::means::Means;
 use crate::controllers::order::OrderController;
 use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
@@ -39,11 +40,15 @@ use crate::model::Duration;
 use crate::probes::Probe;
 use crate::probes::dns::DnsProbe;
 use crate::probes::http::HttpProbe;
+use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::request::Approval;
+use crate::reconcile::required::Types;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
+use crate::solvers::dns01::manual::Manual;
 use crate::solvers::http01::listener::{self, Listener};
 use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::store::cluster::ClusterStore;
 use crate::store::{Store, StoreError};
 
@@ -57,6 +62,9 @@ pub struct DriveArgs {
     /// Where to answer HTTP-01 challenges, repeatable [default: all addresses, port 80]
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
+    /// Where to answer TLS-ALPN-01 challenges, repeatable [default: all addresses, port 443]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub tls_alpn_listen: Vec<SocketAddr>,
     /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
@@ -133,6 +141,11 @@ impl DriveArgs {
         if self.approve { Approval::Ours } else { Approval::Theirs }
     }
 
+    /// What answers TLS-ALPN-01 by these flags; nothing listens yet.
+    pub fn tls_alpn01(&self) -> Arc<TlsAlpn01> {
+        Arc::new(TlsAlpn01::new(self.tls_alpn_listen.clone()))
+    }
+
     /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
     /// on this machine port 80.
     ///
@@ -166,6 +179,11 @@ pub async fn listener(addresses: &[SocketAddr]) -> Result<Listener, Failure> {
     })
 }
 
+/// Which types of challenges can be kept: a cluster's schema has words for cert-manager's alone.
+pub fn types(cluster: Option<&ClusterStore>) -> Types {
+    if cluster.is_some() { Types::OfCluster } else { Types::All }
+}
+
 /// The controllers at work.
 #[derive(Debug)]
 pub struct Engine {
@@ -192,6 +210,10 @@ pub struct Equipment {
     pub http01: Arc<dyn Solver>,
     /// What publishes the records of DNS-01 reaches.
     pub dns01: Reach,
+    /// What answers TLS-ALPN-01.
+    pub tls_alpn01: Arc<TlsAlpn01>,
+    /// Which types of challenges the store has words for.
+    pub types: Types,
     /// What the self-check looks with.
     pub fetcher: Fetcher,
     /// What finds zones and their servers.
@@ -235,9 +257,12 @@ impl Engine {
         let by_hand = dns01.is_by_hand();
         let means = Means {
             http01,
+            by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
             dns01,
+            tls_alpn01: equipment.tls_alpn01,
             http01_probe: probe,
             dns01_probe: Arc::new(DnsProbe { zones }),
+            tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher }),
             crowd: crowd.clone(),
             check_period: equipment.check_period,
         };
@@ -256,11 +281,10 @@ impl Engine {
                 Arc::clone(&accounts),
                 equipment.approval,
             )),
-            Arc::new(OrderController::new(
-                recorder.clone(),
-                Arc::clone(&accounts),
-                selection.clone(),
-            )),
+            Arc::new(
+                OrderController::new(recorder.clone(), Arc::clone(&accounts), selection.clone())
+                    .with_types(equipment.types),
+            ),
             Arc::new(ChallengeController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),

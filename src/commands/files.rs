@@ -277,6 +277,7 @@ cannot read https://a.example/m.yaml: manifests are read from files only"
     #[test]
     fn the_examples_have_nothing_to_complain_about() {
         let other = [
+            ("challenge-types", 7),
             ("http01-single", 2),
             ("two-issuers", 4),
             ("dns01-wildcard", 3),

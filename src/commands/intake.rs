@@ -1,5 +1,6 @@
 //! What a command is given: manifests, or a few names from which they are made.
 
+use super::challenge_types;
 use super::context::{Context, OutputArgs};
 use super::dry_run::DryRun;
 use super::failure::{Failure, Kind as FailureKind};
@@ -24,6 +25,10 @@ pub struct IntakeArgs {
     /// Name or IP address to certify in place of manifests; repeatable
     #[arg(long, value_name = "NAME", num_args = 1..)]
     pub domain: Vec<String>,
+    /// Have the issuers that are given ask for this type of challenge, in place of what their solvers would answer; with --local
+    /// only
+    #[arg(long, value_name = "TYPE", value_parser = ["dns-account-01", "dns-persist-01", "tls-alpn-01"])]
+    pub challenge_type: Option<String>,
     /// Contact of the account, with --domain
     #[arg(long, value_name = "ADDRESS")]
     pub email: Option<String>,
@@ -73,10 +78,13 @@ impl IntakeArgs {
                 self.sources(&printer, paths)?
             }
         };
-        let set = match manifest::read(&sources, namespaces) {
+        let mut set = match manifest::read(&sources, namespaces) {
             Ok(set) => set,
             Err(complaints) => return Err(refused(&printer, &complaints)),
         };
+        if let Some(kind) = &self.challenge_type {
+            challenge_types::ask(kind, set.documents.iter_mut().map(|d| &mut d.record))?;
+        }
         for warning in &set.warnings {
             printer.warning(&warning.to_string());
         }
@@ -140,6 +148,16 @@ impl IntakeArgs {
         let mut names = names.into_iter();
         let Some(first) = names.next() else {
             return Err(Failure::usage("--domain names nothing"));
+        };
+        let proof = match (self.challenge_type.as_deref(), proof) {
+            (Some("dns-account-01"), Proof::Http01) => {
+                let message = "--domain with --challenge-type dns-account-01 needs somebody to make the records";
+                return Err(Failure::usage(message)
+                    .hint("a person: --dns01-manual")
+                    .hint("a DNS provider: write manifests with a dns01 solver, as in examples/challenge-types/"));
+            }
+            (None | Some("dns-account-01"), proof) => proof,
+            (Some(_), _) => Proof::Unaided,
         };
         let wish = Wish {
             first,

@@ -17,6 +17,9 @@ pub struct LookArgs {
     /// Where HOST really is (* for every host), for split DNS and tests; repeatable
     #[arg(long, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
     pub http01_resolve: Vec<String>,
+    /// The same for TLS-ALPN-01, where a port stands for 443; repeatable
+    #[arg(long, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
+    pub tls_alpn_resolve: Vec<String>,
     /// Resolver of every look-up [default: the system's]
     #[arg(long, value_name = "HOST:PORT")]
     pub dns: Option<String>,
@@ -32,8 +35,12 @@ impl LookArgs {
             None => Arc::new(SystemResolver::new()),
             Some(addresses) => Arc::new(DirectResolver::at(addresses)),
         };
-        let overrides = Overrides::parse(self.http01_resolve.iter().map(String::as_str))
-            .map_err(|why| Failure::usage(format!("cannot use --http01-resolve: {why}")))?;
+        let parse = |entries: &[String], flag| {
+            Overrides::parse(entries.iter().map(String::as_str))
+                .map_err(|why| Failure::usage(format!("cannot use {flag}: {why}")))
+        };
+        let mut overrides = parse(&self.http01_resolve, "--http01-resolve")?;
+        overrides.handshakes = parse(&self.tls_alpn_resolve, "--tls-alpn-resolve")?.hosts;
         Ok(Fetcher { resolver, overrides })
     }
 

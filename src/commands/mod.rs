@@ -8,6 +8,7 @@ pub mod ca;
 pub mod certificate;
 pub mod chain;
 pub mod challenge;
+mod challenge_types;
 pub mod claim;
 pub mod completion;
 pub mod connection;

@@ -10,6 +10,7 @@ use super::chain::issuer_key;
 use super::pile::Pile;
 use super::ways::{Way, way, ways};
 use crate::model::common::is_true;
+use crate::model::solver::Dns01Solver;
 use crate::model::{
     Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record,
 };
@@ -173,7 +174,7 @@ impl Task {
         let mut secrets = BTreeSet::new();
         // Those of an Issuer are where the Challenge is, with all others.
         if challenge.spec.issuer_ref.effective_kind() == "ClusterIssuer" {
-            let of_solver = challenge.spec.solver.dns01.iter().flat_map(|dns01| dns01.secrets());
+            let of_solver = challenge.spec.solver.dns01.iter().flat_map(Dns01Solver::secrets);
             let place = &places.cluster_resources;
             secrets.extend(of_solver.map(|secret| ObjectName::new(place, &secret.name)));
         }
@@ -309,12 +310,12 @@ impl Account {
         let secrets = account.into_iter().chain(binding.map(|binding| &binding.key_secret_ref));
         let solvers = acme.map_or(&[][..], |acme| &acme.solvers);
         let of_solvers = solvers.iter().filter_map(|solver| solver.dns01.as_ref());
-        let secrets = secrets.chain(of_solvers.flat_map(|dns01| dns01.secrets()));
+        let of_solvers = of_solvers.flat_map(Dns01Solver::secrets);
         let is_ready = issuer.is_some_and(|issuer| is_true(&issuer.status.conditions, "Ready"));
         Self {
             key: key.clone(),
             is_written: acme.is_some() && (!is_ready || applied.contains(key)),
-            secrets: secrets.map(|secret| secret.name.clone()).collect(),
+            secrets: secrets.cloned().chain(of_solvers).map(|secret| secret.name).collect(),
         }
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::chain::issuer_key;
+use super::challenge_types;
 use super::claim::Claim;
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
 use super::own_solvers;
 use super::provider_secrets::{self, Places};
-use crate::model::{
-    Certificate, ChallengeSolver, ChallengeType, Identifier, Issuer, Key, Kind, Record,
-};
+use crate::model::asked::asked_type;
+use crate::model::{Certificate, ChallengeSolver, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
 use crate::store::Store;
 use crate::store::resources::typed;
@@ -58,6 +58,11 @@ impl Bench {
     /// Tells whether pairs of several namespaces are written to one folder.
     fn is_one_folder(self) -> bool {
         matches!(self, Self::Local | Self::ByHand)
+    }
+
+    /// Tells whether the resources are in a cluster, or are to be.
+    pub fn is_in_cluster(self) -> bool {
+        !matches!(self, Self::Local | Self::ByHand)
     }
 
     /// Tells whether this process has records published by providers.
@@ -131,6 +136,7 @@ pub async fn check(
                 None => return Err(unknown_issuer(&certificate, &key)),
             },
         };
+        challenge_types::check(&certificate, &key, &issuer, bench)?;
         check_own_solvers(&certificate, &key, &issuer, bench)?;
         if bench.is_here() {
             check_solvers(&certificate, &key, &issuer, bench, places).await?;
@@ -161,23 +167,29 @@ fn check_type(record: &Record) -> Result<(), Failure> {
     .hint("a cluster with cert-manager serves the other types"))
 }
 
-/// Which of these solvers answers each name of a Certificate.
+/// Which solver of an issuer answers each name of a Certificate.
 pub fn choices<'a>(
     certificate: &'a Certificate,
-    solvers: &'a [ChallengeSolver],
+    issuer: &'a Issuer,
 ) -> impl Iterator<Item = (&'a str, Result<Chosen, NoSolver>)> {
+    let solvers = issuer.spec.acme.as_ref().map_or(&[][..], |acme| &acme.solvers);
     let asking = Asking {
         namespace: &certificate.metadata.namespace,
         labels: &certificate.metadata.labels,
         annotations: &certificate.metadata.annotations,
+        kind: asked_type(issuer).unwrap_or_default(),
     };
+    names(certificate).filter_map(move |text| {
+        let identifier = Identifier::parse(text).ok()?;
+        Some((text, would_choose(solvers, &identifier, asking)))
+    })
+}
+
+/// Every name that a Certificate asks for.
+pub fn names(certificate: &Certificate) -> impl Iterator<Item = &str> {
     let spec = &certificate.spec;
     let common = Some(&spec.common_name).filter(|name| !name.is_empty());
-    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain(common);
-    names.filter_map(move |text| {
-        let identifier = Identifier::parse(text).ok()?;
-        Some((text.as_str(), would_choose(solvers, &identifier, asking)))
-    })
+    spec.dns_names.iter().chain(&spec.ip_addresses).chain(common).map(String::as_str)
 }
 
 /// Looks at the solvers that only this program has.
@@ -187,11 +199,14 @@ fn check_own_solvers(
     issuer: &Issuer,
     bench: Bench,
 ) -> Result<(), Failure> {
-    let Some(acme) = issuer.spec.acme.as_ref().filter(|_| bench != Bench::ByHand) else {
+    if bench == Bench::ByHand {
         return Ok(());
-    };
-    for (text, chosen) in choices(certificate, &acme.solvers) {
-        let Ok(Chosen { kind: ChallengeType::Dns01, solver, .. }) = chosen else { continue };
+    }
+    for (text, chosen) in choices(certificate, issuer) {
+        let Ok(Chosen { kind, solver, .. }) = chosen else { continue };
+        if !kind.is_by_record() {
+            continue;
+        }
         let whose = format!("Certificate {}: {text}", certificate.name());
         own_solvers::check(&solver.dns01.unwrap_or_default(), key, &whose, bench)?;
     }
@@ -205,16 +220,19 @@ async fn check_solvers(
     bench: Bench,
     places: Places<'_>,
 ) -> Result<(), Failure> {
-    let Some(acme) = &issuer.spec.acme else { return Ok(()) };
+    if issuer.spec.acme.is_none() {
+        return Ok(());
+    }
     let name = certificate.name();
-    for (text, chosen) in choices(certificate, &acme.solvers) {
+    for (text, chosen) in choices(certificate, issuer) {
         let refused = |why: &str| {
             Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
         };
         match chosen {
-            Ok(chosen) if chosen.kind == ChallengeType::Dns01 && bench != Bench::ByHand => {
+            Ok(Chosen { kind, solver: ChallengeSolver { dns01: Some(solver), .. }, .. })
+                if kind.is_by_record() && bench != Bench::ByHand =>
+            {
                 let whose = format!("Certificate {name}: {text}");
-                let solver = chosen.solver.dns01.unwrap_or_default();
                 provider_secrets::check(&solver, issuer, key, &whose, places).await?;
             }
             Ok(_) => {}

@@ -59,7 +59,7 @@ fn line(mut observation: Observation) -> String {
             cut(why);
         }
         Seen::Nothing { why } | Seen::NoLook { why } => cut(why),
-        Seen::Reply { .. } | Seen::Records { .. } => {}
+        Seen::Handshake { .. } | Seen::Reply { .. } | Seen::Records { .. } => {}
     }
     serde_json::to_string(&observation).unwrap_or_default()
 }

@@ -13,10 +13,9 @@ use super::drive::DriveArgs;
 use super::failure::{Failure, Kind as FailureKind};
 use super::precheck::choices;
 use crate::fetch::Fetcher;
+use crate::model::challenge::record_name;
 use crate::model::solver::Dns01Solver;
-use crate::model::{
-    Certificate, Challenge, ChallengeType, Identifier, Issuer, IssuerRef, Key, Kind,
-};
+use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Kind};
 use crate::print::Printer;
 use crate::reconcile::solver_choice::Chosen;
 use crate::solvers::SolveError;
@@ -178,12 +177,13 @@ pub(super) async fn errands(
 
 /// The names of a Certificate that a dns01 solver answers: each with its record and that solver.
 fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<(String, String, Dns01Solver)> {
-    let Some(acme) = &issuer.spec.acme else { return Vec::new() };
     let mut wanted = Vec::new();
-    for (text, chosen) in choices(certificate, &acme.solvers) {
-        let Ok(Chosen { kind: ChallengeType::Dns01, solver, .. }) = chosen else { continue };
-        if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver.dns01) {
-            wanted.push((text.to_owned(), format!("_acme-challenge.{}.", name.base()), solver));
+    for (text, chosen) in choices(certificate, issuer) {
+        let Ok(Chosen { kind, solver, .. }) = chosen else { continue };
+        let solver = solver.dns01.filter(|_| kind.is_by_record());
+        if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver) {
+            // The account that a label would name may not be there yet.
+            wanted.push((text.to_owned(), record_name(kind, name.base(), ""), solver));
         }
     }
     wanted

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::announce;
 use super::claim::claim_everything;
 use super::context::{Context, OutputArgs};
-use super::drive::{DriveArgs, Engine, Equipment};
+use super::drive::{DriveArgs, Engine, Equipment, types};
 use super::failure::{Failure, Kind as FailureKind};
 use super::needs::Task;
 use super::out;
@@ -59,6 +59,8 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
         dns01: args.drive.dns01.reach(context.cluster()),
+        tls_alpn01: args.drive.tls_alpn01(),
+        types: types(context.cluster()),
         zones: args.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::all(),

@@ -1,14 +1,17 @@
 //! What `challenge check` saw: as lines and tables for people, as a report for programs.
 
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::dns::server::PORT;
-use crate::model::observation::{Hop, NameServer, Observation, Said, Seen};
-use crate::model::{Answer, Challenge, Time};
+use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
+use crate::model::{Answer, Challenge, ChallengeType, Identifier, Time};
 use crate::print::table::{Colour, Headers, NONE, Table};
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::{published, visible};
+use crate::reconcile::{published, shown, visible};
 
 /// One look at a challenge, and what to make of it.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl Sight<'_> {
         let mut lines = vec![
             ("Challenge", self.challenge.metadata.name.clone()),
             ("Domain", self.challenge.spec.dns_name.clone()),
-            ("Expected", self.answer.key_authorization.clone()),
+            ("Expected", self.expected()),
         ];
         for observation in self.observations {
             let at = Time::new(observation.at);
@@ -40,6 +43,14 @@ impl Sight<'_> {
             lines.push(("Saw", saw(&observation.seen)));
             let difference = visible::disagreement(self.answer, observation);
             lines.extend(difference.map(|text| ("Beware", text.to_owned())));
+            for Linted { text, faults, corrected, ends } in linted(self.challenge, observation) {
+                lines.push(("Record", format!("{text:?}")));
+                lines.extend(ends.map(|at| ("Beware", format!("it ends at {at:.0}"))));
+                if !faults.is_empty() {
+                    lines.extend(faults.into_iter().map(|fault| ("Fault", format!("it {fault}"))));
+                    lines.push(("Corrected", format!("{corrected:?}")));
+                }
+            }
             if with_commands {
                 lines.extend(commands(observation).into_iter().map(|line| ("Command", line)));
             }
@@ -51,12 +62,27 @@ impl Sight<'_> {
         lines.chain(tables.map(|table| format!("\n{table}"))).collect()
     }
 
+    /// What the CA must see: a text, a record, or the digest in a certificate.
+    fn expected(&self) -> String {
+        match self.challenge.spec.kind {
+            ChallengeType::TlsAlpn01 => shown::digest_of(self.answer),
+            ChallengeType::Dns01
+            | ChallengeType::DnsAccount01
+            | ChallengeType::DnsPersist01
+            | ChallengeType::Http01 => self.answer.key_authorization.clone(),
+        }
+    }
+
     /// For programs.
     pub(super) fn report(&self) -> Value {
         let looks = self.observations.iter().map(|observation| {
             let mut look = serde_json::to_value(observation).unwrap_or_default();
             look["command"] = commands(observation).join("; ").into();
             look["disagreement"] = visible::disagreement(self.answer, observation).into();
+            if self.challenge.spec.persist.is_some() {
+                let records = linted(self.challenge, observation).into_iter();
+                look["records"] = records.map(|record| record.report()).collect();
+            }
             look
         });
         json!({
@@ -67,12 +93,50 @@ impl Sight<'_> {
                 "name": self.challenge.metadata.name,
             },
             "domain": self.challenge.spec.dns_name,
-            "expected": self.answer.key_authorization,
+            "expected": self.expected(),
             "visible": *self.verdict == Readiness::Ready,
             "verdict": self.verdict(),
             "observations": looks.collect::<Vec<_>>(),
         })
     }
+}
+
+/// A record that stays, as it was found, and what the CA would not take of it.
+struct Linted<'a> {
+    text: &'a str,
+    faults: Vec<String>,
+    corrected: String,
+    /// When it ends, if that is soon.
+    ends: Option<Timestamp>,
+}
+
+impl Linted<'_> {
+    fn report(&self) -> Value {
+        let Self { text, faults, corrected, ends } = self;
+        let ends = ends.map(|at| Time::new(at).to_string());
+        json!({"text": text, "faults": faults, "corrected": corrected, "endsSoon": ends})
+    }
+}
+
+/// Every text at the record's name once, where it is one of those that stay.
+fn linted<'a>(challenge: &Challenge, observation: &'a Observation) -> Vec<Linted<'a>> {
+    let Some(demand) = published::demand(challenge, observation.at) else { return Vec::new() };
+    let Seen::Records { servers, .. } = &observation.seen else { return Vec::new() };
+    let texts: BTreeSet<&str> = servers
+        .iter()
+        .filter_map(|server| match &server.said {
+            Said::Texts(texts) => Some(texts.iter().map(String::as_str)),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let lint = |text| Linted {
+        text,
+        faults: demand.faults(text),
+        corrected: demand.corrected(text),
+        ends: demand.ends_soon(text),
+    };
+    texts.into_iter().map(lint).collect()
 }
 
 fn table(observation: &Observation) -> Option<Table> {
@@ -118,6 +182,7 @@ fn saw(seen: &Seen) -> String {
         Seen::Nothing { why } => why.clone(),
         Seen::NoLook { why } => format!("no look was possible: {why}"),
         Seen::Redirect { to, why } => format!("a redirect to {to}: {why}"),
+        Seen::Handshake { protocol, certificate } => handshake(protocol, certificate),
         Seen::Reply { status, body, truncated } => {
             let more = if *truncated { ", and more" } else { "" };
             format!("status {status}, {} bytes{more}: {body:?}", body.len())
@@ -134,6 +199,25 @@ fn saw(seen: &Seen) -> String {
     }
 }
 
+fn handshake(protocol: &str, certificate: &Shown) -> String {
+    let protocol =
+        if protocol.is_empty() { "no protocol".to_owned() } else { format!("{protocol:?}") };
+    let signed = if certificate.self_signed { "self-signed" } else { "signed by another key" };
+    let names = match &certificate.names[..] {
+        [] => "no name".to_owned(),
+        names => names.join(", "),
+    };
+    let identifiers = certificate.acme_identifiers.iter().map(|identifier| {
+        let critical = if identifier.critical { "critical" } else { "not critical" };
+        format!(", acmeIdentifier ({critical}) {}", identifier.digest)
+    });
+    let identifiers: String = identifiers.collect();
+    format!(
+        "{protocol} agreed on, and a certificate of {} ({signed}) for {names}{identifiers}",
+        certificate.subject
+    )
+}
+
 fn is_dns(observation: &Observation) -> bool {
     observation.url.starts_with("dns:")
 }
@@ -145,6 +229,7 @@ fn commands(observation: &Observation) -> Vec<String> {
             servers.iter().filter_map(|server| dig(name, zone, server)).collect()
         }
         _ if is_dns(observation) => Vec::new(),
+        _ if observation.url.starts_with("https:") => openssl(observation).into_iter().collect(),
         _ => vec![curl(observation)],
     }
 }
@@ -161,6 +246,18 @@ fn dig(name: &str, zone: &str, server: &NameServer) -> Option<String> {
         }
     };
     Some(format!("dig {recursion}{at} {name} TXT"))
+}
+
+/// The openssl line that makes the same handshake, and shows the certificate.
+fn openssl(observation: &Observation) -> Option<String> {
+    let url = Url::parse(&observation.url).ok()?;
+    let host = url.host_str()?.trim_matches(['[', ']']);
+    let name = Identifier::parse(host).ok()?.server_name();
+    let address = observation.hops.first().and_then(|hop| hop.address);
+    let address = address.map_or_else(|| format!("{host}:443"), |address| address.to_string());
+    Some(format!(
+        "openssl s_client -connect {address} -servername {name} -alpn acme-tls/1 </dev/null | openssl x509 -noout -text"
+    ))
 }
 
 /// The curl line that looks the same way: no proxy, the same address, as many redirects.

@@ -9,6 +9,7 @@ use crate::acme::{AcmeError, Retry};
 use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::{Obstacle, Obstacles};
+use crate::model::asked::CHALLENGE_TYPE;
 use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
@@ -251,9 +252,17 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
         return None;
     }
     let name = order.name();
+    let issuer = issuer_key(&chain.certificate);
+    let hint = if order.status.reason.contains(CHALLENGE_TYPE) {
+        format!(
+            "ask for a type that the CA offers, or take the annotation {CHALLENGE_TYPE} away from {issuer}"
+        )
+    } else {
+        format!("change the solvers of {issuer}")
+    };
     let failure =
         Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
-            .hint(format!("change the solvers of {}", issuer_key(&chain.certificate)));
+            .hint(hint);
     Some(Failed { failure, order: None })
 }
 

@@ -23,6 +23,8 @@ pub fn ways(certificate: &Certificate, issuer: &Issuer) -> impl Iterator<Item = 
         namespace: &certificate.metadata.namespace,
         labels: &certificate.metadata.labels,
         annotations: &certificate.metadata.annotations,
+        // Other types are for stores of our own.
+        kind: None,
     };
     let spec = &certificate.spec;
     let solvers = issuer.spec.acme.as_ref().map_or(&[][..], |acme| &acme.solvers);

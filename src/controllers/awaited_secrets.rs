@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::model::{Challenge, ChallengeType, ObjectName, Record, State};
+use super::is_by_record;
+use crate::model::solver::Dns01Solver;
+use crate::model::{Challenge, ObjectName, Record, State};
 use crate::store::resources::typed;
 
 /// The Secrets of unfinished Challenges, by Challenge.
@@ -13,7 +15,7 @@ pub(super) struct AwaitedSecrets(Mutex<BTreeMap<ObjectName, BTreeSet<ObjectName>
 impl AwaitedSecrets {
     /// Notes what a Challenge that has changed needs.
     pub(super) fn heard(&self, changed: &Record, cluster_namespace: &str) {
-        if changed.object["spec"]["type"] != ChallengeType::Dns01.as_str() {
+        if !is_by_record(changed) {
             return;
         }
         let Ok(challenge) = typed::<Challenge>(changed.clone()) else { return };
@@ -26,7 +28,7 @@ impl AwaitedSecrets {
         if challenge.status.state.is_some_and(State::is_final) && is_tidy {
             return self.forget(&changed.key.name);
         }
-        let secrets = spec.solver.dns01.iter().flat_map(|dns01| dns01.secrets());
+        let secrets = spec.solver.dns01.iter().flat_map(Dns01Solver::secrets);
         let secrets = secrets.map(|secret| ObjectName::new(namespace, &secret.name)).collect();
         self.lock().insert(changed.key.name.clone(), secrets);
     }

@@ -11,47 +11,19 @@ use super::answering::{with_our_finalizer, without_finalizer};
 use super::awaited_secrets::AwaitedSecrets;
 use super::challenge_requests::ChallengeRequests;
 use super::looks::{Looks, Published};
+use super::means::Means;
 use super::recorder::Recorder;
-use super::scheduler::Crowd;
 use super::{Clock, Controller, ReconcileError};
 use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
 };
-use crate::probes::Probe;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness};
-use crate::reconcile::{Wake, pauses, published, visible};
-use crate::solvers::{SolveError, Solver};
+use crate::reconcile::{Wake, pauses, published, shown, visible};
+use crate::solvers::SolveError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, StoreError};
-
-/// How challenges are answered and looked at.
-#[derive(Clone, Debug)]
-pub struct Means {
-    /// Answers HTTP-01.
-    pub http01: Arc<dyn Solver>,
-    /// Answers DNS-01.
-    pub dns01: Arc<dyn Solver>,
-    /// Looks at HTTP-01 answers as the CA does.
-    pub http01_probe: Arc<dyn Probe>,
-    /// Looks at the records of DNS-01 as the CA does.
-    pub dns01_probe: Arc<dyn Probe>,
-    /// Who waits for whom.
-    pub crowd: Crowd,
-    /// Longest pause between self-checks (`--dns01-check-retry-period`).
-    pub check_period: SignedDuration,
-}
-
-impl Means {
-    /// What answers a challenge.
-    fn solver(&self, challenge: &Challenge) -> &dyn Solver {
-        match challenge.spec.kind {
-            ChallengeType::Http01 => &*self.http01,
-            ChallengeType::Dns01 => &*self.dns01,
-        }
-    }
-}
 
 /// How often an accepted challenge looks whether another one has come to wait for it; no request is spent on that.
 const LOOK_AROUND: SignedDuration = SignedDuration::from_secs(1);
@@ -220,12 +192,19 @@ impl ChallengeController {
             (ChallengeType::Http01, Ok(answer)) => {
                 visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
             }
-            (ChallengeType::Dns01, Ok(answer)) => {
+            (ChallengeType::TlsAlpn01, Ok(answer)) => {
+                shown::judge(answer, &self.means.tls_alpn01_probe.look(challenge, answer).await)
+            }
+            (
+                ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01,
+                Ok(answer),
+            ) => {
                 let seen = self.means.dns01_probe.look(challenge, answer).await;
                 published = Published::of(&seen);
                 match published::judge(challenge, answer, &seen) {
                     Readiness::Ready => {
-                        settled(challenge, self.means.dns01.is_everywhere(challenge, answer).await)
+                        let solver = self.means.solver(challenge);
+                        settled(challenge, solver.is_everywhere(challenge, answer).await)
                     }
                     Readiness::NotYet { reason } => Readiness::NotYet { reason },
                 }

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::OnceCell;
 
+use super::is_by_record;
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{Observation, Said, Seen};
-use crate::model::{Challenge, ChallengeType, Kind, Order, Record, State, Time};
+use crate::model::{Challenge, Kind, Order, Record, State, Time};
 use crate::reconcile::lingering::{Lingering, Look};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store, StoreError};
@@ -88,7 +89,7 @@ impl Looks {
 
     /// Notes that the CA is about to be told of a challenge whose record was seen like that.
     pub(super) fn told(&self, challenge: &Challenge, seen: Published, now: Timestamp) {
-        if challenge.spec.kind != ChallengeType::Dns01 {
+        if !challenge.spec.kind.is_by_record() {
             return;
         }
         let names = [record(challenge), seen.name].into_iter().filter(|name| !name.is_empty());
@@ -99,7 +100,7 @@ impl Looks {
 
     /// Notes what a Challenge tells that has changed.
     pub(super) fn heard(&self, changed: &Record, now: Timestamp) {
-        if changed.object["spec"]["type"] == ChallengeType::Dns01.as_str()
+        if is_by_record(changed)
             && let Ok(challenge) = typed::<Challenge>(changed.clone())
         {
             self.saw(&challenge, now);
@@ -111,7 +112,7 @@ impl Looks {
         let state = challenge.status.state;
         let was_looked_at =
             memory.accepted_at.is_some() || matches!(state, Some(State::Valid | State::Invalid));
-        if challenge.spec.kind != ChallengeType::Dns01 || !was_looked_at {
+        if !challenge.spec.kind.is_by_record() || !was_looked_at {
             return;
         }
         let mut all = self.with_room(now);

@@ -15,6 +15,7 @@ pub mod driver;
 pub mod facts;
 pub mod issuer;
 mod looks;
+pub mod means;
 pub mod neighbours;
 pub mod order;
 pub mod order_requests;
@@ -36,7 +37,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::acme::{AcmeError, Retry};
-use crate::model::{IssuerRef, Key, Kind, ObjectName, Record};
+use crate::model::{ChallengeType, IssuerRef, Key, Kind, ObjectName, Record};
 use crate::reconcile::Wake;
 use crate::solvers::SolveError;
 use crate::store::{Scope, StoreError};
@@ -104,6 +105,12 @@ impl ReconcileError {
             Self::Store(_) | Self::Solve(_) | Self::Missing(_) => Retry::Backoff,
         }
     }
+}
+
+/// Tells whether a Challenge, as the store tells of it, is answered by a TXT record.
+fn is_by_record(changed: &Record) -> bool {
+    let kind = serde_json::from_value::<ChallengeType>(changed.object["spec"]["type"].clone());
+    kind.is_ok_and(ChallengeType::is_by_record)
 }
 
 #[cfg(test)]

@@ -13,14 +13,16 @@ use super::selection::Selection;
 use super::shared_orders::SharedOrders;
 use super::unwritten_orders::UnwrittenOrders;
 use super::{Controller, ReconcileError};
+use crate::model::asked::asked_type;
 use crate::model::event::source;
 use crate::model::memory::Holder;
+use crate::model::persist::Account;
 use crate::model::{
-    Challenge, ChallengeStatus, Issuer, Key, Kind, Metadata, ObjectName, Order, OrderStatus,
-    Record, State,
+    Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, ObjectName, Order,
+    OrderStatus, Record, State,
 };
 use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Wanted};
-use crate::reconcile::required::required;
+use crate::reconcile::required::{Types, required};
 use crate::reconcile::{Recorded, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
@@ -37,6 +39,7 @@ pub struct OrderController {
     selection: Selection,
     shared: SharedOrders,
     unwritten: UnwrittenOrders,
+    types: Types,
     recorder: Recorder,
 }
 
@@ -52,8 +55,15 @@ impl OrderController {
             selection,
             shared: SharedOrders::default(),
             unwritten: UnwrittenOrders::default(),
+            types: Types::All,
             recorder,
         }
+    }
+
+    /// The same for a store that has no words for other types.
+    #[must_use]
+    pub fn with_types(self, types: Types) -> Self {
+        Self { types, ..self }
     }
 
     async fn step(&self, order: &Order, now: Timestamp) -> Result<Wake, ReconcileError> {
@@ -63,7 +73,9 @@ impl OrderController {
         let scope = Scope::owned_by(&order.metadata.namespace, &order.metadata.uid);
         let challenges = self.challenges.list(&scope).await?;
         let sharers = self.sharers(order).await?;
-        let required = required(order, &issuer, acme.thumbprint());
+        let account_url = acme.account_url().unwrap_or_default();
+        let account = Account { url: &account_url, thumbprint: acme.thumbprint() };
+        let required = required(order, &issuer, account, self.types);
         let observed = Observed {
             challenges: &challenges,
             required: required.as_deref().map_err(String::as_str),
@@ -74,6 +86,7 @@ impl OrderController {
             order,
             challenges: &challenges,
             preferred_chain: issuer.spec.acme.as_ref().map_or("", |a| &a.preferred_chain),
+            persists: asked_type(&issuer) == Ok(Some(ChallengeType::DnsPersist01)),
             now,
         };
         let outcome = match order::next_action(order, &observed, now) {

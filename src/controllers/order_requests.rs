@@ -9,6 +9,7 @@ use super::ReconcileError;
 use crate::acme::chain::ChainFault;
 use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
 use crate::model::order::{Authorization, OfferedChallenge};
+use crate::model::persist::{AccountForm, Offer};
 use crate::model::{Challenge, Order, Problem, State};
 use crate::reconcile::Refusal;
 use crate::reconcile::order::{Outcome, Seen, Wanted};
@@ -24,6 +25,8 @@ pub struct OrderAtCa<'a> {
     pub challenges: &'a [Challenge],
     /// The root that the chain should lead to; empty for the CA's choice.
     pub preferred_chain: &'a str,
+    /// Whether records that stay are asked for, so that what the CA says of them is kept.
+    pub persists: bool,
     /// The moment at which chains must hold.
     pub now: Timestamp,
 }
@@ -58,7 +61,10 @@ impl OrderAtCa<'_> {
     /// Fails when the CA does not answer.
     pub async fn authorizations(&self, urls: &[String]) -> Result<Outcome, ReconcileError> {
         let reads = urls.iter().map(|url| async move {
-            let reply = self.acme.authorization(url).await?;
+            let mut reply = self.acme.authorization(url).await?;
+            for challenge in &mut reply.challenges {
+                challenge.persist = self.offer(challenge.persist.take()).await?;
+            }
             Ok::<_, AcmeError>(Authorization {
                 url: url.clone(),
                 identifier: reply.identifier,
@@ -67,7 +73,12 @@ impl OrderAtCa<'_> {
                 challenges: reply
                     .challenges
                     .into_iter()
-                    .map(|c| OfferedChallenge { url: c.url, token: c.token, kind: c.kind })
+                    .map(|c| OfferedChallenge {
+                        url: c.url,
+                        token: c.token,
+                        kind: c.kind,
+                        persist: c.persist,
+                    })
                     .collect(),
                 ..Authorization::default()
             })
@@ -76,6 +87,18 @@ impl OrderAtCa<'_> {
             Ok(read) => Ok(Outcome::AuthorizationsFetched(read)),
             Err(error) => refused("fetch authorization", error),
         }
+    }
+
+    /// What is kept of an offer of dns-persist-01; of draft -02 half is in the directory.
+    async fn offer(&self, offer: Option<Offer>) -> Result<Option<Offer>, AcmeError> {
+        let Some(offer) = offer.filter(|_| self.persists) else { return Ok(None) };
+        Ok(Some(match offer.account {
+            AccountForm::Url | AccountForm::Given(_) => offer,
+            AccountForm::Hashed(_) => {
+                let prefix = self.acme.directory().await?.account_hash_prefix.clone();
+                Offer { account: AccountForm::Hashed(prefix), ..offer }
+            }
+        }))
     }
 
     /// Reads the order; once it is valid the chain is downloaded and checked in the same step, once it is invalid the

@@ -48,6 +48,11 @@ pub enum Change {
     Remove,
 }
 
+/// Longest string in a TXT record, in octets.
+const STRING: usize = 255;
+/// Longest text that is written, in octets.
+const LONGEST: usize = 4096;
+
 /// One change of one text.
 #[derive(Clone, Copy, Debug)]
 pub struct Update<'a> {
@@ -55,7 +60,7 @@ pub struct Update<'a> {
     pub zone: &'a str,
     /// Absolute name of the record.
     pub name: &'a str,
-    /// Text, 255 octets at most.
+    /// Text; a long one is written in strings of at most 255 octets.
     pub text: &'a str,
     /// What becomes of it.
     pub change: Change,
@@ -174,9 +179,11 @@ impl Update<'_> {
                 .map_err(|_| UpdateError::Unwritable(format!("\"{text}\" is not a DNS name")))
         };
         let (zone, name) = (canonical(&name(self.zone)?), canonical(&name(self.name)?));
-        let too_long = || UpdateError::Unwritable("the text is longer than 255 octets".to_owned());
-        let text = self.text.as_bytes();
-        let length = u8::try_from(text.len()).map_err(|_| too_long())?;
+        let data = strings(self.text.as_bytes());
+        let length =
+            u16::try_from(data.len()).ok().filter(|_| self.text.len() <= LONGEST).ok_or_else(
+                || UpdateError::Unwritable(format!("the text is longer than {LONGEST} octets")),
+            )?;
         let (class, ttl) = match self.change {
             Change::Add { ttl } => (IN, ttl),
             Change::Remove => (NONE, 0),
@@ -193,12 +200,20 @@ impl Update<'_> {
             &name,
             &numbers(&[TXT, class]),
             &ttl.to_be_bytes(),
-            &numbers(&[u16::from(length) + 1]),
-            &[length],
-            text,
+            &numbers(&[length]),
+            &data,
         ]
         .concat())
     }
+}
+
+/// The data of a TXT record (RFC 1035 §3.3.14): strings, each behind its length; of an empty text, an empty string.
+fn strings(text: &[u8]) -> Vec<u8> {
+    if text.is_empty() {
+        return vec![0];
+    }
+    let string = |part: &[u8]| [&[u8::try_from(part.len()).unwrap_or(u8::MAX)], part].concat();
+    text.chunks(STRING).flat_map(string).collect()
 }
 
 /// One update on its way.
@@ -394,10 +409,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_refused() {
+    fn a_long_text_is_written_in_several_strings() {
         let long = "x".repeat(256);
+        let message = Update { text: &long, ..UPDATE }.message(1).unwrap();
+        let data = [&b"\x01\x02\xff"[..], "x".repeat(255).as_bytes(), b"\x01x"].concat();
+        assert!(message.ends_with(&data));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_refused() {
+        let long = "x".repeat(4097);
         for (update, why) in [
-            (Update { text: &long, ..UPDATE }, "the text is longer than 255 octets"),
+            (Update { text: &long, ..UPDATE }, "the text is longer than 4096 octets"),
             (Update { zone: "a..b", ..UPDATE }, "\"a..b\" is not a DNS name"),
         ] {
             assert_eq!(update.message(1), Err(UpdateError::Unwritable(why.to_owned())));

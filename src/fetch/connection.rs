@@ -56,29 +56,35 @@ pub(super) async fn get(
     address: SocketAddr,
     patience: Patience,
 ) -> Result<Answer, NoAnswer> {
-    let connecting = timeout(patience.connect, TcpStream::connect(address));
-    let stream = match connecting.await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(NoAnswer::NotConnected(connect_fault(&error, address))),
-        Err(_) => {
-            let seconds = patience.connect.as_secs();
-            return Err(NoAnswer::NotConnected(format!(
-                "no answer from {address} within {seconds}s"
-            )));
-        }
-    };
+    let stream = connect(address, patience).await?;
     let talking = async {
         match url.scheme() {
             "https" => talk(handshake(url, address, stream).await?, url, address).await,
             _ => talk(stream, url, address).await,
         }
     };
-    timeout(patience.answer, talking).await.unwrap_or_else(|_| {
-        let seconds = patience.answer.as_secs();
-        Err(NoAnswer::Silent(format!(
-            "{address} took the connection but did not answer within {seconds}s"
-        )))
-    })
+    timeout(patience.answer, talking).await.unwrap_or_else(|_| Err(late(address, patience)))
+}
+
+/// Opens a connection.
+pub(super) async fn connect(
+    address: SocketAddr,
+    patience: Patience,
+) -> Result<TcpStream, NoAnswer> {
+    match timeout(patience.connect, TcpStream::connect(address)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(NoAnswer::NotConnected(connect_fault(&error, address))),
+        Err(_) => {
+            let seconds = patience.connect.as_secs();
+            Err(NoAnswer::NotConnected(format!("no answer from {address} within {seconds}s")))
+        }
+    }
+}
+
+/// A connection on which nothing comes.
+pub(super) fn late(address: SocketAddr, patience: Patience) -> NoAnswer {
+    let seconds = patience.answer.as_secs();
+    NoAnswer::Silent(format!("{address} took the connection but did not answer within {seconds}s"))
 }
 
 async fn handshake(
@@ -86,9 +92,7 @@ async fn handshake(
     address: SocketAddr,
     stream: TcpStream,
 ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, NoAnswer> {
-    let failed = |why: &dyn std::fmt::Display| {
-        NoAnswer::Silent(format!("TLS handshake with {address} failed: {why}"))
-    };
+    let failed = |why: &dyn std::fmt::Display| no_handshake(address, why);
     let name = match url.host() {
         Some(Host::Ipv4(ip)) => ServerName::from(std::net::IpAddr::V4(ip)),
         Some(Host::Ipv6(ip)) => ServerName::from(std::net::IpAddr::V6(ip)),
@@ -99,6 +103,11 @@ async fn handshake(
     };
     let connector = TlsConnector::from(tls::config().map_err(|e| failed(&e))?);
     connector.connect(name, stream).await.map_err(|error| failed(&tls_fault(&error)))
+}
+
+/// A handshake that failed.
+pub(super) fn no_handshake(address: SocketAddr, why: &dyn std::fmt::Display) -> NoAnswer {
+    NoAnswer::Silent(format!("TLS handshake with {address} failed: {why}"))
 }
 
 async fn talk<S>(stream: S, url: &Url, address: SocketAddr) -> Result<Answer, NoAnswer>
@@ -167,7 +176,8 @@ fn connect_fault(error: &io::Error, address: SocketAddr) -> String {
     }
 }
 
-fn tls_fault(error: &io::Error) -> String {
+/// Why a handshake failed, in stable words.
+pub(super) fn tls_fault(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::InvalidMessage(_)) => "the server does not speak TLS there".to_owned(),

@@ -3,6 +3,7 @@
 //! Shared by our own CA's validation and by the self-check, so that a rehearsal and a check look alike; Pebble and
 //! Boulder's recorded answers keep both honest.
 
+pub mod alpn;
 mod connection;
 mod overrides;
 mod redirect;

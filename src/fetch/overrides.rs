@@ -8,6 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Overrides {
     /// By host; `*` stands for every host. A port replaces port 80, never another one.
     pub hosts: BTreeMap<String, (IpAddr, Option<u16>)>,
+    /// The same for the handshakes of TLS-ALPN-01, before those; a port replaces port 443 (`--tls-alpn-resolve`).
+    pub handshakes: BTreeMap<String, (IpAddr, Option<u16>)>,
 }
 
 /// A text that is not `HOST=ADDR[:PORT]`.
@@ -26,15 +28,30 @@ impl Overrides {
                 parse_entry(text).ok_or_else(|| InvalidOverride { text: text.to_owned() })?;
             hosts.insert(host, target);
         }
-        Ok(Self { hosts })
+        Ok(Self { hosts, handshakes: BTreeMap::new() })
     }
 
     /// Returns where a connection to that host and port really goes, if not where DNS says.
     pub fn address(&self, host: &str, port: u16) -> Option<SocketAddr> {
-        let (address, own_port) = self.hosts.get(host).or_else(|| self.hosts.get("*"))?;
-        let port = if port == 80 { own_port.unwrap_or(port) } else { port };
-        Some(SocketAddr::new(*address, port))
+        find(&self.hosts, host, port, 80)
     }
+
+    /// Returns where a handshake of TLS-ALPN-01 with that host really goes, if not where DNS says.
+    pub fn handshake(&self, host: &str) -> Option<SocketAddr> {
+        find(&self.handshakes, host, 443, 443).or_else(|| self.address(host, 443))
+    }
+}
+
+/// Finds the entry of a host; its port stands for the standard one.
+fn find(
+    entries: &BTreeMap<String, (IpAddr, Option<u16>)>,
+    host: &str,
+    port: u16,
+    standard: u16,
+) -> Option<SocketAddr> {
+    let (address, own_port) = entries.get(host).or_else(|| entries.get("*"))?;
+    let port = if port == standard { own_port.unwrap_or(port) } else { port };
+    Some(SocketAddr::new(*address, port))
 }
 
 fn parse_entry(text: &str) -> Option<(String, (IpAddr, Option<u16>))> {
@@ -89,6 +106,15 @@ mod tests {
     fn the_entry_of_a_host_comes_before_the_star() {
         let both = Overrides::parse(["*=127.0.0.1", "a.example=127.0.0.2"]).unwrap();
         assert_eq!(both.address("a.example", 80).unwrap().to_string(), "127.0.0.2:80");
+    }
+
+    #[test]
+    fn a_handshake_goes_its_own_way_if_it_has_one() {
+        let mut overrides = Overrides::parse(["*=127.0.0.1:5002"]).unwrap();
+        let address = |overrides: &Overrides| overrides.handshake("a.example").unwrap().to_string();
+        assert_eq!(address(&overrides), "127.0.0.1:443");
+        overrides.handshakes = Overrides::parse(["a.example=127.0.0.2:5001"]).unwrap().hosts;
+        assert_eq!(address(&overrides), "127.0.0.2:5001");
     }
 
     #[test]

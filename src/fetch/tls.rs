@@ -7,21 +7,33 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
+use crate::model::names::ACME_TLS;
+
 /// Takes any certificate, as CAs do when a redirect leads to HTTPS.
-static CONFIG: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| {
+static CONFIG: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| speaking(&[]));
+/// The same, for the answer to TLS-ALPN-01 alone (RFC 8737 §3).
+static ACME: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| speaking(&[ACME_TLS]));
+
+fn speaking(protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(AnyCertificate(Arc::clone(&provider)));
-    let config = ClientConfig::builder_with_provider(provider)
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(Arc::new(config))
-});
+}
 
 /// Returns the configuration of every such connection: TLS 1.2 and 1.3, certificates not verified.
 pub(super) fn config() -> Result<Arc<ClientConfig>, Error> {
     CONFIG.clone()
+}
+
+/// Returns the configuration that asks for the answer to TLS-ALPN-01.
+pub(super) fn acme_config() -> Result<Arc<ClientConfig>, Error> {
+    ACME.clone()
 }
 
 #[derive(Debug)]

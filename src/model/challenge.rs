@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::common::{IssuerRef, Other, Time};
 use super::metadata::Resource;
 use super::names::{Identifier, InvalidName};
+use super::persist::Persist;
 use super::solver::ChallengeSolver;
 use super::state::{ChallengeType, State};
 
@@ -37,18 +38,40 @@ pub struct ChallengeSpec {
     pub kind: ChallengeType,
     /// Token.
     pub token: String,
-    /// HTTP-01: the key authorization (RFC 8555 §8.1); DNS-01: the TXT value (§8.4).
+    /// HTTP-01 and TLS-ALPN-01: the key authorization (RFC 8555 §8.1); types by record: the TXT value (§8.4).
     pub key: String,
     /// Copy of the chosen solver after annotation overrides.
     pub solver: ChallengeSolver,
     /// Issuer, copied from the Order.
     pub issuer_ref: IssuerRef,
+    /// DNS-ACCOUNT-01: the label of the account, without `_`. The CRD has no field for it, nor for the next one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub account_label: String,
+    /// DNS-PERSIST-01: which records the CA takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persist: Option<Persist>,
 }
 
 impl ChallengeSpec {
     /// Absolute name of the TXT record that a CA asks for (RFC 8555 §8.4), before aliases are followed.
     pub fn record_name(&self) -> String {
-        format!("_acme-challenge.{}.", self.dns_name.trim_end_matches('.'))
+        record_name(self.kind, &self.dns_name, &self.account_label)
+    }
+}
+
+/// Absolute name of the TXT record of a type for a name without `*.`, before aliases are followed. While there is no account
+/// yet its label is empty, and the name that of DNS-01: both are in one zone.
+pub fn record_name(kind: ChallengeType, name: &str, account_label: &str) -> String {
+    let name = name.trim_end_matches('.');
+    match kind {
+        ChallengeType::DnsPersist01 => format!("_validation-persist.{name}."),
+        ChallengeType::DnsAccount01 if !account_label.is_empty() => {
+            format!("_{account_label}._acme-challenge.{name}.")
+        }
+        ChallengeType::Dns01
+        | ChallengeType::DnsAccount01
+        | ChallengeType::Http01
+        | ChallengeType::TlsAlpn01 => format!("_acme-challenge.{name}."),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Floor 0: nothing here reads a clock, a file, a socket or a die.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
+pub mod asked;
 pub mod certificate;
 pub mod challenge;
 pub mod common;
@@ -19,6 +20,7 @@ pub mod naming;
 pub mod observation;
 pub mod order;
 pub mod own_solver;
+pub mod persist;
 pub mod pod_template;
 pub mod problem;
 pub mod quick;

@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// The protocol by which a CA asks for the answer to TLS-ALPN-01 (RFC 8737 §6.2).
+pub const ACME_TLS: &[u8] = b"acme-tls/1";
+
 /// Namespace and name of an object; the namespace of a cluster-scoped object is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName {
@@ -153,6 +156,22 @@ impl Identifier {
         }
     }
 
+    /// The name by which a CA asks for it in a TLS handshake: itself, of an address its reverse name (RFC 8737 §3, RFC 8738 §6).
+    pub fn server_name(&self) -> String {
+        match self {
+            Self::Dns(name) => name.base().to_owned(),
+            Self::Ip(IpAddr::V4(address)) => {
+                let [a, b, c, d] = address.octets();
+                format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+            }
+            Self::Ip(IpAddr::V6(address)) => {
+                let nibbles = address.octets().into_iter().rev();
+                let nibbles = nibbles.map(|byte| format!("{:x}.{:x}.", byte & 15, byte >> 4));
+                format!("{}ip6.arpa", nibbles.collect::<String>())
+            }
+        }
+    }
+
     /// The identifier type on the wire: `dns` or `ip`.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -200,6 +219,20 @@ mod tests {
             DnsName::parse(&long).map_err(|e| e.why),
             Err("a label is longer than 63 characters")
         );
+    }
+
+    #[test]
+    fn an_address_is_asked_for_by_its_reverse_name() {
+        for (text, expected) in [
+            ("www.example.com", "www.example.com"),
+            ("192.0.2.1", "1.2.0.192.in-addr.arpa"),
+            (
+                "2001:db8::a",
+                "a.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa",
+            ),
+        ] {
+            assert_eq!(Identifier::parse(text).unwrap().server_name(), expected);
+        }
     }
 
     #[test]

@@ -87,6 +87,13 @@ pub enum Seen {
         /// Whether there was more.
         truncated: bool,
     },
+    /// A TLS handshake that came to its end.
+    Handshake {
+        /// Protocol agreed on (ALPN); empty for none.
+        protocol: String,
+        /// What was shown.
+        certificate: Shown,
+    },
     /// What name servers say of a TXT record.
     Records {
         /// Absolute name of the record, where aliases lead.
@@ -96,6 +103,30 @@ pub enum Seen {
         /// Everybody who was asked, by name, then address.
         servers: Vec<NameServer>,
     },
+}
+
+/// What of a certificate counts for TLS-ALPN-01 (RFC 8737 §3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    /// Subject, as one line.
+    pub subject: String,
+    /// Whether its own key has signed it.
+    pub self_signed: bool,
+    /// Alternative names; those that are neither DNS names nor addresses in words.
+    pub names: Vec<String>,
+    /// Every extension `acmeIdentifier`.
+    pub acme_identifiers: Vec<AcmeIdentifier>,
+}
+
+/// The extension 1.3.6.1.5.5.7.1.31.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AcmeIdentifier {
+    /// Whether it is critical.
+    pub critical: bool,
+    /// The digest in it, in hexadecimal digits; the whole extension where it holds none.
+    pub digest: String,
 }
 
 /// What one name server says of a TXT record.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::common::{Blob, Duration, IssuerRef, Other, Time};
 use super::metadata::Resource;
+use super::persist;
 use super::state::State;
 
 /// `acme.cert-manager.io/v1` Order.
@@ -100,4 +101,7 @@ pub struct OfferedChallenge {
     /// Type in the RFC's spelling, such as `http-01`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// What the record of dns-persist-01 has to say, where the issuer asks for that type; the CRD has no field for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persist: Option<persist::Offer>,
 }

@@ -90,17 +90,20 @@ pub enum Proof {
     Http01,
     /// DNS-01, by records that a person makes.
     Manual,
+    /// By a type that needs no solver.
+    Unaided,
 }
 
 impl Proof {
     /// The solver, as a manifest has it.
-    fn solver(self) -> Value {
+    fn solver(self) -> Option<Value> {
         match self {
-            Self::Http01 => json!({"http01": {"ingress": {}}}),
+            Self::Http01 => Some(json!({"http01": {"ingress": {}}})),
             // The schema wants a provider, and has none for people.
-            Self::Manual => json!({
+            Self::Manual => Some(json!({
                 "dns01": {"webhook": {"groupName": "kubectl-acme", "solverName": "manual"}},
-            }),
+            })),
+            Self::Unaided => None,
         }
     }
 }
@@ -111,8 +114,10 @@ pub fn manifests(wish: &Wish) -> Vec<Record> {
     let mut acme = json!({
         "server": wish.server.url(),
         "privateKeySecretRef": {"name": format!("{issuer}-account-key")},
-        "solvers": [wish.proof.solver()],
     });
+    if let Some(solver) = wish.proof.solver() {
+        acme["solvers"] = json!([solver]);
+    }
     if let Some(email) = &wish.email {
         acme["email"] = email.as_str().into();
     }
@@ -227,6 +232,13 @@ mod tests {
             *solver,
             json!({"webhook": {"groupName": "kubectl-acme", "solverName": "manual"}})
         );
+    }
+
+    #[test]
+    fn a_type_that_needs_no_solver_has_none() {
+        let mut wish = wish(&["example.com"], "letsencrypt");
+        wish.proof = Proof::Unaided;
+        assert_eq!(check(&wish)[0]["spec"]["acme"].get("solvers"), None);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::names::Identifier;
+
 /// State of an Order or a Challenge; absent means unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -84,6 +86,15 @@ pub enum ChallengeType {
     /// A file on port 80 (RFC 8555 §8.3).
     #[serde(rename = "HTTP-01")]
     Http01,
+    /// A TXT record at a name of the account's own (draft-ietf-acme-dns-account-label); cert-manager's CRD has no word for it.
+    #[serde(rename = "DNS-ACCOUNT-01")]
+    DnsAccount01,
+    /// A TXT record that stays (draft-ietf-acme-dns-persist); the same holds.
+    #[serde(rename = "DNS-PERSIST-01")]
+    DnsPersist01,
+    /// A certificate in a TLS handshake on port 443 (RFC 8737); the same holds.
+    #[serde(rename = "TLS-ALPN-01")]
+    TlsAlpn01,
 }
 
 impl ChallengeType {
@@ -92,6 +103,9 @@ impl ChallengeType {
         match self {
             Self::Dns01 => "DNS-01",
             Self::Http01 => "HTTP-01",
+            Self::DnsAccount01 => "DNS-ACCOUNT-01",
+            Self::DnsPersist01 => "DNS-PERSIST-01",
+            Self::TlsAlpn01 => "TLS-ALPN-01",
         }
     }
 
@@ -100,6 +114,26 @@ impl ChallengeType {
         match self {
             Self::Dns01 => "dns-01",
             Self::Http01 => "http-01",
+            Self::DnsAccount01 => "dns-account-01",
+            Self::DnsPersist01 => "dns-persist-01",
+            Self::TlsAlpn01 => "tls-alpn-01",
+        }
+    }
+
+    /// Tells whether a TXT record shows control, so that a dns01 solver may publish it.
+    pub fn is_by_record(self) -> bool {
+        match self {
+            Self::Dns01 | Self::DnsAccount01 | Self::DnsPersist01 => true,
+            Self::Http01 | Self::TlsAlpn01 => false,
+        }
+    }
+
+    /// Tells whether it can show control of a name: wildcards need a record (RFC 8555 §8.3, RFC 8737 §3), addresses have none
+    /// (RFC 8738 §7).
+    pub fn can_prove(self, identifier: &Identifier) -> bool {
+        match identifier {
+            Identifier::Dns(name) => self.is_by_record() || !name.is_wildcard(),
+            Identifier::Ip(_) => !self.is_by_record(),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Probes look before the CA does, and report what was seen; `reconcile::visible` and
-//! `reconcile::published` judge it.
+//! Probes look before the CA does, and report what was seen; `reconcile::visible`,
+//! `reconcile::published` and `reconcile::shown` judge it.
 
 pub mod cluster;
 pub mod dns;
 pub mod http;
+pub mod tls_alpn;
 
 use std::fmt;
 

@@ -26,6 +26,7 @@ pub mod required;
 pub mod schedule;
 pub mod secret_content;
 pub mod shared_order;
+pub mod shown;
 pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;

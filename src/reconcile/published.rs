@@ -4,8 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::challenge::Readiness;
 use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
+use crate::model::persist::Demand;
 use crate::model::{Answer, Challenge};
 
 /// How many servers a reason names.
@@ -53,17 +56,17 @@ fn fault(challenge: &Challenge, answer: &Answer, look: &Observation) -> Option<S
     let (name, servers) = match &look.seen {
         Seen::Records { name, servers, .. } => (name, servers),
         Seen::Nothing { why } | Seen::NoLook { why } => return Some(why.clone()),
-        Seen::Redirect { .. } | Seen::Reply { .. } => {
+        Seen::Handshake { .. } | Seen::Redirect { .. } | Seen::Reply { .. } => {
             return Some(not_yet(challenge, "nobody has looked yet"));
         }
     };
     let asked = by_name(servers);
-    let text = &answer.key_authorization;
-    let wanting: Vec<_> = asked.iter().filter(|server| !server.has(text)).collect();
+    let wanted = &Wanted::of(challenge, answer, look.at);
+    let wanting: Vec<_> = asked.iter().filter(|server| !server.has(wanted)).collect();
     if !asked.is_empty() && wanting.is_empty() {
         return None;
     }
-    let mut faults: Vec<_> = wanting.iter().take(NAMED).map(|s| s.fault(text)).collect();
+    let mut faults: Vec<_> = wanting.iter().take(NAMED).map(|s| s.fault(wanted)).collect();
     if wanting.len() > NAMED {
         faults.push(format!("and {} more", wanting.len() - NAMED));
     }
@@ -83,6 +86,46 @@ fn fault(challenge: &Challenge, answer: &Answer, look: &Observation) -> Option<S
         Some((server, code)) => format!("NS {server} returned {code} for {name}: {fact}"),
         None => not_yet(challenge, &fact),
     })
+}
+
+/// What a record that stays has to show at a moment; nothing for types that have none.
+pub fn demand(challenge: &Challenge, now: Timestamp) -> Option<Demand<'_>> {
+    let persist = challenge.spec.persist.as_ref()?;
+    Some(Demand { persist, wildcard: challenge.spec.wildcard, now })
+}
+
+/// What the CA looks for among the texts of a name.
+enum Wanted<'a> {
+    /// This one.
+    Text(&'a str),
+    /// One that shows as much.
+    Persistent(Demand<'a>),
+}
+
+impl<'a> Wanted<'a> {
+    fn of(challenge: &'a Challenge, answer: &'a Answer, at: Timestamp) -> Self {
+        demand(challenge, at).map_or(Self::Text(&answer.key_authorization), Self::Persistent)
+    }
+
+    fn is_among(&self, texts: &[String]) -> bool {
+        texts.iter().any(|found| match self {
+            Self::Text(text) => found == text,
+            Self::Persistent(demand) => demand.is_met_by(found),
+        })
+    }
+
+    /// What a server says that lacks it.
+    fn words(&self, said: &Said) -> String {
+        let (Self::Persistent(demand), Said::Texts(texts)) = (self, said) else {
+            return words(said);
+        };
+        let nearest = texts.iter().map(|text| demand.faults(text)).min_by_key(Vec::len);
+        let faults = nearest.unwrap_or_default().join(", and it ");
+        match texts.len() {
+            1 => format!("has a record that {faults}"),
+            count => format!("has {count} records, and the best of them {faults}"),
+        }
+    }
 }
 
 fn not_yet(challenge: &Challenge, fact: &str) -> String {
@@ -120,8 +163,8 @@ fn by_name(servers: &[NameServer]) -> Vec<Asked<'_>> {
 }
 
 impl Asked<'_> {
-    fn has(&self, text: &str) -> bool {
-        self.said.iter().all(|server| has(server, text))
+    fn has(&self, wanted: &Wanted<'_>) -> bool {
+        self.said.iter().all(|server| has(server, wanted))
     }
 
     /// Another code than those that say whether the name exists.
@@ -140,10 +183,10 @@ impl Asked<'_> {
     }
 
     /// What is wrong at which of its addresses; the same is said once.
-    fn fault(&self, text: &str) -> String {
+    fn fault(&self, wanted: &Wanted<'_>) -> String {
         let mut faults: Vec<(String, Vec<String>)> = Vec::new();
-        for server in self.said.iter().filter(|server| !has(server, text)) {
-            let words = words(&server.said);
+        for server in self.said.iter().filter(|server| !has(server, wanted)) {
+            let words = wanted.words(&server.said);
             let address = server.address.map(|address| address.ip().to_string());
             let address = address.filter(|_| !self.is_an_address());
             match faults.iter_mut().find(|(known, _)| *known == words) {
@@ -170,8 +213,8 @@ impl Asked<'_> {
     }
 }
 
-fn has(server: &NameServer, text: &str) -> bool {
-    matches!(&server.said, Said::Texts(texts) if texts.iter().any(|found| found == text))
+fn has(server: &NameServer, wanted: &Wanted<'_>) -> bool {
+    matches!(&server.said, Said::Texts(texts) if wanted.is_among(texts))
 }
 
 /// The first addresses, and how many more there are.
@@ -195,8 +238,6 @@ fn excerpt(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-
     use super::*;
     use crate::model::solver::Dns01Solver;
     use crate::reconcile::testing::challenge;

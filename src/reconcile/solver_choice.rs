@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::asked::CHALLENGE_TYPE;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::solver::{ChallengeSolver, GatewaySolver, ParentReference, Selector};
 use crate::model::{ChallengeType, Identifier};
@@ -28,6 +29,8 @@ pub struct Asking<'a> {
     pub labels: &'a BTreeMap<String, String>,
     /// Annotations of the Order.
     pub annotations: &'a BTreeMap<String, String>,
+    /// The type that the issuer asks for, where its solvers alone do not decide.
+    pub kind: Option<ChallengeType>,
 }
 
 /// The solver that answers.
@@ -62,6 +65,18 @@ pub enum NoSolver {
     /// No solver has a type that is offered, and a selector that matches.
     #[error("no configured challenge solvers can be used for this challenge")]
     NoneFits,
+    /// The CA does not offer the type that the issuer asks for.
+    #[error(
+        "the issuer asks for {asked} ({CHALLENGE_TYPE}), and for {name} the CA offers {offered}"
+    )]
+    NotOffered {
+        /// The type.
+        asked: &'static str,
+        /// The name.
+        name: String,
+        /// What the CA offers.
+        offered: String,
+    },
     /// More than one ingress override.
     #[error("may not specify more than one of: name, class, ingressClassName override annotations")]
     TwoOverrides,
@@ -87,11 +102,22 @@ pub fn choose(
     } else {
         authorization.identifier.clone()
     };
+    let only = match asking.kind {
+        None => None,
+        Some(kind) => Some((offered(kind, &domain, authorization)?, kind)),
+    };
+    // Our own listener needs no solver, and a person stands in for a provider of records that stay.
+    let unaided = only.filter(|(_, kind)| match kind {
+        ChallengeType::DnsPersist01 | ChallengeType::TlsAlpn01 => true,
+        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::Http01 => false,
+    });
     let mut best: Option<(Match, Chosen)> = None;
     for (position, solver) in solvers.iter().enumerate() {
-        let Some((challenge, kind)) = first_answerable(solver, &authorization.challenges) else {
-            continue;
+        let answerable = match only {
+            None => first_answerable(solver, &authorization.challenges),
+            Some((_, kind)) => only.filter(|_| kind.is_by_record() && solver.dns01.is_some()),
         };
+        let Some((challenge, kind)) = answerable else { continue };
         let Some(why) = matches(solver.selector.as_ref(), &domain, asking.labels) else { continue };
         if best.as_ref().is_none_or(|(held, _)| why > *held) {
             let challenge = challenge.clone();
@@ -99,7 +125,15 @@ pub fn choose(
             best = Some((why, chosen));
         }
     }
-    let (_, mut chosen) = best.ok_or(NoSolver::NoneFits)?;
+    let (_, mut chosen) = match (best, unaided) {
+        (Some(best), _) => best,
+        (None, Some((challenge, kind))) => {
+            let (solver, why) = (ChallengeSolver::default(), Match::default());
+            let position = solvers.len();
+            (why, Chosen { solver, position, challenge: challenge.clone(), kind, why })
+        }
+        (None, None) => return Err(NoSolver::NoneFits),
+    };
     override_ingress(&mut chosen.solver, asking)?;
     override_parents(&mut chosen.solver, asking)?;
     Ok(chosen)
@@ -115,19 +149,36 @@ pub fn would_choose(
     identifier: &Identifier,
     asking: Asking<'_>,
 ) -> Result<Chosen, NoSolver> {
-    let (name, wildcard, types): (String, bool, &[&str]) = match identifier {
-        Identifier::Dns(name) if name.is_wildcard() => (name.base().to_owned(), true, &["dns-01"]),
-        Identifier::Dns(name) => (name.to_string(), false, &["http-01", "dns-01"]),
-        Identifier::Ip(address) => (address.to_string(), false, &["http-01"]),
+    let (name, wildcard) = match identifier {
+        Identifier::Dns(name) => (name.base().to_owned(), name.is_wildcard()),
+        Identifier::Ip(address) => (address.to_string(), false),
     };
-    let offered = |kind: &&str| OfferedChallenge { kind: (*kind).to_owned(), ..Default::default() };
+    let types = [ChallengeType::Http01, ChallengeType::Dns01].into_iter().chain(asking.kind);
+    let offered = |kind: ChallengeType| OfferedChallenge {
+        kind: kind.acme_name().to_owned(),
+        ..Default::default()
+    };
     let authorization = Authorization {
         identifier: name,
         wildcard: Some(wildcard),
-        challenges: types.iter().map(offered).collect(),
+        challenges: types.filter(|kind| kind.can_prove(identifier)).map(offered).collect(),
         ..Authorization::default()
     };
     choose(solvers, asking, &authorization)
+}
+
+/// The challenge of that type.
+fn offered<'a>(
+    kind: ChallengeType,
+    domain: &str,
+    authorization: &'a Authorization,
+) -> Result<&'a OfferedChallenge, NoSolver> {
+    let challenges = &authorization.challenges;
+    challenges.iter().find(|challenge| challenge.kind == kind.acme_name()).ok_or_else(|| {
+        let offered: Vec<&str> = challenges.iter().map(|c| c.kind.as_str()).collect();
+        let offered = if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") };
+        NoSolver::NotOffered { asked: kind.acme_name(), name: domain.to_owned(), offered }
+    })
 }
 
 /// The first challenge in the CA's list that the solver can answer.
@@ -248,7 +299,8 @@ mod tests {
         let solvers: Vec<ChallengeSolver> = serde_json::from_value(solvers).unwrap();
         let labels = serde_json::from_value(labels).unwrap();
         let annotations = serde_json::from_value(annotations).unwrap();
-        let asking = Asking { namespace: "web", labels: &labels, annotations: &annotations };
+        let asking =
+            Asking { namespace: "web", labels: &labels, annotations: &annotations, kind: None };
         let identifier = Identifier::parse(name).unwrap();
         let shown = match would_choose(&solvers, &identifier, asking) {
             Ok(chosen) => format!("{} {}", chosen.position, chosen.challenge.kind),
@@ -373,8 +425,12 @@ mod tests {
     fn check_overrides(solver: Value, annotations: Value, expected: Result<Value, &str>) {
         let solvers: Vec<ChallengeSolver> = vec![serde_json::from_value(solver).unwrap()];
         let annotations = serde_json::from_value(annotations).unwrap();
-        let asking =
-            Asking { namespace: "web", labels: &BTreeMap::new(), annotations: &annotations };
+        let asking = Asking {
+            namespace: "web",
+            labels: &BTreeMap::new(),
+            annotations: &annotations,
+            kind: None,
+        };
         let identifier = Identifier::parse("www.example.com").unwrap();
         let chosen = would_choose(&solvers, &identifier, asking);
         let shown = chosen.map(|c| serde_json::to_value(c.solver).unwrap());

@@ -32,6 +32,8 @@ pub(crate) fn challenge(dns_name: &str) -> ChallengeBuilder {
         key: "token.thumbprint".to_owned(),
         solver: ChallengeSolver::default(),
         issuer_ref: IssuerRef { name: "acme".to_owned(), ..IssuerRef::default() },
+        account_label: String::new(),
+        persist: None,
     };
     ChallengeBuilder(Challenge {
         api_version: Kind::Challenge.api_version().to_owned(),

@@ -38,7 +38,10 @@ fn compared(answer: &Answer, inside: &Observation, outside: &str) -> String {
 /// Says how cert-manager's own self-check would see it otherwise than a CA: it compares exactly and follows any redirect.
 pub fn disagreement(answer: &Answer, observation: &Observation) -> Option<&'static str> {
     match &observation.seen {
-        Seen::Nothing { .. } | Seen::NoLook { .. } | Seen::Records { .. } => None,
+        Seen::Handshake { .. }
+        | Seen::Nothing { .. }
+        | Seen::NoLook { .. }
+        | Seen::Records { .. } => None,
         Seen::Redirect { .. } => {
             Some("cert-manager's self-check follows this redirect, a CA does not")
         }
@@ -58,7 +61,7 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
         Seen::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
         Seen::Reply { status: 200, body, truncated } => wrong_body(answer, body, *truncated)
             .map(|got| format!("did not get expected response when querying endpoint: got {got}")),
-        Seen::Records { .. } => Some("nobody has looked yet".to_owned()),
+        Seen::Handshake { .. } | Seen::Records { .. } => Some("nobody has looked yet".to_owned()),
         Seen::Reply { status, .. } => {
             let last = observation.hops.last().filter(|hop| hop.url != *url);
             let place = last.map(|hop| format!(" (redirected to {})", hop.url)).unwrap_or_default();

@@ -2,8 +2,10 @@
 
 pub mod dns01;
 pub mod http01;
+mod sockets;
 #[cfg(test)]
 mod testing;
+pub mod tls_alpn01;
 
 use std::fmt;
 use std::sync::Arc;

@@ -20,10 +20,11 @@ use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::controllers::Controller;
 use kubectl_acme::controllers::accounts::Accounts;
 use kubectl_acme::controllers::certificate::CertificateController;
-use kubectl_acme::controllers::challenge::{ChallengeController, Means};
+use kubectl_acme::controllers::challenge::ChallengeController;
 use kubectl_acme::controllers::clock::SystemClock;
 use kubectl_acme::controllers::driver::{Driver, Obstacles};
 use kubectl_acme::controllers::issuer::IssuerController;
+use kubectl_acme::controllers::means::Means;
 use kubectl_acme::controllers::order::OrderController;
 use kubectl_acme::controllers::recorder::Recorder;
 use kubectl_acme::controllers::request::RequestController;
@@ -34,9 +35,12 @@ use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Blob, Kind, Problem, Record};
 use kubectl_acme::probes::dns::DnsProbe;
 use kubectl_acme::probes::http::HttpProbe;
+use kubectl_acme::probes::tls_alpn::TlsAlpnProbe;
 use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
+use kubectl_acme::solvers::dns01::manual::Manual;
 use kubectl_acme::solvers::http01::listener::Listener;
+use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Scope, Store};
 use serde_json::{Value, json};
@@ -248,7 +252,7 @@ async fn issue_at(host: &str, script: Script) -> End {
     let listener = Listener::bind(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]).await.unwrap();
     let port = listener.addresses()[0].port();
     let target = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(port));
-    let overrides = Overrides { hosts: [("*".to_owned(), target)].into() };
+    let overrides = Overrides { hosts: [("*".to_owned(), target)].into(), ..Overrides::default() };
     let fetcher = Fetcher { resolver: Arc::new(SystemResolver::new()), overrides };
     let server = ca::serve(Config::default(), Arc::new(fetcher.clone())).await.unwrap();
 
@@ -274,7 +278,10 @@ async fn issue_at(host: &str, script: Script) -> End {
     let zones = nobody_to_ask();
     let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
     let means = Means {
+        by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
         dns01,
+        tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
+        tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher: fetcher.clone() }),
         http01: Arc::new(listener),
         http01_probe: Arc::new(HttpProbe { fetcher }),
         dns01_probe: Arc::new(DnsProbe { zones }),

@@ -7,6 +7,8 @@ mod support;
 mod adversary;
 mod bed;
 mod challenge_answer;
+mod challenge_types;
+mod challenge_types_cluster;
 mod cli;
 mod cluster;
 mod conformance_cluster;

@@ -18,8 +18,10 @@ use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
 use kubectl_acme::reconcile::request::Approval;
+use kubectl_acme::reconcile::required::Types;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::listener::Listener;
+use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Change, Scope, Store};
 use serde_json::{Value, json};
@@ -77,6 +79,8 @@ impl Stage {
             store: Arc::clone(&store),
             http01: Arc::new(listener),
             dns01: Reach::default(),
+            tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
+            types: Types::All,
             fetcher: fetcher(self_check.port),
             zones: nobody_to_ask(),
             selection: Selection::all(),
@@ -214,7 +218,7 @@ async fn watch(store: Arc<dyn Store>, kind: Kind) -> Vec<(i64, Turn)> {
 
 fn fetcher(port: u16) -> Fetcher {
     let target = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(port));
-    let overrides = Overrides { hosts: [("*".to_owned(), target)].into() };
+    let overrides = Overrides { hosts: [("*".to_owned(), target)].into(), ..Overrides::default() };
     Fetcher { resolver: Arc::new(SystemResolver::new()), overrides }
 }
 

@@ -17,9 +17,11 @@ use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Answer, Challenge};
 use kubectl_acme::reconcile::request::Approval;
+use kubectl_acme::reconcile::required::Types;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::Solver as _;
 use kubectl_acme::solvers::http01::cluster::{ClusterSolver, IMAGE, Options};
+use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use serde_json::{Value, json};
 
@@ -184,13 +186,16 @@ async fn check_issuance(http01: Value) {
     let kubectl = namespace.kubectl();
     let store = store(&cluster.kubeconfig()).await.confined_to(namespace.name());
     let everything = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(cluster.http_port()));
-    let overrides = Overrides { hosts: [("*".to_owned(), everything)].into() };
+    let overrides =
+        Overrides { hosts: [("*".to_owned(), everything)].into(), ..Overrides::default() };
     let engine = Engine::start(Equipment {
         approval: Approval::Ours,
         account_keys: KeyAlgorithm::Rsa(2048),
         http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
         store: Arc::new(store),
         dns01: Reach::default(),
+        tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
+        types: Types::OfCluster,
         fetcher: Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
         zones: nobody_to_ask(),
         selection: Selection::all(),

@@ -75,6 +75,7 @@ pub fn is_pair(certificate: &[u8], key: &[u8]) -> bool {
 
 fn fetcher(http01: SocketAddr) -> Fetcher {
     let everything: (IpAddr, Option<u16>) = (http01.ip(), Some(http01.port()));
-    let overrides = Overrides { hosts: [("*".to_owned(), everything)].into() };
+    let overrides =
+        Overrides { hosts: [("*".to_owned(), everything)].into(), ..Overrides::default() };
     Fetcher { resolver: Arc::new(SystemResolver::new()), overrides }
 }

@@ -90,6 +90,7 @@ pub struct Pebble {
     directory_port: u16,
     management_port: u16,
     http_port: u16,
+    tls_port: u16,
 }
 
 impl Pebble {
@@ -114,7 +115,7 @@ impl Pebble {
 
         let dns = NameServer::start(folder.path().join("dns.log"));
         let http_port = options.http_port.unwrap_or_else(free_port);
-        let (directory_port, management_port) = (free_port(), free_port());
+        let (directory_port, management_port, tls_port) = (free_port(), free_port(), free_port());
         let config = folder.path().join("pebble.json");
         let listeners = json!({
             "listenAddress": format!("127.0.0.1:{directory_port}"),
@@ -122,7 +123,7 @@ impl Pebble {
             "certificate": folder.path().join("localhost.pem"),
             "privateKey": folder.path().join("localhost.key"),
             "httpPort": http_port,
-            "tlsPort": free_port(),
+            "tlsPort": tls_port,
         });
         fs::write(&config, options.config(listeners).to_string()).unwrap();
 
@@ -139,6 +140,7 @@ impl Pebble {
             directory_port,
             management_port,
             http_port,
+            tls_port,
         };
         pebble.wait_until_ready().map(|()| pebble)
     }
@@ -191,6 +193,11 @@ impl Pebble {
     /// Where it connects instead of port 80, on 127.0.0.1 unless the DNS server says otherwise.
     pub fn http_port(&self) -> u16 {
         self.http_port
+    }
+
+    /// Where it connects instead of port 443.
+    pub fn tls_port(&self) -> u16 {
+        self.tls_port
     }
 
     /// The DNS server it asks.

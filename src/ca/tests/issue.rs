@@ -139,7 +139,7 @@ async fn a_wildcard_and_its_base_are_proven_by_two_texts_at_one_name() {
     let mut order = account.new_order(&NewOrder::new(&identifiers)).await.unwrap();
     let mut authorizations = order.authorizations();
     let wildcard = authorizations.next().await.unwrap().unwrap();
-    assert!(wildcard.wildcard && wildcard.challenges.len() == 1);
+    assert!(wildcard.wildcard && wildcard.challenges.len() == 2);
     assert_eq!(wildcard.identifier().to_string(), "*.bed.test");
     assert_eq!(authorize_by_dns(&world, &mut order).await, OrderStatus::Ready);
     let key = rcgen::KeyPair::generate().unwrap();

@@ -84,7 +84,7 @@ impl Resolve for NoNames {
 /// Looks as the product does; what is for port 80 of a host goes to that address.
 fn fetcher(host: &str, address: SocketAddr, resolver: Arc<dyn Resolve>) -> Arc<Fetcher> {
     let hosts = [(host.to_owned(), (address.ip(), Some(address.port())))].into();
-    Arc::new(Fetcher { resolver, overrides: Overrides { hosts } })
+    Arc::new(Fetcher { resolver, overrides: Overrides { hosts, ..Overrides::default() } })
 }
 
 /// Looks for ever.

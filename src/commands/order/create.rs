@@ -124,7 +124,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         claim: workshop.claim,
         permit: workshop.permit,
         drive: &args.work.drive,
-        rehearsal: rehearsal.map(|r| (Arc::clone(&r.http01), r.fetcher.clone())),
+        rehearsal: rehearsal.map(Rehearsal::means),
         by_hand: manual.dns01_manual,
         given,
         open,

@@ -12,7 +12,7 @@ use crate::commands::claim::{Claim, claim};
 use crate::commands::completion;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::dns01::Dns01Args;
-use crate::commands::drive::{Engine, Equipment};
+use crate::commands::drive::{Engine, Equipment, types};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::look::{LookArgs, NameserverArgs};
 use crate::commands::needs::{Places, Task};
@@ -29,6 +29,7 @@ use crate::reconcile::schedule::Limits;
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::cluster::{ClusterSolver, Options};
 use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::local::Access;
 use crate::store::resources::typed;
@@ -151,6 +152,8 @@ async fn engine(
         store: Arc::clone(store),
         http01,
         dns01: args.dns01.reach(context.cluster()),
+        tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
+        types: types(context.cluster()),
         zones,
         fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),

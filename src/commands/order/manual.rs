@@ -101,9 +101,11 @@ impl Wanted {
         }
     }
 
-    /// A line of a zone file (RFC 1035 §5.1).
+    /// A line of a zone file (RFC 1035 §5.1); a string of it has at most 255 bytes, and the CA joins them.
     fn line(&self) -> String {
-        format!("{} {TTL} IN TXT \"{}\"\n", self.name, self.value)
+        let strings = self.value.as_bytes().chunks(255).map(String::from_utf8_lossy);
+        let strings: Vec<String> = strings.map(|string| format!("\"{string}\"")).collect();
+        format!("{} {TTL} IN TXT {}\n", self.name, strings.join(" "))
     }
 
     fn report(&self) -> Value {
@@ -178,5 +180,18 @@ mod tests {
             wanted[0].line(),
             "_acme-challenge.example.com. 60 IN TXT \"gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA\"\n"
         );
+    }
+
+    #[test]
+    fn a_long_record_is_several_strings() {
+        let wanted = Wanted {
+            name: "a.".into(),
+            value: "x".repeat(300),
+            certificate: ObjectName::new("web", "a"),
+            challenge: String::new(),
+            reason: String::new(),
+        };
+        let (first, second) = ("x".repeat(255), "x".repeat(45));
+        assert_eq!(wanted.line(), format!("a. 60 IN TXT \"{first}\" \"{second}\"\n"));
     }
 }

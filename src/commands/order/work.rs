@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use super::followed::{End, Followed};
 use super::left;
 use super::manual::ManualArgs;
-use super::supervise::{Beside, ByHand, Supervision, Watched};
+use super::supervise::{Beside, ByHand, Hands, Supervision, Watched};
 use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::claim::Claim;
 use crate::commands::context::{Context, LOCAL_ACCOUNT_KEYS, OutputArgs};
-use crate::commands::drive::{DriveArgs, Engine, Equipment, duration};
+use crate::commands::drive::{DriveArgs, Engine, Equipment, duration, types};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::permissions::Permit;
 use crate::commands::renewal::look_anew;
@@ -26,11 +26,13 @@ use crate::commands::sweep::sweep_before_work;
 use crate::commands::takeover::{Inherited, inherit};
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
+use crate::model::asked::asked_type;
 use crate::model::{Challenge, ChallengeType, Duration, Issuer, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
-use crate::solvers::{Solver, Together};
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::solvers::{SolveError, Solver, Together};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::GRACE;
 use crate::store::resources::Resources;
@@ -76,8 +78,8 @@ pub struct Job<'a> {
     pub permit: Permit,
     /// Flags of the solvers.
     pub drive: &'a DriveArgs,
-    /// Solver and eyes of a rehearsal, in place of those that the flags name.
-    pub rehearsal: Option<(Arc<dyn Solver>, Fetcher)>,
+    /// Solvers and eyes of a rehearsal, in place of those that the flags name.
+    pub rehearsal: Option<(Arc<dyn Solver>, Arc<TlsAlpn01>, Fetcher)>,
     /// Whether a person makes the records of DNS-01.
     pub by_hand: bool,
     /// Objects that may be worked on, with all that hangs on them.
@@ -118,11 +120,21 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     if is_kept {
         supervision.approval = job.drive.approval();
     }
-    if job.by_hand {
+    let hands = if job.by_hand {
+        Some(Hands::All)
+    } else if context.cluster().is_none()
+        && asked_types(&job).await?.contains(&ChallengeType::DnsPersist01)
+    {
+        Some(Hands::Persistent)
+    } else {
+        None
+    };
+    if let Some(hands) = hands {
         let fetcher = job.drive.fetcher().await?;
         let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
         let (limits, certificates) = (job.drive.slots.limits(), supervision.open.keys());
-        supervision.by_hand = Some(ByHand::new(probe, limits, &job.store, certificates).await?);
+        let hand = ByHand::new(probe, limits, hands, &job.store, certificates).await?;
+        supervision.by_hand = Some(hand);
     }
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
@@ -200,16 +212,21 @@ async fn begin(
     } else {
         (LOCAL_ACCOUNT_KEYS, Approval::Ours)
     };
-    let (http01, fetcher) = match job.rehearsal.take() {
+    let (http01, tls_alpn01, fetcher) = match job.rehearsal.take() {
         Some(means) => means,
-        None => (http01(job, cluster).await?, job.drive.fetcher().await?),
+        None => (http01(job, cluster).await?, job.drive.tls_alpn01(), job.drive.fetcher().await?),
     };
+    if context.cluster().is_none() && asked_types(job).await?.contains(&ChallengeType::TlsAlpn01) {
+        tls_alpn01.open().await.map_err(cannot_answer)?;
+    }
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
     let equipment = Equipment {
         store: Arc::clone(&job.store),
         http01,
         dns01: job.drive.dns01.reach(context.cluster()).by_hand(job.by_hand),
+        tls_alpn01,
+        types: types(context.cluster()),
         zones: job.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::only(job.given.clone()),
@@ -224,24 +241,36 @@ async fn begin(
 
 /// What answers HTTP-01; nothing on this machine where nobody may ask for it, so that no port is taken for DNS-01 alone.
 async fn http01(job: &Job<'_>, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
-    if cluster.is_some() || job.drive.answers_here() || asks_for_http01(job).await? {
+    if cluster.is_some()
+        || job.drive.answers_here()
+        || asked_types(job).await?.contains(&ChallengeType::Http01)
+    {
         return job.drive.http01(cluster).await;
     }
     Ok(Arc::new(Together(Vec::new())))
 }
 
-/// Tells whether an issuer has a solver for HTTP-01, or had one when a challenge began that is still open.
-async fn asks_for_http01(job: &Job<'_>) -> Result<bool, StoreError> {
+/// Why nothing can be answered, before anybody has been asked for anything.
+fn cannot_answer(error: SolveError) -> Failure {
+    let failure = Failure::new(FailureKind::Solver, error.to_string());
+    error.hint.into_iter().fold(failure, Failure::hint)
+}
+
+/// Types that the issuers may ask for, beside those by a dns01 solver, and those of challenges that are still there.
+async fn asked_types(job: &Job<'_>) -> Result<BTreeSet<ChallengeType>, StoreError> {
+    let mut asked = BTreeSet::new();
     for key in job.given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
         let issuers = Resources::<Issuer>::new(Arc::clone(&job.store), key.kind);
-        let acme = issuers.get(&key.name).await?.and_then(|issuer| issuer.spec.acme);
-        if acme.is_none_or(|acme| acme.solvers.iter().any(|solver| solver.http01.is_some())) {
-            return Ok(true);
-        }
+        let issuer = issuers.get(&key.name).await?;
+        let kind = issuer.as_ref().map_or(Ok(None), asked_type).unwrap_or_default();
+        let acme = issuer.and_then(|issuer| issuer.spec.acme);
+        let has_http01 =
+            acme.is_none_or(|acme| acme.solvers.iter().any(|solver| solver.http01.is_some()));
+        asked.extend(kind.or_else(|| has_http01.then_some(ChallengeType::Http01)));
     }
     let challenges = Resources::<Challenge>::new(Arc::clone(&job.store), Kind::Challenge);
-    let all = challenges.list(&Scope::all()).await?;
-    Ok(all.iter().any(|challenge| challenge.spec.kind == ChallengeType::Http01))
+    asked.extend(challenges.list(&Scope::all()).await?.iter().map(|c| c.spec.kind));
+    Ok(asked)
 }
 
 /// Whoever takes the Lease works on the same objects: two at once would make two orders.

@@ -3,7 +3,7 @@
 use crate::commands::chain::issuer_key;
 use crate::commands::failure::Failure;
 use crate::commands::precheck::{certificates, choices};
-use crate::model::{ChallengeType, Issuer, Record};
+use crate::model::{Issuer, Record};
 use crate::store::resources::typed;
 
 /// Refuses names that a dns01 solver answers: their records would be written to the real zone, and looked for there.
@@ -14,11 +14,10 @@ pub(super) fn check(records: &[Record]) -> Result<(), Failure> {
     for certificate in certificates(records) {
         let key = issuer_key(&certificate);
         let Some(record) = records.iter().find(|record| record.key == key) else { continue };
-        let Some(acme) = typed::<Issuer>(record.clone())?.spec.acme else { continue };
-        let mut choices = choices(&certificate, &acme.solvers);
-        let by_dns = choices.find(|(_, chosen)| {
-            chosen.as_ref().is_ok_and(|chosen| chosen.kind == ChallengeType::Dns01)
-        });
+        let issuer = typed::<Issuer>(record.clone())?;
+        let mut choices = choices(&certificate, &issuer);
+        let by_dns = choices
+            .find(|(_, chosen)| chosen.as_ref().is_ok_and(|chosen| chosen.kind.is_by_record()));
         if let Some((name, _)) = by_dns {
             return Err(Failure::usage(format!(
                 "cannot rehearse Certificate {} on loopback: {name} is answered by a dns01 solver of {key}, which needs \

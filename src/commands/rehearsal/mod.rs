@@ -15,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::challenge_types;
 use super::context::Context;
 use super::drive::{DriveArgs, clients};
 use super::failure::{Failure, Kind as FailureKind};
@@ -26,7 +27,8 @@ use crate::model::{Blob, Challenge, ChallengeType, Kind, Record};
 use crate::solvers::http01::cluster::ClusterSolver;
 use crate::solvers::http01::cluster::names::REHEARSAL;
 use crate::solvers::http01::listener::Listener;
-use crate::solvers::{SolveError, Solver};
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::solvers::{SolveError, Solver, Together};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 use crate::store::local::Access;
@@ -54,7 +56,9 @@ pub struct Rehearsal {
     /// The CAs, one for all Issuers whose own have the same names in CAA records; kept here because they stop when they go.
     _servers: BTreeMap<Option<Caa>, Server>,
     /// What answers HTTP-01.
-    pub http01: Arc<dyn Solver>,
+    http01: Arc<dyn Solver>,
+    /// What answers TLS-ALPN-01.
+    tls_alpn01: Arc<TlsAlpn01>,
     /// What self-check and CA look with.
     pub fetcher: Fetcher,
     /// What answers in a cluster, and must leave nothing there.
@@ -77,18 +81,26 @@ impl Rehearsal {
         let mut records = intake.records();
         let mut fetcher = args.fetcher().await?;
         let mut in_cluster = None;
+        let mut tls_alpn01 = args.tls_alpn01();
         let mut caa = BTreeMap::new();
         let http01: Arc<dyn Solver> = match how {
             Rehearse::Loopback => {
+                tls_alpn01 = shake_hands_on_loopback(&mut fetcher).await?;
+                challenge_types::check_rehearsal(&records)?;
                 loopback::check(&records)?;
                 answer_on_loopback(&mut fetcher).await?
             }
             Rehearse::Real => {
                 let source = context.store(Access::ReadOnly).await?;
                 borrow::borrow(&mut records, &source, context).await?;
+                challenge_types::check_rehearsal(&records)?;
                 let clients = clients(&fetcher.resolver);
                 caa = identities::read(&records, &source, &clients, context).await;
                 match context.cluster().filter(|_| !args.answers_here()) {
+                    // No port is taken for nothing.
+                    None if !challenge_types::leave_to_solvers(&records) => {
+                        Arc::new(Together(Vec::new()))
+                    }
                     None => args.http01(None).await?,
                     Some(cluster) => {
                         let until = prepare(cluster, &records, deadline, context).await?;
@@ -112,8 +124,13 @@ impl Rehearsal {
                 redirect(record, server);
             }
         }
-        let rehearsal = Self { _servers: servers, http01, fetcher, in_cluster };
+        let rehearsal = Self { _servers: servers, http01, tls_alpn01, fetcher, in_cluster };
         Ok((rehearsal, records))
+    }
+
+    /// Its solvers and eyes.
+    pub fn means(&self) -> (Arc<dyn Solver>, Arc<TlsAlpn01>, Fetcher) {
+        (Arc::clone(&self.http01), Arc::clone(&self.tls_alpn01), self.fetcher.clone())
     }
 
     /// Tells whether challenges are answered in a cluster.
@@ -151,7 +168,7 @@ impl Rehearsal {
     ) -> Result<(), Failure> {
         let mut challenges = answers::still_up(store).await?;
         // Objects in a cluster are removed all together.
-        challenges.retain(|c| !self.is_in_cluster() || c.spec.kind == ChallengeType::Dns01);
+        challenges.retain(|c| !self.is_in_cluster() || c.spec.kind.is_by_record());
         if challenges.is_empty() {
             return Ok(());
         }
@@ -162,7 +179,10 @@ impl Rehearsal {
         let solver = |challenge: &Challenge| -> &dyn Solver {
             match challenge.spec.kind {
                 ChallengeType::Http01 => &*self.http01,
-                ChallengeType::Dns01 => &*dns01,
+                ChallengeType::TlsAlpn01 => &*self.tls_alpn01,
+                ChallengeType::Dns01
+                | ChallengeType::DnsAccount01
+                | ChallengeType::DnsPersist01 => &*dns01,
             }
         };
         let mut taking = pin!(answers::take_down(&challenges, solver, Instant::now() + PATIENCE));
@@ -219,6 +239,19 @@ async fn answer_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<dyn Solver>, Fa
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     fetcher.overrides.hosts.insert("*".to_owned(), (loopback, port));
     Ok(Arc::new(listener))
+}
+
+/// Has our own listener answer every handshake.
+async fn shake_hands_on_loopback(fetcher: &mut Fetcher) -> Result<Arc<TlsAlpn01>, Failure> {
+    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let solver = TlsAlpn01::new(vec![free]);
+    let open = solver.open().await;
+    let open = open.map_err(|why| Failure::new(FailureKind::Solver, why.to_string()))?;
+    if let Some(address) = open.addresses().first() {
+        let entry = (address.ip(), Some(address.port()));
+        fetcher.overrides.handshakes.insert("*".to_owned(), entry);
+    }
+    Ok(Arc::new(solver))
 }
 
 /// Removes what earlier rehearsals left in the namespaces of the Certificates; returns until when, by the cluster's clock,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tokio::time::timeout;
 
 use super::factory::{self, Credentials, Site};
@@ -15,8 +16,10 @@ use super::{Provider, TxtRecord};
 use crate::dns::zone::Zones;
 use crate::dns::{FindZone, Resolve};
 use crate::model::memory::{Holder, Memory};
+use crate::model::observation::Said;
+use crate::model::persist::Demand;
 use crate::model::solver::Dns01Solver;
-use crate::model::{Answer, Challenge, IssuerRef};
+use crate::model::{Answer, Challenge, ChallengeType, IssuerRef};
 use crate::solvers::{SolveError, Solver};
 
 /// How long the zone of a record that has to stay is looked for.
@@ -133,6 +136,21 @@ impl Dns01 {
         self.zones.for_solver(&solver.nameservers).map_err(factory::unusable)
     }
 
+    /// Whether every server that can be asked has a record that stays and is good, whoever made it: ours would stand beside it
+    /// for ever.
+    async fn is_good_already(&self, challenge: &Challenge, name: &str) -> bool {
+        let (spec, now) = (&challenge.spec, Timestamp::now());
+        let (Some(persist), Some(solver)) = (&spec.persist, &spec.solver.dns01) else {
+            return false;
+        };
+        let demand = Demand { persist, wildcard: spec.wildcard, now };
+        let Ok(zones) = self.zones_of(solver) else { return false };
+        let Ok(Ok(found)) = timeout(PATIENCE, zones.texts(name)).await else { return false };
+        let good = |said: &Said| matches!(said, Said::Texts(texts) if texts.iter().any(|text| demand.is_met_by(text)));
+        let mut said = found.servers.iter().map(|server| &server.said).peekable();
+        said.peek().is_some() && said.all(good)
+    }
+
     async fn target(
         &self,
         challenge: &Challenge,
@@ -157,11 +175,16 @@ impl Dns01 {
 impl Solver for Dns01 {
     async fn present(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
         let (provider, record) = self.target(challenge, answer).await?;
+        if self.is_good_already(challenge, &record.name).await {
+            return Ok(());
+        }
         provider.add(&record).await
     }
 
     async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {
-        if manual::is_a_persons(challenge) {
+        // A record of DNS-PERSIST-01 is made to stay: the next order needs it.
+        let stays = challenge.spec.kind == ChallengeType::DnsPersist01;
+        if stays || manual::is_a_persons(challenge) {
             return Ok(());
         }
         let (provider, record) = self.target(challenge, answer).await?;

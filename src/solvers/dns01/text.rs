@@ -38,9 +38,11 @@ pub(super) fn unquoted(text: &str) -> String {
     }
 }
 
-/// The text of a TXT record in quotes.
+/// The text of a TXT record in quotes, a long one in several strings of at most 255 characters.
 pub(super) fn quoted(text: &str) -> String {
-    format!("\"{text}\"")
+    let strings = text.as_bytes().chunks(255).map(String::from_utf8_lossy);
+    let strings: Vec<String> = strings.map(|string| format!("\"{string}\"")).collect();
+    if strings.is_empty() { "\"\"".to_owned() } else { strings.join(" ") }
 }
 
 /// A part of a URL, with everything but unreserved characters in per cent (RFC 3986 §2.3), as AWS wants it for signatures, too.
@@ -104,6 +106,9 @@ mod tests {
             assert_eq!(unquoted(text), expected);
         }
         assert_eq!(unquoted(&quoted("abc")), "abc");
+        assert_eq!(quoted(""), "\"\"");
+        let long = "x".repeat(300);
+        assert_eq!((quoted(&long).len(), unquoted(&quoted(&long))), (305, long));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tracing::debug;
 
 use super::PATH;
 use crate::model::{Answer, Challenge, Identifier};
-use crate::solvers::{SolveError, Solver};
+use crate::solvers::{SolveError, Solver, sockets};
 
 /// How long an answer is still served after its clean-up: the CA's remote perspectives may come late, when the
 /// authorization is valid already.
@@ -39,37 +39,12 @@ pub struct Listener {
 impl Listener {
     /// Listens on all these addresses, or on none: the first that cannot be had is the error.
     pub async fn bind(addresses: &[SocketAddr]) -> Result<Self, SolveError> {
-        let mut sockets = Vec::new();
-        for address in addresses {
-            sockets.push(listen(*address).await.map_err(|error| refused(*address, &error))?);
-        }
-        Self::serve(sockets)
+        Self::serve(sockets::at(addresses).await?)
     }
 
     /// Listens on a port of all addresses, IPv6 and IPv4, as far as this machine has them.
     pub async fn bind_everywhere(port: u16) -> Result<Self, SolveError> {
-        let six = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
-        let four = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
-        let first = match listen(six).await {
-            Ok(socket) => socket,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::PermissionDenied | io::ErrorKind::AddrInUse
-                ) =>
-            {
-                return Err(refused(six, &error));
-            }
-            // A machine without IPv6 says so in several ways.
-            Err(_) => return Self::bind(&[four]).await,
-        };
-        let port = first.local_addr().map_or(port, |address| address.port());
-        match listen(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await {
-            Ok(second) => Self::serve(vec![first, second]),
-            // The first socket takes IPv4 connections too.
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Self::serve(vec![first]),
-            Err(error) => Err(refused(four, &error)),
-        }
+        Self::serve(sockets::everywhere(port).await?)
     }
 
     /// The addresses it listens on, each with its real port.
@@ -95,13 +70,7 @@ impl Listener {
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
         for socket in sockets {
-            addresses.push(socket.local_addr().map_err(|error| SolveError {
-                what: "cannot listen".to_owned(),
-                why: error.kind().to_string(),
-                needs_person: false,
-                hint: None,
-                until: None,
-            })?);
+            addresses.push(sockets::address(&socket)?);
             let stopped = stop.clone().cancelled_owned();
             let server = axum::serve(socket, router.clone()).with_graceful_shutdown(stopped);
             servers.spawn(server.into_future());
@@ -137,26 +106,6 @@ pub fn ways_out(address: SocketAddr) -> Vec<String> {
         "run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM"
             .to_owned(),
     ]
-}
-
-async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
-}
-
-fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
-    let why = match error.kind() {
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::AddrInUse => "another program listens there".to_owned(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
-        kind => kind.to_string(),
-    };
-    SolveError {
-        what: format!("cannot listen on {address}"),
-        why,
-        needs_person: true,
-        hint: None,
-        until: None,
-    }
 }
 
 /// Serves one request; the Host header is read as cert-manager's solver does, but in any case.
@@ -240,6 +189,8 @@ fn without_port(host: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
@@ -363,10 +314,8 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_address_is_said_to_need_permission() {
+    fn the_first_way_out_is_another_port() {
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
-        let error = refused(address, &io::ErrorKind::PermissionDenied.into());
-        assert_eq!(error.to_string(), "cannot listen on 0.0.0.0:80: permission denied");
         assert!(ways_out(address)[0].ends_with("--http01-listen 0.0.0.0:8080"));
     }
 

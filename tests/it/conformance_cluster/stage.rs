@@ -14,8 +14,10 @@ use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::reconcile::request::Approval;
+use kubectl_acme::reconcile::required::Types;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::cluster::{ClusterSolver, Options};
+use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
@@ -98,9 +100,11 @@ impl Stage {
             http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
             store: Arc::new(store),
             dns01: Reach::default(),
+            tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
+            types: Types::OfCluster,
             fetcher: Fetcher {
                 resolver: Arc::new(SystemResolver::new()),
-                overrides: Overrides { hosts },
+                overrides: Overrides { hosts, ..Overrides::default() },
             },
             zones: nobody_to_ask(),
             selection: Selection::all(),

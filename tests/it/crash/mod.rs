@@ -19,8 +19,10 @@ use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::{Fetched, Fetcher};
 use kubectl_acme::model::{Blob, Kind, Record};
 use kubectl_acme::reconcile::request::Approval;
+use kubectl_acme::reconcile::required::Types;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::listener::Listener;
+use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Scope, Store};
 use serde_json::json;
@@ -136,6 +138,8 @@ impl Bed {
             store,
             http01: Arc::new(listener),
             dns01: Reach::default(),
+            tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
+            types: Types::All,
             fetcher: self.ca.fetcher(),
             zones: nobody_to_ask(),
             selection: Selection::only(

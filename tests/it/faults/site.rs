@@ -94,7 +94,8 @@ impl Site {
             .unwrap();
         let (eyes, open) = watch::channel(true);
         let target = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(seen));
-        let overrides = Overrides { hosts: [("*".to_owned(), target)].into() };
+        let overrides =
+            Overrides { hosts: [("*".to_owned(), target)].into(), ..Overrides::default() };
         let look = Eyes {
             fetcher: Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
             open,

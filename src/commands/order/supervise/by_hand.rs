@@ -28,11 +28,21 @@ use crate::store::{Scope, Store, StoreError};
 /// How often it is looked whether only a person can go on.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Which records a person makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hands {
+    /// All of them (`--dns01-manual`).
+    All,
+    /// Those that stay, where no provider is named.
+    Persistent,
+}
+
 /// A person who makes the records of DNS-01.
 #[derive(Debug)]
 pub struct ByHand {
     probe: DnsProbe,
     limits: Limits,
+    hands: Hands,
     /// UIDs of Challenges that an earlier run has told of.
     told: BTreeSet<String>,
     looked: Option<Instant>,
@@ -55,27 +65,31 @@ impl ByHand {
     pub async fn new(
         probe: DnsProbe,
         limits: Limits,
+        hands: Hands,
         store: &Arc<dyn Store>,
         certificates: impl Iterator<Item = &Key>,
     ) -> Result<Self, StoreError> {
         let mut told = BTreeSet::new();
         for key in certificates.filter(|key| key.kind == Kind::Certificate) {
             let Some(chain) = Chain::read(store, &key.name).await? else { continue };
-            let open: Vec<&Challenge> = chain.challenges.iter().filter(|c| is_open(c)).collect();
+            let open: Vec<&Challenge> =
+                chain.challenges.iter().filter(|c| hands.wait_for(c)).collect();
             // Those in the queue were told of together with the one before them.
             if open.iter().any(|challenge| challenge.status.presented) {
                 told.extend(open.iter().map(|challenge| challenge.metadata.uid.clone()));
             }
         }
         let (awaited, over, unfinished) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { probe, limits, told, looked: None, awaited, over, unfinished })
+        Ok(Self { probe, limits, hands, told, looked: None, awaited, over, unfinished })
     }
 
     /// Notes the end of a Challenge whose record a person has made.
     pub(super) fn saw(&mut self, challenge: &Challenge) {
         let uid = challenge.metadata.uid.clone();
         let was_made = challenge.status.presented || is_accepted(challenge);
-        if challenge.spec.kind != ChallengeType::Dns01 {
+        let is_of_use_once =
+            matches!(challenge.spec.kind, ChallengeType::Dns01 | ChallengeType::DnsAccount01);
+        if !is_of_use_once || self.hands != Hands::All {
             return;
         }
         if !challenge.status.state.is_some_and(State::is_final) {
@@ -137,7 +151,7 @@ impl ByHand {
         let waits = |challenge: &&Challenge| {
             let is_up = challenge.status.processing && challenge.status.presented;
             let is_queued = !challenge.status.processing && !moving.contains(&challenge.name());
-            is_open(challenge) && (is_up || is_queued)
+            self.hands.wait_for(challenge) && (is_up || is_queued)
         };
         if order.status.authorizations.is_empty() || !has_begun || !open.iter().all(waits) {
             return Ok(Vec::new());
@@ -220,9 +234,8 @@ async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<String
     };
     // A person writes where aliases lead, whatever the solver of the manifest would do.
     let mut challenge = challenge.clone();
-    if let Some(dns01) = &mut challenge.spec.solver.dns01 {
-        "Follow".clone_into(&mut dns01.cname_strategy);
-    }
+    let dns01 = challenge.spec.solver.dns01.get_or_insert_default();
+    "Follow".clone_into(&mut dns01.cname_strategy);
     let seen = probe.look(&challenge, &answer).await;
     let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
     match published::judge(&challenge, &answer, &seen) {
@@ -263,11 +276,18 @@ fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {
         .hint(format!("make {them} as printed, then go on with: {}", cli::again()))
 }
 
-/// A Challenge by DNS-01 of which the CA has not been told.
-fn is_open(challenge: &Challenge) -> bool {
-    challenge.spec.kind == ChallengeType::Dns01
-        && !challenge.status.state.is_some_and(State::is_final)
-        && !is_accepted(challenge)
+impl Hands {
+    /// Tells whether a Challenge of which the CA has not been told waits for a person.
+    fn wait_for(self, challenge: &Challenge) -> bool {
+        let is_theirs = match challenge.spec.kind {
+            ChallengeType::Http01 | ChallengeType::TlsAlpn01 => false,
+            ChallengeType::Dns01 | ChallengeType::DnsAccount01 => self == Self::All,
+            ChallengeType::DnsPersist01 => {
+                self == Self::All || challenge.spec.solver.dns01.is_none()
+            }
+        };
+        is_theirs && !challenge.status.state.is_some_and(State::is_final) && !is_accepted(challenge)
+    }
 }
 
 fn is_accepted(challenge: &Challenge) -> bool {
@@ -278,7 +298,8 @@ fn is_accepted(challenge: &Challenge) -> bool {
 fn end_of_aliases(look: &Observation) -> Option<String> {
     match &look.seen {
         Seen::Records { name, .. } if !name.is_empty() => Some(name.clone()),
-        Seen::Records { .. }
+        Seen::Handshake { .. }
+        | Seen::Records { .. }
         | Seen::Redirect { .. }
         | Seen::Reply { .. }
         | Seen::Nothing { .. }

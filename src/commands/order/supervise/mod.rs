@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-pub use self::by_hand::{ByHand, removable};
+pub use self::by_hand::{ByHand, Hands, removable};
 use super::followed::{End, Followed};
 use crate::commands::claim::Other;
 use crate::commands::context::Interrupted;

@@ -1,0 +1,423 @@
+//! Records that stay (dns-persist-01): what one has to say for which draft, and what is wrong with one.
+//!
+//! Three drafts of draft-ietf-acme-dns-persist are in use, and none takes the challenges of another. What a challenge looks
+//! like tells which one the CA speaks.
+
+use aws_lc_rs::digest;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Most issuer domain names in a challenge.
+const MOST_NAMES: usize = 10;
+/// How long before its end a record is warned of.
+const WARNING: SignedDuration = SignedDuration::from_hours(14 * 24);
+/// What stands between prefix and digest where an account is named by its hash.
+const HASH: &str = "sha-256/";
+
+/// What a challenge of a CA says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Offer {
+    /// Names of the CA, of which a record has one.
+    pub issuer_domain_names: Vec<String>,
+    /// How a record names the account.
+    pub account: AccountForm,
+}
+
+/// How a record names the account; each draft has its own way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AccountForm {
+    /// By its URL, which the challenge does not repeat (draft -00).
+    Url,
+    /// As the challenge says (draft -01).
+    Given(String),
+    /// By a hash behind the prefix that the CA's directory has (draft -02).
+    Hashed(Option<String>),
+}
+
+/// An account at a CA.
+#[derive(Clone, Copy, Debug)]
+pub struct Account<'a> {
+    /// URL.
+    pub url: &'a str,
+    /// JWK thumbprint of its key (RFC 7638), base64url.
+    pub thumbprint: &'a str,
+}
+
+/// Which records a CA takes for one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Persist {
+    /// Names of the CA; a record has one of them.
+    pub issuer_domain_names: Vec<String>,
+    /// What `accounturi` may be; the first is written.
+    pub account_uris: Vec<String>,
+}
+
+impl Persist {
+    /// Which records an offer takes for a name without `*.`.
+    ///
+    /// # Errors
+    /// Says what the CA leaves out.
+    pub fn of(offer: &Offer, account: Account<'_>, name: &str) -> Result<Self, String> {
+        let names = &offer.issuer_domain_names;
+        if names.is_empty() || names.len() > MOST_NAMES {
+            let count = names.len();
+            return Err(format!(
+                "its dns-persist-01 challenge has {count} issuer domain names, and must have 1 to {MOST_NAMES}"
+            ));
+        }
+        let account_uris = match &offer.account {
+            AccountForm::Url if account.url.is_empty() => {
+                return Err("the URL of the account is not known".to_owned());
+            }
+            AccountForm::Url => vec![account.url.to_owned()],
+            AccountForm::Given(uri) => vec![uri.clone()],
+            AccountForm::Hashed(None) => {
+                return Err("its directory lacks meta.accountHashPrefix".to_owned());
+            }
+            AccountForm::Hashed(Some(prefix)) => {
+                // A hash over `*` holds in every zone.
+                let uri = |domain: &str| format!("{prefix}{HASH}{}", hash(account, domain));
+                vec![uri(&name.to_ascii_lowercase()), uri("*")]
+            }
+        };
+        Ok(Self { issuer_domain_names: names.clone(), account_uris })
+    }
+
+    /// The record to make; `wildcard` has it hold for all names below, too.
+    pub fn record(&self, wildcard: bool) -> String {
+        Record::default().corrected(self, wildcard, Timestamp::UNIX_EPOCH)
+    }
+}
+
+/// What draft -02 names an account by.
+fn hash(account: Account<'_>, domain: &str) -> String {
+    let length = u8::try_from(domain.len()).unwrap_or(u8::MAX);
+    let parts =
+        [&[length], domain.as_bytes(), account.thumbprint.as_bytes(), account.url.as_bytes()];
+    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, &parts.concat()))
+}
+
+fn is_hashed(uri: &str) -> bool {
+    uri.rsplit_once(HASH).is_some_and(|(_, digest)| digest.len() == 43)
+}
+
+/// What a record has to show at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand<'a> {
+    /// Which records the CA takes.
+    pub persist: &'a Persist,
+    /// Whether it has to hold for a wildcard.
+    pub wildcard: bool,
+    /// The moment.
+    pub now: Timestamp,
+}
+
+impl Demand<'_> {
+    /// Tells whether the CA would take a record.
+    pub fn is_met_by(&self, text: &str) -> bool {
+        self.faults(text).is_empty()
+    }
+
+    /// Everything that is wrong with a record, in words that go on after its text.
+    pub fn faults(&self, text: &str) -> Vec<String> {
+        let record = Record::parse(text);
+        let mut faults = record.malformed.clone();
+        faults.extend(self.of_issuer(&record));
+        faults.extend(self.of_account(&record));
+        let is_wild = record.is_wildcard();
+        match record.policy {
+            _ if is_wild || !self.wildcard => {}
+            None => faults.push("lacks policy=wildcard, which a wildcard needs".to_owned()),
+            Some(policy) => faults.push(format!(
+                "has policy={policy}, which counts as none: a wildcard needs policy=wildcard"
+            )),
+        }
+        match record.until {
+            Some(Err(text)) => {
+                faults.push(format!("has persistUntil={text}, which is no number of seconds"));
+            }
+            Some(Ok(until)) if until < self.now => {
+                faults.push(format!("is over since {until:.0} (persistUntil)"));
+            }
+            Some(Ok(_)) | None => {}
+        }
+        faults
+    }
+
+    /// The record as it should be: what is good in it stays.
+    pub fn corrected(&self, text: &str) -> String {
+        Record::parse(text).corrected(self.persist, self.wildcard, self.now)
+    }
+
+    /// When a good record ends, if that is soon.
+    pub fn ends_soon(&self, text: &str) -> Option<Timestamp> {
+        let until = Record::parse(text).until?.ok()?;
+        (until.duration_since(self.now) < WARNING).then_some(until)
+    }
+
+    fn of_issuer(&self, record: &Record<'_>) -> Option<String> {
+        let names = &self.persist.issuer_domain_names;
+        let is_ours = names.iter().any(|name| name.eq_ignore_ascii_case(record.issuer));
+        (!is_ours).then(|| match record.issuer {
+            "" => format!("names no CA, and must name {}", names.join(" or ")),
+            other => format!("is for the CA {other}, and must be for {}", names.join(" or ")),
+        })
+    }
+
+    fn of_account(&self, record: &Record<'_>) -> Option<String> {
+        let wanted = &self.persist.account_uris;
+        let Some(uri) = record.account else { return Some("lacks accounturi".to_owned()) };
+        if wanted.iter().any(|wanted| wanted == uri) {
+            return None;
+        }
+        let first = wanted.first().map_or("", String::as_str);
+        let why = match (is_hashed(uri), is_hashed(first)) {
+            (true, false) => "; that is the form of a newer draft, which this CA does not speak",
+            (false, true) => "; that is the form of an older draft, which this CA does not take",
+            (true, true) | (false, false) => "",
+        };
+        Some(format!("has accounturi={uri}, and must have accounturi={first}{why}"))
+    }
+}
+
+/// A record, read as RFC 8659 §4.2 has it, with what is wrong with its form.
+#[derive(Debug, Default)]
+struct Record<'a> {
+    issuer: &'a str,
+    account: Option<&'a str>,
+    policy: Option<&'a str>,
+    /// The end, or a text that is none.
+    until: Option<Result<Timestamp, &'a str>>,
+    malformed: Vec<String>,
+}
+
+impl<'a> Record<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
+        let mut record = Self { issuer: parts.next().unwrap_or_default(), ..Self::default() };
+        for part in parts {
+            if let Err(why) = record.take(part)
+                && !record.malformed.contains(&why)
+            {
+                record.malformed.push(why);
+            }
+        }
+        record
+    }
+
+    /// Reads one parameter; tags that nobody knows are left alone.
+    fn take(&mut self, part: &'a str) -> Result<(), String> {
+        if part.is_empty() {
+            return Err("has an empty parameter: no semicolon may stand at the end".to_owned());
+        }
+        let Some((tag, value)) = part.split_once('=') else {
+            return Err(format!("has \"{part}\", which is no parameter: it lacks ="));
+        };
+        let (tag, value) =
+            (tag.trim_end_matches([' ', '\t']), value.trim_start_matches([' ', '\t']));
+        if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!("has a blank or a character outside ASCII in its {tag}"));
+        }
+        let twice = match tag.to_ascii_lowercase().as_str() {
+            "accounturi" => self.account.replace(value).is_some(),
+            "policy" => self.policy.replace(value).is_some(),
+            "persistuntil" => {
+                let seconds = value.bytes().all(|byte| byte.is_ascii_digit()).then_some(value);
+                let moment = seconds.and_then(|seconds| seconds.parse().ok());
+                let moment = moment.and_then(|seconds| Timestamp::from_second(seconds).ok());
+                self.until.replace(moment.ok_or(value)).is_some()
+            }
+            _ => false,
+        };
+        if twice { Err(format!("has {tag} twice")) } else { Ok(()) }
+    }
+
+    fn is_wildcard(&self) -> bool {
+        self.policy.is_some_and(|policy| policy.eq_ignore_ascii_case("wildcard"))
+    }
+
+    fn corrected(&self, persist: &Persist, wildcard: bool, now: Timestamp) -> String {
+        let names = &persist.issuer_domain_names;
+        let own = names.iter().find(|name| name.eq_ignore_ascii_case(self.issuer));
+        let issuer = own.or_else(|| names.first()).map_or("", String::as_str);
+        let uris = &persist.account_uris;
+        let own = uris.iter().find(|uri| Some(uri.as_str()) == self.account);
+        let account = own.or_else(|| uris.first()).map_or("", String::as_str);
+        let policy = if wildcard || self.is_wildcard() { "; policy=wildcard" } else { "" };
+        let until = self.until.and_then(Result::ok).filter(|until| *until > now);
+        let until = until.map(|until| format!("; persistUntil={}", until.as_second()));
+        format!("{issuer}; accounturi={account}{policy}{}", until.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const URL: &str = "https://ca.example/acct/123";
+    const ACCOUNT: Account<'static> =
+        Account { url: URL, thumbprint: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs" };
+    /// Of draft -02, for example.com and for all zones.
+    const HASHES: [&str; 2] = [
+        "https://ca.example/h/sha-256/5SQm7n6tPh2-PlLbCKGnViTXX5z19SCN4cPGQHSk-kw",
+        "https://ca.example/h/sha-256/NpDnSwUthQK8zCgFdefYxAdAVPnygMLbs9US6oO-5ug",
+    ];
+
+    fn persist(account: AccountForm) -> Result<Persist, String> {
+        let issuer_domain_names = vec!["ca.example".to_owned(), "other.example".to_owned()];
+        Persist::of(&Offer { issuer_domain_names, account }, ACCOUNT, "Example.com")
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// Faults of a record for a name, or a wildcard, at second 1000; and the corrected record.
+    fn check(account: AccountForm, wildcard: bool, text: &str) -> (Vec<String>, String) {
+        let persist = persist(account).unwrap();
+        let demand = Demand { persist: &persist, wildcard, now: at(1000) };
+        let faults = demand.faults(text);
+        assert_eq!(demand.is_met_by(text), faults.is_empty());
+        let corrected = demand.corrected(text);
+        assert_eq!(demand.faults(&corrected), [] as [&str; 0], "{corrected}");
+        (faults, corrected)
+    }
+
+    fn check_faults(text: &str, expected: &[&str]) {
+        assert_eq!(check(AccountForm::Url, true, text).0, expected, "{text}");
+    }
+
+    #[test]
+    fn each_draft_names_the_account_in_its_own_way() {
+        let uris = |account| persist(account).map(|persist| persist.account_uris);
+        assert_eq!(uris(AccountForm::Url), Ok(vec![URL.to_owned()]));
+        let given = "https://ca.example/other/1".to_owned();
+        assert_eq!(uris(AccountForm::Given(given.clone())), Ok(vec![given]));
+        let prefix = Some("https://ca.example/h/".to_owned());
+        assert_eq!(uris(AccountForm::Hashed(prefix)), Ok(HASHES.map(str::to_owned).to_vec()));
+        let why = "its directory lacks meta.accountHashPrefix".to_owned();
+        assert_eq!(uris(AccountForm::Hashed(None)), Err(why));
+    }
+
+    #[test]
+    fn an_offer_without_a_ca_or_an_account_is_refused() {
+        let offer = |count: usize, url| {
+            let issuer_domain_names = vec!["ca.example".to_owned(); count];
+            let offer = Offer { issuer_domain_names, account: AccountForm::Url };
+            Persist::of(&offer, Account { url, ..ACCOUNT }, "example.com")
+        };
+        assert!(offer(1, URL).is_ok() && offer(10, URL).is_ok());
+        assert!(offer(0, URL).unwrap_err().contains("0 issuer domain names"));
+        assert!(offer(11, URL).is_err());
+        assert_eq!(offer(1, ""), Err("the URL of the account is not known".to_owned()));
+    }
+
+    #[test]
+    fn the_record_to_make_is_taken() {
+        let persist = persist(AccountForm::Url).unwrap();
+        assert_eq!(persist.record(false), format!("ca.example; accounturi={URL}"));
+        let record = persist.record(true);
+        assert_eq!(record, format!("ca.example; accounturi={URL}; policy=wildcard"));
+        check_faults(&record, &[]);
+    }
+
+    #[test]
+    fn case_blanks_and_unknown_tags_do_not_matter() {
+        for text in [
+            "CA.example;AccountURI=https://ca.example/acct/123;POLICY=WildCard;x=1;x=2",
+            " other.example ;\taccounturi = https://ca.example/acct/123 ; policy=wildcard",
+            "ca.example; policy=wildcard; accounturi=https://ca.example/acct/123; persistUntil=1000",
+        ] {
+            check_faults(text, &[]);
+        }
+        let plain = format!("ca.example; accounturi={URL}");
+        assert_eq!(check(AccountForm::Url, false, &plain).0, [] as [&str; 0]);
+        let hashed = AccountForm::Hashed(Some("https://ca.example/h/".to_owned()));
+        for hash in HASHES {
+            let text = format!("ca.example; accounturi={hash}");
+            assert_eq!(check(hashed.clone(), false, &text), (vec![], text));
+        }
+    }
+
+    #[test]
+    fn what_is_malformed_is_told() {
+        let good = format!("ca.example; accounturi={URL}; policy=wildcard");
+        let empty = "has an empty parameter: no semicolon may stand at the end";
+        check_faults(&format!("{good};"), &[empty]);
+        check_faults(&format!("{good};; "), &[empty]);
+        check_faults(
+            &format!("{good}; forever"),
+            &["has \"forever\", which is no parameter: it lacks ="],
+        );
+        check_faults(&format!("{good}; Policy=wildcard"), &["has Policy twice"]);
+        check_faults(
+            &format!("{good}; note=a b"),
+            &["has a blank or a character outside ASCII in its note"],
+        );
+        check_faults(
+            &format!("{good}; persistUntil=soon"),
+            &["has persistUntil=soon, which is no number of seconds"],
+        );
+    }
+
+    #[test]
+    fn another_ca_another_account_and_a_missing_policy_are_told() {
+        check_faults(
+            &format!("ca.test; accounturi={URL}"),
+            &[
+                "is for the CA ca.test, and must be for ca.example or other.example",
+                "lacks policy=wildcard, which a wildcard needs",
+            ],
+        );
+        check_faults(
+            "",
+            &[
+                "names no CA, and must name ca.example or other.example",
+                "lacks accounturi",
+                "lacks policy=wildcard, which a wildcard needs",
+            ],
+        );
+        check_faults(
+            "ca.example; accounturi=https://ca.example/acct/12; policy=all",
+            &[
+                "has accounturi=https://ca.example/acct/12, and must have accounturi=https://ca.example/acct/123",
+                "has policy=all, which counts as none: a wildcard needs policy=wildcard",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_record_of_another_draft_is_told() {
+        let hashed = AccountForm::Hashed(Some("https://ca.example/h/".to_owned()));
+        let (faults, corrected) = check(hashed, false, &format!("ca.example; accounturi={URL}"));
+        assert!(faults[0].ends_with("the form of an older draft, which this CA does not take"));
+        assert_eq!(corrected, format!("ca.example; accounturi={}", HASHES[0]));
+        let text = format!("ca.example; accounturi={}", HASHES[0]);
+        let (faults, corrected) = check(AccountForm::Url, false, &text);
+        assert!(faults[0].ends_with("the form of a newer draft, which this CA does not speak"));
+        assert_eq!(corrected, format!("ca.example; accounturi={URL}"));
+    }
+
+    #[test]
+    fn a_record_ends_with_its_second_and_is_warned_of_before() {
+        let text = |until: i64| format!("ca.example; accounturi={URL}; persistUntil={until}");
+        let (faults, corrected) = check(AccountForm::Url, false, &text(999));
+        assert_eq!(faults, ["is over since 1970-01-01T00:16:39Z (persistUntil)"]);
+        assert_eq!(corrected, format!("ca.example; accounturi={URL}"), "without an end");
+        assert_eq!(check(AccountForm::Url, false, &text(1000)).0, [] as [&str; 0]);
+        let persist = persist(AccountForm::Url).unwrap();
+        let demand = Demand { persist: &persist, wildcard: true, now: at(1000) };
+        let soon = 1000 + 14 * 24 * 3600;
+        assert_eq!(demand.ends_soon(&text(soon - 1)), Some(at(soon - 1)));
+        assert_eq!(demand.ends_soon(&text(soon)), None);
+        assert_eq!(
+            demand.corrected(&text(soon)),
+            format!("ca.example; accounturi={URL}; policy=wildcard; persistUntil={soon}")
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! Sockets of our own listeners: on the addresses that are named, or on all that this machine has.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use tokio::net::TcpListener;
+
+use super::SolveError;
+
+/// Listens on all these addresses, or on none: the first that cannot be had is the error.
+pub(super) async fn at(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, SolveError> {
+    let mut sockets = Vec::new();
+    for address in addresses {
+        let socket = TcpListener::bind(address).await;
+        sockets.push(socket.map_err(|error| refused(*address, &error))?);
+    }
+    Ok(sockets)
+}
+
+/// Listens on a port of all addresses, IPv6 and IPv4, as far as this machine has them.
+pub(super) async fn everywhere(port: u16) -> Result<Vec<TcpListener>, SolveError> {
+    let six = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+    let four = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+    let first = match TcpListener::bind(six).await {
+        Ok(socket) => socket,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::AddrInUse
+            ) =>
+        {
+            return Err(refused(six, &error));
+        }
+        // A machine without IPv6 says so in several ways.
+        Err(_) => return at(&[four]).await,
+    };
+    let port = first.local_addr().map_or(port, |address| address.port());
+    match TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))).await {
+        Ok(second) => Ok(vec![first, second]),
+        // The first socket takes IPv4 connections too.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Ok(vec![first]),
+        Err(error) => Err(refused(four, &error)),
+    }
+}
+
+/// Where a socket listens, with its real port.
+pub(super) fn address(socket: &TcpListener) -> Result<SocketAddr, SolveError> {
+    socket.local_addr().map_err(|error| SolveError {
+        what: "cannot listen".to_owned(),
+        why: error.kind().to_string(),
+        needs_person: false,
+        hint: None,
+        until: None,
+    })
+}
+
+fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
+    let why = match error.kind() {
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::AddrInUse => "another program listens there".to_owned(),
+        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
+        kind => kind.to_string(),
+    };
+    SolveError {
+        what: format!("cannot listen on {address}"),
+        why,
+        needs_person: true,
+        hint: None,
+        until: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forbidden_address_is_said_to_need_permission() {
+        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
+        let error = refused(address, &io::ErrorKind::PermissionDenied.into());
+        assert_eq!(error.to_string(), "cannot listen on 0.0.0.0:80: permission denied");
+    }
+}

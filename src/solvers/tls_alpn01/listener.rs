@@ -1,0 +1,199 @@
+//! Shows certificates from one table in memory to whoever asks by `acme-tls/1`, and nothing to anybody else.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tracing::debug;
+
+use super::certificate;
+use crate::model::Answer;
+use crate::model::names::ACME_TLS;
+use crate::solvers::{SolveError, sockets};
+
+/// How long an answer is still shown after its clean-up: the CA's remote perspectives may come late, when the authorization
+/// is valid already.
+const GRACE: Duration = Duration::from_secs(10);
+/// Longest a client may take for its handshake, and then for its farewell.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Pause after a failed accept, such as when the process is out of file descriptors.
+const AFTER_ERROR: Duration = Duration::from_millis(100);
+
+/// Listens until it is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    addresses: Vec<SocketAddr>,
+    table: Arc<Table>,
+    /// They end with the listener.
+    _servers: JoinSet<()>,
+}
+
+impl Listener {
+    /// Serves these sockets.
+    pub(super) fn serve(sockets: Vec<TcpListener>) -> Result<Self, SolveError> {
+        let table = Arc::new(Table::default());
+        let acceptor = acceptor(&table).map_err(|error| fault("cannot speak TLS", &error))?;
+        let mut addresses = Vec::new();
+        let mut servers = JoinSet::new();
+        for socket in sockets {
+            addresses.push(sockets::address(&socket)?);
+            servers.spawn(accept_all(socket, acceptor.clone()));
+        }
+        Ok(Self { addresses, table, _servers: servers })
+    }
+
+    /// The addresses it listens on, each with its real port.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    pub(super) fn put(&self, answer: &Answer) -> Result<(), SolveError> {
+        if self.stands(answer) {
+            return Ok(());
+        }
+        let shown = certificate::showing(answer).map_err(|error| {
+            fault(
+                &format!("cannot make the certificate that answers for {}", answer.identifier),
+                &error,
+            )
+        })?;
+        let entry = Entry { answer: answer.clone(), shown, until: None };
+        let mut entries = self.table.current();
+        let entries = entries.entry(answer.identifier.server_name()).or_default();
+        entries.retain(|entry| entry.answer != *answer);
+        entries.push(entry);
+        Ok(())
+    }
+
+    pub(super) fn retire(&self, answer: &Answer) {
+        let until = Instant::now() + GRACE;
+        let mut entries = self.table.current();
+        let entries = entries.get_mut(&answer.identifier.server_name());
+        for entry in entries.into_iter().flatten().filter(|entry| entry.answer == *answer) {
+            entry.until.get_or_insert(until);
+        }
+    }
+
+    pub(super) fn stands(&self, answer: &Answer) -> bool {
+        let entries = self.table.current();
+        let mut entries = entries.get(&answer.identifier.server_name()).into_iter().flatten();
+        entries.any(|entry| entry.until.is_none() && entry.answer == *answer)
+    }
+}
+
+fn fault(what: &str, why: &dyn fmt::Display) -> SolveError {
+    SolveError {
+        what: what.to_owned(),
+        why: why.to_string(),
+        needs_person: false,
+        hint: None,
+        until: None,
+    }
+}
+
+fn acceptor(table: &Arc<Table>) -> Result<TlsAcceptor, rustls::Error> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let shown: Arc<dyn ResolvesServerCert> = Arc::clone(table) as _;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(shown);
+    // Nothing else is spoken here (RFC 8737 §4).
+    config.alpn_protocols = vec![ACME_TLS.to_vec()];
+    // A handshake that resumes an older one would show no certificate.
+    config.send_tls13_tickets = 0;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+async fn accept_all(socket: TcpListener, acceptor: TlsAcceptor) {
+    let mut handshakes = JoinSet::new();
+    loop {
+        match socket.accept().await {
+            Ok((stream, _)) => {
+                handshakes.spawn(answer(stream, acceptor.clone()));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(AFTER_ERROR).await;
+            }
+        }
+        while handshakes.try_join_next().is_some() {}
+    }
+}
+
+/// One handshake, and nothing after it.
+async fn answer(stream: TcpStream, acceptor: TlsAcceptor) {
+    let mut stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "no handshake on the TLS-ALPN-01 listener"),
+        Err(_) => return debug!("a handshake on the TLS-ALPN-01 listener took too long"),
+    };
+    let mut rest = [0; 16];
+    let farewell = async {
+        stream.shutdown().await?;
+        stream.read(&mut rest).await
+    };
+    // Whoever has the certificate has all there is.
+    drop(timeout(FAREWELL, farewell).await);
+}
+
+/// What is shown, by the name that is asked for.
+#[derive(Default)]
+struct Table(Mutex<HashMap<String, Vec<Entry>>>);
+
+struct Entry {
+    answer: Answer,
+    shown: Arc<CertifiedKey>,
+    /// From when on it is not shown any more; none while it is up.
+    until: Option<Instant>,
+}
+
+impl Table {
+    /// Locks the table; whatever is over is forgotten on the way.
+    fn current(&self) -> MutexGuard<'_, HashMap<String, Vec<Entry>>> {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        table.retain(|_, entries| {
+            entries.retain(|entry| entry.until.is_none_or(|until| now < until));
+            !entries.is_empty()
+        });
+        table
+    }
+
+    /// The newest certificate that is up for a name, else the newest that was.
+    fn find(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        let table = self.current();
+        let entries = table.get(&name.to_ascii_lowercase())?;
+        let is_up = |entry: &&Entry| entry.until.is_none();
+        let found = entries.iter().rev().find(is_up).or_else(|| entries.last())?;
+        Some(Arc::clone(&found.shown))
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({} names)", self.current().len())
+    }
+}
+
+impl ResolvesServerCert for Table {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name()?;
+        let asks = hello.alpn().is_some_and(|mut protocols| protocols.any(|p| p == ACME_TLS));
+        let found = self.find(name).filter(|_| asks);
+        debug!(name, answered = found.is_some(), "handshake on the TLS-ALPN-01 listener");
+        found
+    }
+}
