@@ -10,6 +10,7 @@ use super::chain::issuer_key;
 use super::pile::Pile;
 use super::ways::{Way, way, ways};
 use crate::model::common::is_true;
+use crate::model::own_solver;
 use crate::model::solver::Dns01Solver;
 use crate::model::{
     Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record,
@@ -192,7 +193,7 @@ impl Task {
     /// Fails when issuers cannot be read, for other reasons than a missing permission.
     pub async fn on_everything(store: &Arc<dyn Store>, places: Places) -> Result<Self, StoreError> {
         let mut ways = BTreeSet::from([(String::new(), Way::Ingress)]);
-        let mut webhooks = BTreeSet::new();
+        // Webhooks are not asked for: whoever writes an Issuer would keep the others' from being worked on.
         for kind in [Kind::Issuer, Kind::ClusterIssuer] {
             for record in
                 unless_forbidden(store.list(kind, &Scope::all()).await)?.unwrap_or_default()
@@ -201,14 +202,13 @@ impl Task {
                 let solvers =
                     acme.solvers.iter().filter_map(|solver| way(solver.http01.as_ref()?));
                 ways.extend(solvers.map(|way| (String::new(), way)));
-                webhooks.extend(acme.solvers.iter().filter_map(webhook));
             }
         }
         let namespaces = [String::new()].into();
         let any = |kind| Key::new(kind, ObjectName::default());
         let any = |kind| Account { key: any(kind), is_written: true, secrets: BTreeSet::new() };
         let issuers = vec![any(Kind::Issuer), any(Kind::ClusterIssuer)];
-        Ok(Self { namespaces, issuers, ways, webhooks, places, ..Self::default() })
+        Ok(Self { namespaces, issuers, ways, places, ..Self::default() })
     }
 
     /// With the whole cluster in place of many namespaces.
@@ -320,9 +320,12 @@ impl Account {
     }
 }
 
-/// The webhook of a solver, as a resource behind the API server.
+/// The webhook of a solver, as a resource behind the API server; those of our own group are served in this process.
 fn webhook(solver: &ChallengeSolver) -> Option<String> {
     let webhook = solver.dns01.as_ref()?.webhook.as_ref()?;
+    if webhook.group_name == own_solver::GROUP {
+        return None;
+    }
     Some(format!("{}.{}", webhook.solver_name, webhook.group_name))
 }
 
@@ -513,5 +516,9 @@ mod tests {
         }}});
         check(&solved("Issuer", &direct), Part::Drive, &[], &["create ours.direct.example /"])
             .await;
+        let own = json!({"dns01": {"webhook": {
+            "groupName": "kubectl-acme", "solverName": "hetzner",
+        }}});
+        check(&solved("Issuer", &own), Part::Drive, &[], &["create hetzner.kubectl-acme /"]).await;
     }
 }

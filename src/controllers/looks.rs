@@ -14,11 +14,14 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{Observation, Said, Seen};
 use crate::model::{Challenge, Kind, Order, Record, State, Time};
 use crate::reconcile::lingering::{Lingering, Look};
+use crate::reconcile::published;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store, StoreError};
 
 /// So many are kept without asking whether they are still wanted.
 const FEW: usize = 1024;
+/// Longest that a CA looks for one challenge.
+const LONGEST: SignedDuration = SignedDuration::from_mins(10);
 /// How long the others are.
 const LONG_ENOUGH: SignedDuration = SignedDuration::from_hours(2);
 
@@ -115,13 +118,18 @@ impl Looks {
         if !challenge.spec.kind.is_by_record() || !was_looked_at {
             return;
         }
+        let is_over = state.is_some_and(State::is_final) || challenge.metadata.is_deleted();
         let mut all = self.with_room(now);
         let known = all.entry(challenge.metadata.uid.clone()).or_insert_with(|| Known {
             names: [record(challenge)].into(),
             texts: BTreeSet::new(),
-            look: Look { accepted_at: memory.accepted_at, finished_at: None },
+            // One that is over when it is first seen may have been so for long.
+            look: Look {
+                accepted_at: memory.accepted_at,
+                finished_at: ended_by(memory.accepted_at, now).filter(|_| is_over),
+            },
         });
-        if state.is_some_and(State::is_final) {
+        if is_over {
             known.look.finished_at.get_or_insert(now);
         }
     }
@@ -155,11 +163,16 @@ impl Looks {
         self.before.get_or_try_init(|| self.read(now)).await?;
         let own = record(challenge);
         let name = if seen.name.is_empty() { &own } else { &seen.name };
+        // A record that stays may say the same in other words.
+        let demand = published::demand(challenge, now);
+        let is_good = |text: &String| {
+            *text == challenge.spec.key || demand.as_ref().is_some_and(|d| d.is_met_by(text))
+        };
         let all = self.lock();
         let others = all.iter().filter(|(uid, _)| **uid != challenge.metadata.uid);
         let looks = others.filter(|(_, known)| {
             (known.names.contains(&own) || known.names.contains(name))
-                && !known.texts.contains(&challenge.spec.key)
+                && !known.texts.iter().any(is_good)
         });
         let looks = looks.map(|(_, known)| known.look);
         Ok(Lingering::of(name, seen.ttl, looks, presented_at.timestamp()))
@@ -188,6 +201,11 @@ impl Looks {
         }
         all
     }
+}
+
+/// The latest that a look has ended of which only the beginning is known; nothing when that may be still to come.
+fn ended_by(accepted_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    accepted_at?.saturating_add(LONGEST).ok().filter(|end| *end < now)
 }
 
 fn record(challenge: &Challenge) -> String {
@@ -308,6 +326,29 @@ mod tests {
         let created = orders.create(&past).await.unwrap();
         orders.replace_status(&created, &past.status).await.unwrap();
         assert_eq!(until(&Looks::new(&store), "example.com", &now).await, Some(at(131)));
+    }
+
+    #[tokio::test]
+    async fn a_look_ends_with_its_challenge_however_that_ends() {
+        let now = seen(NAME, &[&["wildcard"]]);
+        let accepted = |second: i64| {
+            let mut apex = presented("example.com", "apex", second);
+            let memory = Memory { accepted_at: Some(at(second)), ..Memory::default() };
+            memory.write(Holder::Challenge, &mut apex.metadata.annotations);
+            apex
+        };
+        let mut deleted = accepted(60);
+        deleted.metadata.deletion_timestamp = Some(at(70).into());
+        let looks_at_deleted = looks();
+        looks_at_deleted.saw(&deleted, at(70));
+        assert_eq!(until(&looks_at_deleted, "example.com", &now).await, Some(at(131)));
+
+        let mut failed = accepted(-86_400);
+        failed.status.state = Some(State::Invalid);
+        let looks_at_failed = looks();
+        looks_at_failed.saw(&failed, at(99));
+        let long_ago = at(-86_400 + 600 + 61);
+        assert_eq!(until(&looks_at_failed, "example.com", &now).await, Some(long_ago));
     }
 
     #[test]

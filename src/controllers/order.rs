@@ -74,7 +74,8 @@ impl OrderController {
         let challenges = self.challenges.list(&scope).await?;
         let sharers = self.sharers(order).await?;
         let account_url = acme.account_url().unwrap_or_default();
-        let account = Account { url: &account_url, thumbprint: acme.thumbprint() };
+        let directory = issuer.spec.acme.as_ref().map_or("", |acme| &acme.server);
+        let account = Account { url: &account_url, thumbprint: acme.thumbprint(), directory };
         let required = required(order, &issuer, account, self.types);
         let observed = Observed {
             challenges: &challenges,

@@ -8,6 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::names::DnsName;
 
 /// Most issuer domain names in a challenge.
 const MOST_NAMES: usize = 10;
@@ -45,6 +48,23 @@ pub struct Account<'a> {
     pub url: &'a str,
     /// JWK thumbprint of its key (RFC 7638), base64url.
     pub thumbprint: &'a str,
+    /// URL of the CA's directory.
+    pub directory: &'a str,
+}
+
+impl Account<'_> {
+    /// A URL of the account that a record may name. A record stays, and lets whoever it names have certificates: a CA that could
+    /// name an account at another one would let that account have them.
+    fn at_its_directory(self, uri: &str) -> Result<String, String> {
+        let host = |text: &str| Some(Url::parse(text).ok()?.host_str()?.to_owned());
+        if is_plain(uri) && host(uri).is_some_and(|at| host(self.directory) == Some(at)) {
+            return Ok(uri.to_owned());
+        }
+        Err(format!(
+            "it names the account {uri:?}, which is not at the host of its directory {}: a record for it might let others have certificates",
+            self.directory
+        ))
+    }
 }
 
 /// Which records a CA takes for one name.
@@ -70,14 +90,22 @@ impl Persist {
                 "its dns-persist-01 challenge has {count} issuer domain names, and must have 1 to {MOST_NAMES}"
             ));
         }
+        if let Some(odd) = names.iter().find(|name| DnsName::parse(name).is_err()) {
+            return Err(format!(
+                "its dns-persist-01 challenge has an issuer domain name that is none: {odd:?}"
+            ));
+        }
         let account_uris = match &offer.account {
             AccountForm::Url if account.url.is_empty() => {
                 return Err("the URL of the account is not known".to_owned());
             }
-            AccountForm::Url => vec![account.url.to_owned()],
-            AccountForm::Given(uri) => vec![uri.clone()],
+            AccountForm::Url => vec![account.at_its_directory(account.url)?],
+            AccountForm::Given(uri) => vec![account.at_its_directory(uri)?],
             AccountForm::Hashed(None) => {
                 return Err("its directory lacks meta.accountHashPrefix".to_owned());
+            }
+            AccountForm::Hashed(Some(prefix)) if !is_plain(prefix) => {
+                return Err(format!("its directory has an odd meta.accountHashPrefix: {prefix:?}"));
             }
             AccountForm::Hashed(Some(prefix)) => {
                 // A hash over `*` holds in every zone.
@@ -92,6 +120,11 @@ impl Persist {
     pub fn record(&self, wildcard: bool) -> String {
         Record::default().corrected(self, wildcard, Timestamp::UNIX_EPOCH)
     }
+}
+
+/// Tells whether a text can stand in a record as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\;".contains(&byte))
 }
 
 /// What draft -02 names an account by.
@@ -260,8 +293,11 @@ mod tests {
     use super::*;
 
     const URL: &str = "https://ca.example/acct/123";
-    const ACCOUNT: Account<'static> =
-        Account { url: URL, thumbprint: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs" };
+    const ACCOUNT: Account<'static> = Account {
+        url: URL,
+        thumbprint: "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs",
+        directory: "https://ca.example:14000/dir",
+    };
     /// Of draft -02, for example.com and for all zones.
     const HASHES: [&str; 2] = [
         "https://ca.example/h/sha-256/5SQm7n6tPh2-PlLbCKGnViTXX5z19SCN4cPGQHSk-kw",
@@ -315,6 +351,32 @@ mod tests {
         assert!(offer(0, URL).unwrap_err().contains("0 issuer domain names"));
         assert!(offer(11, URL).is_err());
         assert_eq!(offer(1, ""), Err("the URL of the account is not known".to_owned()));
+    }
+
+    #[test]
+    fn a_ca_cannot_have_a_record_made_for_an_account_elsewhere() {
+        for uri in [
+            "https://other.example/acct/1",
+            "https://ca.example/acct/1;policy=wildcard",
+            "https://ca.example/acct/1\"\nwww TXT \"x",
+            "ca.example",
+        ] {
+            let refusal = persist(AccountForm::Given(uri.to_owned())).unwrap_err();
+            assert!(refusal.contains("is not at the host of its directory"), "{refusal}");
+            let offer = Offer {
+                issuer_domain_names: vec!["ca.example".to_owned()],
+                account: AccountForm::Url,
+            };
+            Persist::of(&offer, Account { url: uri, ..ACCOUNT }, "example.com").unwrap_err();
+        }
+        let prefix = Some("https://ca.example/\";".to_owned());
+        assert!(persist(AccountForm::Hashed(prefix)).unwrap_err().contains("accountHashPrefix"));
+        let offer = Offer {
+            issuer_domain_names: vec!["ca.example; policy=wildcard".to_owned()],
+            account: AccountForm::Url,
+        };
+        let refusal = Persist::of(&offer, ACCOUNT, "example.com").unwrap_err();
+        assert!(refusal.contains("an issuer domain name that is none"), "{refusal}");
     }
 
     #[test]

@@ -217,8 +217,11 @@ mod tests {
     use crate::model::order::Authorization;
     use crate::reconcile::testing::order;
 
-    const ACCOUNT: Account<'static> =
-        Account { url: "https://ca.example/acct/123", thumbprint: "thumbprint" };
+    const ACCOUNT: Account<'static> = Account {
+        url: "https://ca.example/acct/123",
+        thumbprint: "thumbprint",
+        directory: "https://ca.example/",
+    };
 
     /// What an order of a name and its wildcard calls for, when the CA offers that challenge; each as name, key, and whether
     /// its solver has a provider.

@@ -250,6 +250,23 @@ fn what_a_provider_has_published_is_taken_away_by_it_though_a_person_goes_on() {
 
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
+fn more_names_than_there_are_slots_are_asked_for_at_once() {
+    let names: Vec<String> = (0..70).map(|number| format!("n{number}.example.com")).collect();
+    let site = Site::new(Software::Knot, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let (said, records) = site.wants(&[]);
+    assert_eq!(records.len(), names.len(), "{said:?}");
+    for record in &records {
+        site.make(record);
+    }
+    let said = site.order(&["--timeout=2m"]);
+    assert_eq!(said.code, Some(0), "{said:?}\n{}", site.pebble.log());
+    site.is_issued();
+    let removable = said.stderr.matches("not needed any more, and yours to remove: ").count();
+    assert_eq!(removable, names.len(), "{said:?}");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
 fn a_name_alone_is_enough_in_both_steps() {
     let mut site = Site::new(Software::Bind, &["unused.example.com"]);
     let roots = site.terminal.write("roots.pem", site.pebble.tls_ca_pem());

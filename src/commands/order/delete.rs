@@ -22,7 +22,7 @@ use crate::commands::target;
 use crate::controllers::selection::Selection;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
-use crate::model::{Challenge, Key, Kind};
+use crate::model::{Challenge, ChallengeType, Key, Kind};
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
@@ -127,6 +127,10 @@ async fn by_hand(
         // A person is told of those in the queue together with the one before them.
         let has_a_persons = own.iter().any(is_a_persons);
         all.extend(own.into_iter().filter(|challenge| {
+            // One that stays serves the next order.
+            if challenge.spec.kind == ChallengeType::DnsPersist01 {
+                return false;
+            }
             let is_queued = !challenge.status.presented && challenge.spec.solver.dns01.is_some();
             is_a_persons(challenge) || (has_a_persons && is_queued)
         }));

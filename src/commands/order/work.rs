@@ -268,8 +268,16 @@ async fn asked_types(job: &Job<'_>) -> Result<BTreeSet<ChallengeType>, StoreErro
             acme.is_none_or(|acme| acme.solvers.iter().any(|solver| solver.http01.is_some()));
         asked.extend(kind.or_else(|| has_http01.then_some(ChallengeType::Http01)));
     }
+    // Those of an interrupted run, not what others have left behind.
     let challenges = Resources::<Challenge>::new(Arc::clone(&job.store), Kind::Challenge);
-    asked.extend(challenges.list(&Scope::all()).await?.iter().map(|c| c.spec.kind));
+    let selection = Selection::only(job.given.clone());
+    for challenge in challenges.list(&Scope::all()).await? {
+        let key = Key::new(Kind::Challenge, challenge.name());
+        let is_over = challenge.status.state.is_some_and(State::is_final);
+        if !is_over && selection.covers(&*job.store, &key).await? {
+            asked.insert(challenge.spec.kind);
+        }
+    }
     Ok(asked)
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -27,6 +27,8 @@ use crate::store::{Scope, Store, StoreError};
 
 /// How often it is looked whether only a person can go on.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Most records looked for side by side: a name server that is asked for hundreds at once drops some.
+const LOOKS: usize = 16;
 
 /// Which records a person makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +187,8 @@ impl Supervision {
         if are_known && !is_late {
             open.retain(|(_, challenge)| hand.awaited.insert(challenge.metadata.uid.clone()));
         }
-        let looks = join_all(open.iter().map(|(_, challenge)| hand.look(challenge))).await;
+        let looks = stream::iter(&open).map(|(_, challenge)| hand.look(challenge));
+        let looks: Vec<_> = looks.buffered(LOOKS).collect().await;
         let mut wanted: BTreeMap<Key, Vec<Wanted>> = BTreeMap::new();
         for ((key, challenge), (name, reason)) in open.iter().zip(looks) {
             match reason {
@@ -218,11 +221,11 @@ pub async fn removable(
     probe: &DnsProbe,
     challenges: impl Iterator<Item = &Challenge>,
 ) -> Vec<String> {
-    let lines = challenges.map(|challenge| async {
+    let lines = stream::iter(challenges).map(|challenge| async {
         let name = look(probe, challenge).await.0;
         format!("not needed any more, and yours to remove: {name} TXT \"{}\"", challenge.spec.key)
     });
-    join_all(lines).await
+    lines.buffered(LOOKS).collect().await
 }
 
 /// Looks for the record of a Challenge: where it belongs, and why it is not there.

@@ -13,7 +13,7 @@ use dns_update::{DnsRecord, DnsRecordType, DnsUpdater};
 use super::credential::Credential;
 use super::factory::Site;
 use super::memory::Memory;
-use super::text::{relative, unquoted};
+use super::text::{quoted, relative, unquoted};
 use super::zones::zone_of;
 use super::{Connection, Provider, TxtRecord};
 use crate::dns::FindZone;
@@ -108,11 +108,25 @@ impl Provider for Many {
         Box::pin(added).await.map_err(|error| self.failed(error, "add", &host))
     }
 
+    /// Some clients of the library compare texts as the API writes them, and an API may write quotes: those find nothing to
+    /// remove, and say so to nobody.
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
         let (host, zone) = self.place(&record.name).await?;
-        let ours = vec![DnsRecord::TXT(record.value.clone())];
-        let removed = self.client.remove_from_rrset(&host, DnsRecordType::TXT, ours, &zone);
-        Box::pin(removed).await.map_err(|error| self.failed(error, "remove", &host))
+        for text in [record.value.clone(), quoted(&record.value)] {
+            let ours = vec![DnsRecord::TXT(text)];
+            let removed = self.client.remove_from_rrset(&host, DnsRecordType::TXT, ours, &zone);
+            Box::pin(removed).await.map_err(|error| self.failed(error, "remove", &host))?;
+            if !self.texts(&record.name).await?.contains(&record.value) {
+                return Ok(());
+            }
+        }
+        Err(SolveError {
+            what: format!("cannot remove the TXT record {host} at {}", self.name),
+            why: "it is still there after its removal".to_owned(),
+            needs_person: false,
+            hint: Some(format!("remove the text {} at the provider by hand", record.value)),
+            until: None,
+        })
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {

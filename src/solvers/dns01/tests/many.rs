@@ -191,8 +191,9 @@ async fn powerdns_is_sent_the_texts_of_others_with_ours() {
         format!("{look}{filter}"),
         look.clone(),
         change(&["theirs", "one"]),
-        look,
+        look.clone(),
         change(&["theirs"]),
+        format!("{look}{filter}"),
     ];
     check(PowerDns::serve().await, &expected).await;
 }
@@ -203,7 +204,7 @@ async fn plesk_is_sent_one_record() {
     let add = format!(
         "POST /api/v2/dns/records?domain=example.com {{\"type\":\"TXT\",\"host\":\"{HOST}\",\"value\":\"one\",\"ttl\":60}}"
     );
-    let expected = [look, look, &add, look, "DELETE /api/v2/dns/records/2"];
+    let expected = [look, look, &add, look, "DELETE /api/v2/dns/records/2", look];
     check(Plesk::serve().await, &expected.map(ToOwned::to_owned)).await;
 }
 
@@ -214,7 +215,8 @@ async fn infoblox_is_sent_one_record() {
         "POST /wapi/v2.11/record:txt {{\"name\":\"{HOST}\",\"text\":\"one\",\"ttl\":60,\"use_ttl\":true,\"view\":\"External\"}}"
     );
     let remove = "DELETE /wapi/v2.11/record:txt/one".to_owned();
-    check(Infoblox::serve().await, &[look.clone(), look.clone(), add, look, remove]).await;
+    let expected = [look.clone(), look.clone(), add, look.clone(), remove, look];
+    check(Infoblox::serve().await, &expected).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What this process knows of a Challenge's solver objects without asking: an API server finds them only by reading a
 //! namespace, and a hundred Challenges would each read the Pods of all.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,15 @@ pub(super) struct Made(Mutex<HashMap<String, Known>>);
 #[derive(Debug)]
 struct Known {
     since: Instant,
+    /// Resources of which one is being made: until it is added, nobody knows whether it is there.
+    under_way: BTreeSet<&'static str>,
     objects: Vec<(&'static str, Value)>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { since: Instant::now(), under_way: BTreeSet::new(), objects: Vec::new() }
+    }
 }
 
 impl Made {
@@ -28,7 +36,14 @@ impl Made {
     pub(super) fn nothing(&self, uid: &str) {
         let mut all = self.all();
         all.retain(|_, known| known.since.elapsed() < BELIEVED);
-        all.insert(uid.to_owned(), Known { since: Instant::now(), objects: Vec::new() });
+        all.insert(uid.to_owned(), Known::default());
+    }
+
+    /// Notes that an object is about to be made.
+    pub(super) fn begin(&self, uid: &str, resource: Resource) {
+        if let Some(known) = self.all().get_mut(uid) {
+            known.under_way.insert(resource.plural);
+        }
     }
 
     /// Notes an object that was made. Of a Challenge whose objects are not known it adds nothing.
@@ -37,13 +52,16 @@ impl Made {
         let Some(known) = all.get_mut(uid) else { return };
         let metadata = &object["metadata"];
         let identity = json!({"metadata": {"name": metadata["name"], "uid": metadata["uid"]}});
+        known.under_way.remove(resource.plural);
         known.objects.push((resource.plural, identity));
     }
 
     /// The name and UID of every object that a Challenge has of a resource; nothing unless that is known.
     pub(super) fn of(&self, uid: &str, resource: Resource) -> Option<Vec<Value>> {
         let all = self.all();
-        let known = all.get(uid).filter(|known| known.since.elapsed() < BELIEVED)?;
+        let known = all.get(uid).filter(|known| {
+            known.since.elapsed() < BELIEVED && !known.under_way.contains(resource.plural)
+        })?;
         let of_it = known.objects.iter().filter(|(plural, _)| *plural == resource.plural);
         Some(of_it.map(|(_, object)| object.clone()).collect())
     }
@@ -74,6 +92,9 @@ mod tests {
         assert_eq!(made.of("c", PODS), None, "it had others perhaps");
         made.nothing("c");
         assert_eq!(made.of("c", PODS), Some(Vec::new()));
+        made.begin("c", PODS);
+        assert_eq!(made.of("c", PODS), None, "it may be there, or not");
+        assert_eq!(made.of("c", SERVICES), Some(Vec::new()));
         made.add("c", PODS, &json!({"metadata": {"name": "p", "uid": "1"}, "spec": {}}));
         assert_eq!(made.of("c", PODS), Some(vec![pod("p")]));
         assert_eq!(made.of("c", SERVICES), Some(Vec::new()));

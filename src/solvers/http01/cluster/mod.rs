@@ -256,6 +256,7 @@ impl ClusterSolver {
     ) -> Result<Value, StoreError> {
         let uid = &challenge.metadata.uid;
         if self.made.of(uid, all.resource()).is_some_and(|none| none.is_empty()) {
+            self.made.begin(uid, all.resource());
             let object = all.create(wanted).await?;
             self.made.add(uid, all.resource(), &object);
             return Ok(object);
