@@ -161,8 +161,8 @@ pub(super) const ERRORS: [Difference; 41] = [
     Difference {
         about: "Challenge accept-500-1-623400645-<accept-500.t22.example.test>, reason",
         theirs: "- > Error accepting challenge: 500 urn:ietf:params:acme:error:serverInternal: <detail> > Successfully authorized domain > gone",
-        ours: "- > Successfully authorized domain > gone",
-        why: "5: a 5xx is no refusal: without Retry-After it is tried again within seconds, and the status stays as it was",
+        ours: "- > Error accepting challenge: 500 urn:ietf:params:acme:error:serverInternal: <detail> > - > Successfully authorized domain > gone",
+        why: "5: a 5xx is no refusal: it is tried again within seconds, and what is past is not said any more while the CA looks",
     },
     Difference {
         about: "Challenge accept-malformed-1-4011914579-<accept-malformed.t22.example.test>, event Warning Failed: *",
