@@ -23,6 +23,7 @@ use crate::model::{
 };
 use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Wanted};
 use crate::reconcile::required::{Types, required};
+use crate::reconcile::shared_order::Sharer;
 use crate::reconcile::{Recorded, Wake};
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
@@ -162,9 +163,9 @@ impl OrderController {
 
     /// Other Orders under way here that got the same order from the CA; those outside the selection have nobody who works on
     /// them, and nobody waits for them.
-    async fn sharers(&self, order: &Order) -> Result<Vec<Order>, StoreError> {
+    async fn sharers(&self, order: &Order) -> Result<Vec<Sharer>, StoreError> {
         let mut sharers = Vec::new();
-        for name in self.shared.with(&order.name(), &order.status.url) {
+        for (name, came_first) in self.shared.with(&order.name(), &order.status.url) {
             let Some(other) = self.orders.get(&name).await? else {
                 self.shared.forget(&name);
                 continue;
@@ -175,7 +176,7 @@ impl OrderController {
                 && is_under_way(&other)
                 && self.selection.covers(&**self.recorder.store(), &key).await?
             {
-                sharers.push(other);
+                sharers.push(Sharer { order: other, came_first });
             }
         }
         Ok(sharers)

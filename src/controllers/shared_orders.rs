@@ -1,6 +1,6 @@
 //! Which Orders under way got one and the same order from their CA.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::model::ObjectName;
@@ -11,7 +11,8 @@ pub struct SharedOrders(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    orders: HashMap<String, BTreeSet<ObjectName>>,
+    /// By URL, in the order in which they got it.
+    orders: HashMap<String, Vec<ObjectName>>,
     urls: HashMap<ObjectName, String>,
 }
 
@@ -26,7 +27,7 @@ impl SharedOrders {
         let mut others = Vec::new();
         if let Some(before) = before.filter(|before| Some(before.as_str()) != url) {
             let sharing = known.orders.entry(before.clone()).or_default();
-            sharing.remove(name);
+            sharing.retain(|other| other != name);
             others.extend(sharing.iter().cloned());
             if others.is_empty() {
                 known.orders.remove(&before);
@@ -34,7 +35,9 @@ impl SharedOrders {
         }
         if let Some(url) = url {
             let sharing = known.orders.entry(url.to_owned()).or_default();
-            sharing.insert(name.clone());
+            if !sharing.contains(name) {
+                sharing.push(name.clone());
+            }
             others.extend(sharing.iter().filter(|other| *other != name).cloned());
         }
         others
@@ -45,11 +48,13 @@ impl SharedOrders {
         self.note(name, None);
     }
 
-    /// The other Orders that have this order of a CA.
-    pub fn with(&self, name: &ObjectName, url: &str) -> Vec<ObjectName> {
+    /// The other Orders that have this order of a CA, in the order in which they got it, and whether that was before this one.
+    pub fn with(&self, name: &ObjectName, url: &str) -> Vec<(ObjectName, bool)> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let sharing = known.orders.get(url).into_iter().flatten();
-        sharing.filter(|other| *other != name).cloned().collect()
+        let sharing = known.orders.get(url).map_or(&[][..], Vec::as_slice);
+        let own = sharing.iter().position(|other| other == name).unwrap_or(sharing.len());
+        let others = sharing.iter().enumerate().filter(|(at, _)| *at != own);
+        others.map(|(at, other)| (other.clone(), at < own)).collect()
     }
 }
 
@@ -75,9 +80,20 @@ mod tests {
         ] {
             assert_eq!(named(&shared.note(order, url)), told, "{order} {url:?}");
         }
-        assert_eq!(named(&shared.with(&b, "1")), ["a"]);
-        assert_eq!(named(&shared.with(&a, "1")), [""; 0]);
+        assert_eq!(shared.with(&b, "1"), [(a.clone(), true)]);
+        assert_eq!(shared.with(&a, "1"), []);
         shared.forget(&a);
         assert!(shared.0.lock().unwrap().orders.is_empty());
+    }
+
+    #[test]
+    fn whoever_got_an_order_first_stays_first() {
+        let shared = SharedOrders::default();
+        let [a, b, c] = ["a", "b", "c"].map(|name| ObjectName::new("web", name));
+        for order in [&c, &a, &b, &c] {
+            shared.note(order, Some("1"));
+        }
+        assert_eq!(shared.with(&a, "1"), [(c.clone(), true), (b.clone(), false)]);
+        assert_eq!(shared.with(&c, "1"), [(a, false), (b, false)]);
     }
 }

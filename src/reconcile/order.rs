@@ -6,7 +6,7 @@ use super::Wake;
 pub use super::order_outcome::{Outcome, Seen, record, solver_message};
 use super::pauses::poll_at;
 use super::required::wanted;
-use super::shared_order::{ahead, stands_back, waiting_message};
+use super::shared_order::{Sharer, ahead, stands_back, waiting_message};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
 use crate::model::{Challenge, ChallengeSpec, Identifier, Order, OrderStatus, State, Time};
@@ -27,7 +27,7 @@ pub struct Observed<'a> {
     /// The Challenges that its authorizations call for, or why none can be made; empty before the authorizations are read.
     pub required: Result<&'a [Required], &'a str>,
     /// Other Orders under way here that got the same order from the CA.
-    pub sharers: &'a [Order],
+    pub sharers: &'a [Sharer],
 }
 
 /// A Challenge that an authorization calls for.
@@ -140,7 +140,7 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
 
 /// Lets another Order go first that has the same order, and asks for a new one afterwards. Nothing is lost: what the other one
 /// left pending is given back, and what it has proved needs no second proof.
-fn share(order: &Order, sharers: &[Order]) -> Option<Action> {
+fn share(order: &Order, sharers: &[Sharer]) -> Option<Action> {
     let Some(first) = ahead(order, sharers) else {
         return stands_back(order).then_some(Action::Forget);
     };
@@ -359,13 +359,14 @@ mod tests {
     fn of_two_with_the_same_order_one_waits_and_then_asks_for_its_own() {
         let first = order("first").state(State::Pending).authorization(NAME).build();
         let second = order("second").state(State::Pending).authorization(NAME).build();
-        let next = |order: &Order, sharers: &[Order]| {
+        let next = |order: &Order, sharers: &[Sharer]| {
             let observed = Observed { challenges: &[], required: Ok(&[]), sharers };
             next_action(order, &observed, at(1))
         };
-        assert_eq!(next(&first, std::slice::from_ref(&second)), Action::Fetch(at(0)));
+        let later = Sharer { order: second.clone(), came_first: false };
+        assert_eq!(next(&first, &[later]), Action::Fetch(at(0)));
         let why = waiting_message(&first.name());
-        let sharers = std::slice::from_ref(&first);
+        let sharers = &[Sharer { order: first.clone(), came_first: true }];
         assert_eq!(next(&second, sharers), Action::StandBack(why.clone()));
         let new = record(&second, Outcome::StoodBack(why), at(1));
         assert_eq!(new.notes, []);

@@ -1,12 +1,8 @@
 //! Orders that got one and the same order from their CA: Boulder gives an account the order back that it has under way for
 //! the same names. It brings one certificate, for the key of whoever finalizes it.
 
-use std::cmp::Reverse;
-
-use jiff::Timestamp;
-
 use crate::model::memory::{Holder, Memory};
-use crate::model::{ObjectName, Order, State, Time};
+use crate::model::{ObjectName, Order, State};
 
 /// How the reason of an Order begins that stands back.
 const WAITING: &str = "Waiting for order ";
@@ -22,10 +18,25 @@ enum Progress {
     Finalizing,
 }
 
-/// Returns the Order whose turn it is before this one: the furthest, of these the oldest.
-pub fn ahead<'a>(order: &Order, sharers: &'a [Order]) -> Option<&'a Order> {
-    let before_us = sharers.iter().filter(|other| rank(other) < rank(order));
-    before_us.min_by_key(|other| rank(other))
+/// Another Order under way that got the same order from the CA.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sharer {
+    /// The Order.
+    pub order: Order,
+    /// It had the order before we had it.
+    pub came_first: bool,
+}
+
+/// Returns the Order whose turn it is before this one: the furthest, of these whoever had the order first. No two can both find
+/// that it is their turn, however they take steps between each other's: whoever comes later sees who came first.
+pub fn ahead<'a>(order: &Order, sharers: &'a [Sharer]) -> Option<&'a Order> {
+    let ours = progress(order);
+    let furthest = sharers
+        .iter()
+        .map(|other| (progress(&other.order), other))
+        .filter(|(theirs, other)| *theirs > ours || (*theirs == ours && other.came_first))
+        .reduce(|first, next| if next.0 > first.0 { next } else { first });
+    furthest.map(|(_, other)| &other.order)
 }
 
 /// Tells whether an Order stands back because of what [`waiting_message`] says.
@@ -36,12 +47,6 @@ pub fn stands_back(order: &Order) -> bool {
 /// What an Order waits for that stands back.
 pub fn waiting_message(first: &ObjectName) -> String {
     format!("{WAITING}{first}: the CA gave both the same order, which brings one certificate")
-}
-
-/// The furthest first, of these the oldest.
-fn rank(order: &Order) -> (Reverse<Progress>, Option<Timestamp>, ObjectName) {
-    let created = order.metadata.creation_timestamp.map(Time::timestamp);
-    (Reverse(progress(order)), created, order.name())
 }
 
 fn progress(order: &Order) -> Progress {
@@ -57,33 +62,40 @@ fn progress(order: &Order) -> Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reconcile::testing::{at, order};
+    use crate::reconcile::testing::order;
 
-    fn aged(name: &str, second: i64, has_read: bool) -> Order {
+    fn sharing(name: &str, has_read: bool) -> Order {
         let new = order(name).state(State::Pending);
-        let new = if has_read { new.authorization("www.example.com") } else { new };
-        new.change(|o| o.metadata.creation_timestamp = Some(at(second).into())).build()
+        if has_read { new.authorization("www.example.com").build() } else { new.build() }
+    }
+
+    fn before(order: &Order) -> Sharer {
+        Sharer { order: order.clone(), came_first: true }
+    }
+
+    fn after(order: &Order) -> Sharer {
+        Sharer { order: order.clone(), came_first: false }
     }
 
     #[track_caller]
-    fn check(order: &Order, sharers: &[Order], first: Option<&str>) {
+    fn check(order: &Order, sharers: &[Sharer], first: Option<&str>) {
         assert_eq!(ahead(order, sharers).map(|o| o.metadata.name.as_str()), first);
     }
 
     #[test]
-    fn the_oldest_goes_first_and_the_others_wait_for_it() {
-        let (a, b, c) = (aged("a", 2, false), aged("b", 1, false), aged("c", 2, false));
-        check(&b, &[a.clone(), c.clone()], None);
-        check(&a, &[b.clone(), c.clone()], Some("b"));
-        check(&c, &[a, b], Some("b"));
+    fn whoever_had_it_first_goes_first_and_the_others_wait_for_it() {
+        let (a, b, c) = (sharing("a", false), sharing("b", false), sharing("c", false));
+        check(&b, &[after(&c), after(&a)], None);
+        check(&c, &[before(&b), after(&a)], Some("b"));
+        check(&a, &[before(&b), before(&c)], Some("b"));
     }
 
     #[test]
     fn whoever_has_begun_is_not_overtaken() {
-        let (old, young) = (aged("old", 1, false), aged("young", 2, true));
-        check(&young, std::slice::from_ref(&old), None);
-        check(&old, std::slice::from_ref(&young), Some("young"));
-        let sent = order("last").state(State::Processing).build();
-        check(&young, &[old, sent], Some("last"));
+        let (first, begun) = (sharing("first", false), sharing("begun", true));
+        check(&begun, &[before(&first)], None);
+        check(&first, &[after(&begun)], Some("begun"));
+        let sent = order("sent").state(State::Processing).build();
+        check(&begun, &[before(&first), after(&sent)], Some("sent"));
     }
 }
