@@ -1,5 +1,6 @@
 //! `--dry-run`: what would be applied, and what the store has to say about it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -50,12 +51,13 @@ pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result
     print(&outcomes, "dry run", context, output)
 }
 
-/// Asks the store about all manifests, and prints what would become of them; nothing is written.
+/// Asks the store about all manifests, and prints what would become of them; nothing is written, `out` included.
 ///
 /// # Errors
 /// Fails as applying them would, or when stdout cannot be written.
 pub async fn server(
     intake: &Intake,
+    out: Option<&Path>,
     context: &Context,
     output: &OutputArgs,
 ) -> Result<(), Failure> {
@@ -70,7 +72,8 @@ pub async fn server(
         Some(_) if claim::is_driven(context).await? => Bench::Elsewhere,
         Some(_) => Bench::Cluster,
     };
-    precheck::check(&records, &store, bench, &context.global.cluster_resource_namespace).await?;
+    let namespace = &context.global.cluster_resource_namespace;
+    precheck::check(&records, &store, bench, out, namespace).await?;
     let after = match context.cluster() {
         None => records,
         Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,

@@ -82,11 +82,13 @@ fn programs_are_not_run(bench: &Bench<'_>) {
     let kubectl = bench.namespace.kubectl();
     let whose = own_solver(bench, "exec", &json!({"command": ["touch"]}));
     let words = ["order", "-f", "own.yaml", "--dns01-allow-exec"];
-    let refused = check(&bench.run(&kubectl, &words), 9);
-    let why = format!(
-        "error: {whose}cannot be used: in a cluster no program is run that an Issuer names: "
-    );
-    assert!(refused.contains(&why), "{refused}");
+    for rehearsal in [&[][..], &["--rehearse", "--out=out"]] {
+        let refused = check(&bench.run(&kubectl, &[&words, rehearsal].concat()), 9);
+        let why = format!(
+            "error: {whose}cannot be used: in a cluster no program is run that an Issuer names: "
+        );
+        assert!(refused.contains(&why), "{refused}");
+    }
     assert!(kubectl.items("issuers").iter().all(|issuer| issuer["metadata"]["name"] != "own"));
 }
 
@@ -112,6 +114,28 @@ fn one_answer_by_hand(bench: &Bench<'_>) {
         assert_eq!(presented, verb == "present");
     }
     assert_eq!(holder(&kubectl), "", "the Lease is given back");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn pairs_of_two_namespaces_are_not_written_to_one_folder() {
+    let bench = Bench::new(Cluster::shared(), "folder");
+    let mut manifests = vec![bench.issuer("ClusterIssuer", "folder", &json!({"ingress": {}}))];
+    for namespace in [bench.namespace.name(), "default"] {
+        let mut certificate = bench.certificate("folder", "ClusterIssuer", "folder");
+        certificate["metadata"]["namespace"] = namespace.into();
+        manifests.push(certificate);
+    }
+    bench.write("two.yaml", &manifests);
+    let kubectl = bench.everywhere();
+    for how in ["--rehearse", "--dry-run=server"] {
+        let words = ["order", "-f", "two.yaml", "--out=out", how];
+        let refused = check(&bench.run_anywhere(&kubectl, &words), 2);
+        assert!(refused.contains("both would be written to the same folder"), "{refused}");
+    }
+    let words = ["order", "-f", "two.yaml", "--dry-run=server"];
+    check(&bench.run_anywhere(&kubectl, &words), 0);
+    assert!(bench.names("certificates,secrets").is_empty());
 }
 
 #[test]
