@@ -90,6 +90,30 @@ fn programs_are_not_run(bench: &Bench<'_>) {
         assert!(refused.contains(&why), "{refused}");
     }
     assert!(kubectl.items("issuers").iter().all(|issuer| issuer["metadata"]["name"] != "own"));
+    one_answer_of_a_program(bench);
+}
+
+/// A Challenge that somebody has made for a program is looked at, and says why nobody will ever answer it.
+fn one_answer_of_a_program(bench: &Bench<'_>) {
+    let kubectl = bench.namespace.kubectl();
+    let config = json!({"command": ["touch"]});
+    let webhook = json!({"groupName": "kubectl-acme", "solverName": "exec", "config": config});
+    let challenge = json!({
+        "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge", "metadata": {"name": "program"},
+        "spec": {
+            "url": "https://ca.example/1", "authorizationURL": "https://ca.example/2", "dnsName": "program.example.com",
+            "type": "DNS-01", "token": "token", "wildcard": false, "key": "text", "issuerRef": {"name": "pebble"},
+            "solver": {"dns01": {"webhook": webhook}},
+        },
+    });
+    kubectl.apply(&challenge.to_string());
+    // Nobody answers there.
+    let seen = bench.run(&kubectl, &["challenge", "check", "program", "--dns=127.0.0.1:9"]);
+    let talk = check(&seen, 9);
+    let why = "hint: mend its dns01 solver: cannot publish the record: in a cluster no program is run that an Issuer names: ";
+    let way = "hint: with --local and --dns01-allow-exec it is run on this machine\n";
+    assert!(talk.contains(why) && talk.contains(way), "{talk}");
+    kubectl.run(&["delete", "challenge/program"]);
 }
 
 /// Puts up and takes down the answer of a Challenge that belongs to nothing.
