@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::advice;
+use super::caa_advice::Excluded;
 use super::chain::{Chain, issuer_key};
 use super::failure::{Failure, Kind as FailureKind};
 use crate::acme::{AcmeError, Retry};
@@ -41,6 +42,14 @@ pub struct Failed {
     pub failure: Failure,
     /// The order that failed, if one did.
     pub order: Option<Tried>,
+    /// Set where CAA records keep the CA from issuing: it may know more.
+    pub excluded: Option<Excluded>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self { failure, order: None, excluded: None }
+    }
 }
 
 /// An order that failed.
@@ -154,7 +163,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     let retry = error.retry();
     if retry == Retry::Never || is_store || is_refused {
         let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
-        return Verdict::Failed(Failed { failure, order: None });
+        return Verdict::Failed(failure.into());
     }
     let named_by_ca = matches!((error, retry), (ReconcileError::Acme(_), Retry::At(_)));
     Verdict::Waiting(Some(Holdup {
@@ -172,7 +181,7 @@ fn no_issuer(chain: &Chain) -> Failed {
     let (name, issuer) = (chain.certificate.name(), issuer_key(&chain.certificate));
     let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
         .hint(format!("{} brings it back", cli::like("order -f MANIFEST.yaml")));
-    Failed { failure, order: None }
+    failure.into()
 }
 
 /// The Certificate has recorded that its request failed.
@@ -195,12 +204,17 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
     let ended_badly = |c: &&Challenge| c.status.state.is_some_and(State::is_failure);
     let challenge = chain.challenges.iter().rev().find(ended_badly);
-    let failure = advice::for_order(failure, problem_in(&why).as_ref(), challenge);
+    let excluded = Excluded::of(chain, &why);
+    let failure = match &excluded {
+        // What the challenge has to show was seen.
+        Some(_) => failure,
+        None => advice::for_order(failure, problem_in(&why).as_ref(), challenge),
+    };
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),
         name: order.metadata.name.clone(),
     };
-    Some(Failed { failure, order: order.map(tried) })
+    Some(Failed { failure, order: order.map(tried), excluded })
 }
 
 /// The Secret is there, and nobody can say when to renew it.
@@ -213,7 +227,7 @@ fn no_window(chain: &Chain) -> Option<Failed> {
     let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
     let failure = Failure::new(FailureKind::Usage, what)
         .hint("change spec.renewal.windows; the certificate stays as it is");
-    Some(Failed { failure, order: None })
+    Some(failure.into())
 }
 
 /// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
@@ -226,6 +240,8 @@ fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
         return FailureKind::Validation;
     }
     match problem_in(reason) {
+        // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
+        Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
         Some(problem) => FailureKind::of_problem(&problem),
         None if reason.contains("profile") => FailureKind::Usage,
         None => FailureKind::Unexpected,
@@ -263,7 +279,7 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
     let failure =
         Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
             .hint(hint);
-    Some(Failed { failure, order: None })
+    Some(failure.into())
 }
 
 fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
@@ -312,7 +328,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         })));
     }
     let failure = Failure::new(kind, what).hint(hint);
-    Some(Verdict::Failed(Failed { failure, order: None }))
+    Some(Verdict::Failed(failure.into()))
 }
 
 /// The CA named a moment before which the order makes no sense.

@@ -109,6 +109,13 @@ fn a_rehearsal_heeds_caa_records_as_the_issuers_ca_would() {
             "urn:ietf:params:acme:error:caa: While processing CAA for {name}: CAA record for {owner}.example.com prevents issuance"
         );
         assert!(said.stderr.contains(&expected), "{expected}\n{said:?}");
+        let tag = if name.starts_with("*.") { "issuewild" } else { "issue" };
+        let owner = format!("{owner}.example.com");
+        let expected = format!(
+            "hint: the CAA records of {owner} decide for {name} (dig {owner} CAA): let one of them name the CA, as in {owner}. \
+             CAA 0 {tag} \"ca.example\"\n"
+        );
+        assert!(said.stderr.contains(&expected), "{expected}\n{said:?}");
     }
     assert_eq!((site.pebble.accounts(), site.pebble.orders()), (accounts, orders));
 }
