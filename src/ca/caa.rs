@@ -1,13 +1,18 @@
 //! CAA (RFC 8659, RFC 8657): may this CA issue for that name, for that account, by that method?
 
+use futures_util::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+
 use super::Ca;
 use super::accounts::account_url;
 use super::refusal::{Kind, Refusal};
-use super::state::{Id, Method};
+use super::state::{Id, Method, Order, State, Validation};
 use super::validation::dns_problem;
 use crate::dns::{CaaRecord, LookupError};
-use crate::model::DnsName;
+use crate::model::{DnsName, Identifier};
 
+/// How long what was read at validation counts: an hour less than the Baseline Requirements allow (§4.2.2.1), as at Boulder.
+const GOOD_FOR: SignedDuration = SignedDuration::from_hours(7);
 /// Tags that a CA may pass over: they restrict nothing, or other sorts of certificates.
 const OTHER_TAGS: [&str; 3] = ["iodef", "issuemail", "issuevmc"];
 
@@ -46,6 +51,50 @@ pub(super) async fn check(
         return Ok(());
     }
     Err(refuse(Kind::Caa, &format!("CAA record for {owner} prevents issuance")))
+}
+
+/// A name whose records were read too long ago, and how control of it was shown.
+pub(super) struct Stale {
+    name: DnsName,
+    method: Method,
+}
+
+/// The names of an order whose records have to be read again before it is issued.
+pub(super) fn stale(state: &State, order: &Order, now: Timestamp) -> Vec<Stale> {
+    let is_old = |validation: &&Validation| now.duration_since(validation.at) > GOOD_FOR;
+    let stale = state.authorizations_of(order).filter_map(|authorization| {
+        let method = authorization.validation.as_ref().filter(is_old)?.method;
+        match &authorization.identifier {
+            Identifier::Dns(name) => Some(Stale { name: name.clone(), method }),
+            Identifier::Ip(_) => None,
+        }
+    });
+    stale.collect()
+}
+
+/// Looks again for the names of an order that is to be issued; refuses in Boulder's words.
+pub(super) async fn check_again(ca: &Ca, stale: &[Stale], account: Id) -> Result<(), Refusal> {
+    let checks = stale.iter().map(|one| check(ca, &one.name, one.method, account));
+    let refused = join_all(checks).await.into_iter().zip(stale);
+    let refused: Vec<(String, String)> = refused
+        .filter_map(|(checked, one)| Some((checked.err()?, one)))
+        .map(|(why, one)| (one.name.to_string(), format!("rechecking caa: {}", why.detail())))
+        .collect();
+    let refuse = |why: &str| Refusal::new(Kind::Caa, format!("Error finalizing order :: {why}"));
+    match &refused[..] {
+        [] => Ok(()),
+        [(_, why)] => Err(refuse(why)),
+        [(first, _), others @ ..] => {
+            let what = format!(
+                "Rechecking CAA for {first:?} and {} more identifiers failed. Refer to sub-problems for more information",
+                others.len()
+            );
+            let whole = refuse(&what);
+            Err(refused.iter().fold(whole, |whole, (name, why)| {
+                whole.with_subproblem(Kind::Caa, why, ("dns", name))
+            }))
+        }
+    }
 }
 
 /// The nearest records at or above a name, and whose they are.
