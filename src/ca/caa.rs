@@ -16,13 +16,27 @@ const GOOD_FOR: SignedDuration = SignedDuration::from_hours(7);
 /// Tags that a CA may pass over: they restrict nothing, or other sorts of certificates.
 const OTHER_TAGS: [&str; 3] = ["iodef", "issuemail", "issuevmc"];
 
+/// What is added to a refusal for want of an account.
+pub const NO_ACCOUNT: &str = "it is for one account (accounturi), and this issuer has none at its CA yet, as far as its status tells";
+
 /// For whom CAA records are looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caa {
     /// Names by which the records may mean this CA (`caaIdentities`); without any, a record with `issue` excludes it.
     pub identities: Vec<String>,
-    /// What `accounturi` has to be in place of the URL of the account here: that of the account this one stands for.
-    pub account: Option<String>,
+    /// Which account `accounturi` has to mean (RFC 8657 §3).
+    pub account: Account,
+}
+
+/// The account that an order is for, as records see it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Account {
+    /// The one here.
+    Own,
+    /// The one with this URL, at the CA that this one stands for.
+    Elsewhere(String),
+    /// None: the CA that this one stands for will make one, whose URL no record can have yet.
+    Unmade,
 }
 
 /// Looks from the name up to its top-level domain; the first records found decide (RFC 8659 §3).
@@ -41,16 +55,25 @@ pub(super) async fn check(
         Err((owner, error)) => return Err(refuse(Kind::Dns, &dns_problem("CAA", &owner, &error))),
     };
     let own = account_url(ca, account);
-    let wish = Wish {
+    let wish = |account| Wish {
         is_wildcard: name.is_wildcard(),
         identities: &caa.identities,
-        account: caa.account.as_deref().unwrap_or(&own),
+        account,
         method: method.word(),
     };
-    if wish.is_granted(&records) {
+    let account = match &caa.account {
+        Account::Own => Some(own.as_str()),
+        Account::Elsewhere(url) => Some(url.as_str()),
+        Account::Unmade => None,
+    };
+    if wish(Whose::Only(account)).is_granted(&records) {
         return Ok(());
     }
-    Err(refuse(Kind::Caa, &format!("CAA record for {owner} prevents issuance")))
+    let why = format!("CAA record for {owner} prevents issuance");
+    // The CA itself would not tell: it has heard of no account.
+    let lacks_account = account.is_none() && wish(Whose::Anybody).is_granted(&records);
+    let why = if lacks_account { format!("{why}: {NO_ACCOUNT}") } else { why };
+    Err(refuse(Kind::Caa, &why))
 }
 
 /// A name whose records were read too long ago, and how control of it was shown.
@@ -114,11 +137,19 @@ async fn relevant(
     Ok(None)
 }
 
+/// Whom `accounturi` may name.
+#[derive(Clone, Copy)]
+enum Whose<'a> {
+    Anybody,
+    /// This account; none where there is none.
+    Only(Option<&'a str>),
+}
+
 /// What is asked of a record set.
 struct Wish<'a> {
     is_wildcard: bool,
     identities: &'a [String],
-    account: &'a str,
+    account: Whose<'a>,
     method: &'a str,
 }
 
@@ -144,7 +175,10 @@ impl Wish<'_> {
         let Some((domain, parameters)) = read(value) else { return false };
         let is_us = self.identities.iter().any(|identity| identity.eq_ignore_ascii_case(domain));
         is_us
-            && holds(&parameters, "accounturi", |account| account == self.account)
+            && holds(&parameters, "accounturi", |account| match self.account {
+                Whose::Anybody => true,
+                Whose::Only(own) => own == Some(account),
+            })
             && holds(&parameters, "validationmethods", |methods| {
                 methods.split(',').any(|method| method == self.method)
             })
@@ -196,7 +230,7 @@ mod tests {
         let read: Vec<CaaRecord> = records.iter().map(record).collect();
         let identities = ["ca.example".to_owned(), "ca.test".to_owned()];
         let granted = |is_wildcard| {
-            let (account, method) = (ACCOUNT, "dns-01");
+            let (account, method) = (Whose::Only(Some(ACCOUNT)), "dns-01");
             Wish { is_wildcard, identities: &identities, account, method }.is_granted(&read)
         };
         assert_eq!((granted(false), granted(true)), (name, wildcard), "{records:?}");

@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use super::chain::{Chain, issuer_key};
 use super::failure::Failure;
 use crate::acme::{Clients, TlsOptions};
+use crate::ca::NO_ACCOUNT;
 use crate::model::{Challenge, Key};
 
 /// How the problem of a refused name begins, at Boulder and at our own CA.
@@ -26,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Excluded {
     /// Names, as ordered, and whose records decide; empty where the CA does not tell.
     names: BTreeMap<String, String>,
+    /// Whose records are for one account, where the issuer of a rehearsal has none yet.
+    bound: BTreeSet<String>,
     /// Whose records could not be looked up.
     lost: BTreeSet<String>,
     /// How control of them was to be shown.
@@ -47,20 +50,25 @@ impl Excluded {
             acme.map(|acme| (acme.server.clone(), trust(&acme.ca_bundle.0, acme.skip_tls_verify)));
         let issuer = issuer_key(&chain.certificate);
         let excluded = Self { ca, ..Self::read(reason, &chain.challenges, issuer) };
-        let is_one = !excluded.names.is_empty() || !excluded.lost.is_empty();
+        let Self { names, bound, lost, .. } = &excluded;
+        let is_one = !names.is_empty() || !bound.is_empty() || !lost.is_empty();
         is_one.then_some(excluded)
     }
 
     fn read(reason: &str, challenges: &[Challenge], issuer: Key) -> Self {
-        let mut names: BTreeMap<String, String> = refused(reason).collect();
+        let (bound, others): (Vec<_>, Vec<_>) =
+            refused(reason).partition(|refused| refused.is_bound);
+        let bound: BTreeSet<String> = bound.into_iter().map(|refused| refused.owner).collect();
+        let mut names: BTreeMap<String, String> =
+            others.into_iter().map(|refused| (refused.name, refused.owner)).collect();
         let lost = reason.split(LOST).skip(1).map(|rest| word(rest).to_owned()).collect();
         let refused = challenges.iter().filter(|challenge| is_caa(&challenge.status.reason));
         let methods = refused.clone().map(|challenge| challenge.spec.kind.acme_name()).collect();
-        if names.is_empty() && is_caa(reason) {
+        if names.is_empty() && bound.is_empty() && is_caa(reason) {
             // A CA with words of its own: its types of problems are everybody's.
             names.extend(refused.map(|challenge| (ordered(challenge), String::new())));
         }
-        Self { names, lost, methods, issuer, ca: None }
+        Self { names, bound, lost, methods, issuer, ca: None }
     }
 
     /// Adds to a failure what helps; asks the CA by which name records have to call it.
@@ -78,6 +86,13 @@ impl Excluded {
         let lost = self.lost.iter().take(MOST).map(|owner| {
             format!("see that the name servers of {owner} answer questions for CAA records, if only with none: dig {owner} CAA")
         });
+        let issuer = &self.issuer;
+        let bound = self.bound.iter().take(MOST).map(|owner| {
+            format!(
+                "the account of {issuer} is made with its first order, and no CAA record can name it before: have \
+                 {issuer} registered alone (order -f), then let the record of {owner} have its status.acme.uri as accounturi"
+            )
+        });
         let names = self.names.iter().take(MOST).map(|(name, owner)| {
             let (tag, base) = match name.strip_prefix("*.") {
                 Some(base) => ("issuewild", base),
@@ -93,7 +108,7 @@ impl Excluded {
                  {owner}. CAA 0 {tag} \"{value}\""
             )
         });
-        let mut hints: Vec<String> = lost.chain(names).collect();
+        let mut hints: Vec<String> = lost.chain(bound).chain(names).collect();
         if self.names.is_empty() {
             return hints;
         }
@@ -106,7 +121,6 @@ impl Excluded {
             "" => String::new(),
             methods => format!(", and its validationmethods have to include {methods}"),
         };
-        let issuer = &self.issuer;
         hints.push(format!(
             "a record that names the CA already may hold conditions: its accounturi has to be the account of {issuer} \
              (status.acme.uri){methods}"
@@ -120,12 +134,22 @@ fn is_caa(text: &str) -> bool {
     text.split_whitespace().any(|word| word.ends_with(":caa:"))
 }
 
-/// The names that are refused in a text, and whose records exclude the CA.
-fn refused(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
+/// A name that is refused.
+struct Refused {
+    name: String,
+    /// Whose records exclude the CA.
+    owner: String,
+    /// Whether an account is all that is missing.
+    is_bound: bool,
+}
+
+/// The names that are refused in a text.
+fn refused(text: &str) -> impl Iterator<Item = Refused> + '_ {
     text.split(NAME).skip(1).filter_map(|rest| {
         let (name, why) = rest.split_once(':')?;
         let owner = why.strip_prefix(OWNER)?;
-        Some((name.to_owned(), word(owner).to_owned()))
+        let (name, owner) = (name.to_owned(), word(owner).to_owned());
+        Some(Refused { name, owner, is_bound: rest.contains(NO_ACCOUNT) })
     })
 }
 
@@ -195,6 +219,21 @@ mod tests {
         let domain = "DOMAIN is what the CA's own documentation tells for CAA records";
         let challenges = [refused_by(ChallengeType::Dns01, true, reason)];
         check(reason, &challenges, None, &[record, domain, &conditions]);
+    }
+
+    #[test]
+    fn an_account_that_is_yet_to_be_made_is_made_first() {
+        let reason = format!(
+            "403 urn:ietf:params:acme:error:caa: While processing CAA for a.example.com: CAA record for example.com prevents \
+             issuance: {NO_ACCOUNT}; 403 urn:ietf:params:acme:error:caa: While processing CAA for b.example.com: CAA record for \
+             b.example.com prevents issuance"
+        );
+        let account = "the account of Issuer web/acme is made with its first order, and no CAA record can name \
+                       it before: have Issuer web/acme registered alone (order -f), then let the record of example.com have its \
+                       status.acme.uri as accounturi";
+        let record = "the CAA records of b.example.com decide for b.example.com (dig b.example.com CAA): let one of them name \
+                      the CA, as in b.example.com. CAA 0 issue \"ca.example\"";
+        check(&reason, &[], Some("ca.example"), &[account, record, CONDITIONS]);
     }
 
     #[test]

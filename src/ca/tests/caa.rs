@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::Bed;
 use super::client::{Client, Key, signing_request};
-use crate::ca::{Caa, Config};
+use crate::ca::{Account, Caa, Config, NO_ACCOUNT};
 use crate::dns::lookup::DirectResolver;
 use crate::dns::testing::{World, Zone};
 
@@ -46,7 +46,7 @@ async fn records_are_looked_for_from_the_name_upwards_and_who_is_not_meant_is_re
     let broken = Zone::new("broken.test.").saying(RecordType::CAA, ResponseCode::ServFail);
     let world = World::start(vec![Zone::new("."), bed, broken], &[]).await;
     let identities = vec!["ca.example".to_owned()];
-    let caa = Some(Caa { identities, account: Some(account.to_owned()) });
+    let caa = Some(Caa { identities, account: Account::Elsewhere(account.to_owned()) });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -77,6 +77,29 @@ async fn records_are_looked_for_from_the_name_upwards_and_who_is_not_meant_is_re
     assert_eq!(error(&client, "www.broken.test").await, expected);
 }
 
+#[tokio::test]
+async fn a_record_for_one_account_is_for_none_that_is_yet_to_be_made_and_that_is_told() {
+    let bound = |authority| issue(authority, parameter("accounturi", "https://ca.example/acct/1"));
+    let bed = Zone::new("bed.test.")
+        .with("open.bed.test.", issue("ca.example", Vec::new()))
+        .with("bound.bed.test.", bound("ca.example"))
+        .with("theirs.bed.test.", bound("other.example"));
+    let world = World::start(vec![Zone::new("."), bed], &[]).await;
+    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: Account::Unmade });
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    assert_eq!(error(&client, "open.bed.test").await, Value::Null);
+    for (host, more) in [("bound", format!(": {NO_ACCOUNT}")), ("theirs", String::new())] {
+        let host = format!("{host}.bed.test");
+        let detail = error(&client, &host).await["detail"].clone();
+        let expected = format!(
+            "While processing CAA for {host}: CAA record for {host} prevents issuance{more}"
+        );
+        assert_eq!(detail, expected);
+    }
+}
+
 /// Lets the validations of all authorizations lie that far back.
 fn pass(bed: &Bed, time: SignedDuration) {
     for authorization in bed.server.ca.state().authorizations.values_mut() {
@@ -96,7 +119,7 @@ async fn records_that_were_read_long_ago_are_read_again_before_anything_is_issue
     };
     let (ours, theirs) = ("ca.example", "other.example");
     let world = World::start(zones(ours, ours), &[]).await;
-    let caa = Some(Caa { identities: vec![ours.to_owned()], account: None });
+    let caa = Some(Caa { identities: vec![ours.to_owned()], account: Account::Own });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -134,7 +157,7 @@ async fn records_that_were_read_a_while_ago_still_count() {
         vec![Zone::new("."), Zone::new("bed.test.").with("bed.test.", issue(authority, Vec::new()))]
     };
     let world = World::start(zones("ca.example"), &[]).await;
-    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: None });
+    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: Account::Own });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
