@@ -67,18 +67,14 @@ pub async fn server(
     if let Some(cluster) = context.cluster() {
         cluster.check_definitions().await?;
     }
-    let bench = match context.cluster() {
-        None => Bench::Local,
-        Some(_) if claim::is_driven(context).await? => Bench::Elsewhere,
-        Some(_) => Bench::Cluster,
-    };
+    let bench = Bench::of(context, &claim::foreseen(context).await?);
     let namespace = &context.global.cluster_resource_namespace;
     precheck::check(&records, &store, bench, out, namespace).await?;
     let after = match context.cluster() {
         None => records,
         Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
     };
-    if bench.is_here() {
+    if bench != Bench::CertManager {
         intake.tell_not_acted_on(&printer);
     }
     let mut outcomes = Vec::new();

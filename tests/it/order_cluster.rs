@@ -68,12 +68,15 @@ fn solvers_of_ours_are_refused(bench: &Bench<'_>) {
     let kubectl = bench.namespace.kubectl();
     let key = json!({"name": "hetzner", "key": "token"});
     let whose = own_solver(bench, "hetzner", &json!({"apiTokenSecretRef": key}));
-    let refused = check(&bench.run(&kubectl, &["order", "-f", "own.yaml"]), 12);
     let why = format!(
         "error: {whose}is \"hetzner\" of kubectl-acme, which only kubectl-acme can serve, and cert-manager drives here: nothing \
          was applied\n"
     );
-    assert!(refused.contains(&why), "{refused}");
+    for flags in [&[][..], &["--dry-run=server"]] {
+        let words = [&["order", "-f", "own.yaml"], flags].concat();
+        let refused = check(&bench.run(&kubectl, &words), 12);
+        assert!(refused.contains(&why), "{refused}");
+    }
     assert!(kubectl.items("issuers").iter().all(|issuer| issuer["metadata"]["name"] != "own"));
 }
 
@@ -246,4 +249,21 @@ fn run_sweeps_what_was_left_in_every_namespace() {
         let pods = kubectl.items("pods");
         pods.iter().all(|pod| !pod["metadata"]["deletionTimestamp"].is_null()).then_some(())
     });
+    whoever_drives_now_is_asked_by_a_dry_run(&bench);
+}
+
+/// While `run` drives, a solver of ours is served; what cannot be granted is refused without a word to anybody.
+fn whoever_drives_now_is_asked_by_a_dry_run(bench: &Bench<'_>) {
+    let kubectl = bench.namespace.kubectl();
+    own_solver(bench, "manual", &json!({}));
+    for (flags, expected, words) in [
+        (&[][..], 0, ""),
+        (&["--driver=cert-manager"], 12, "and cert-manager drives here: nothing was applied\n"),
+        (&["--driver=self"], 12, "error: cannot drive this cluster: kubectl-acme run ("),
+    ] {
+        let command = [&["order", "-f", "own.yaml", "--dry-run=server"], flags].concat();
+        let said = check(&bench.run(&kubectl, &command), expected);
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(kubectl.items("issuers").is_empty());
 }
