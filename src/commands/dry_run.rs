@@ -51,13 +51,14 @@ pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result
     print(&outcomes, "dry run", context, output)
 }
 
-/// Asks the store about all manifests, and prints what would become of them; nothing is written, `out` included.
+/// Asks the store about all manifests, and prints what would become of them; nothing is written, `out` included. A person may
+/// stand in for every provider.
 ///
 /// # Errors
 /// Fails as applying them would, or when stdout cannot be written.
 pub async fn server(
     intake: &Intake,
-    out: Option<&Path>,
+    (by_hand, out): (bool, Option<&Path>),
     context: &Context,
     output: &OutputArgs,
 ) -> Result<(), Failure> {
@@ -67,7 +68,7 @@ pub async fn server(
     if let Some(cluster) = context.cluster() {
         cluster.check_definitions().await?;
     }
-    let bench = Bench::of(context, &claim::foreseen(context).await?);
+    let bench = Bench::of(context, &claim::foreseen(context).await?).by_hand(by_hand);
     let namespace = &context.global.cluster_resource_namespace;
     precheck::check(&records, &store, bench, out, namespace).await?;
     let after = match context.cluster() {

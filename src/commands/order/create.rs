@@ -79,8 +79,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     match args.intake.dry_run {
         DryRun::None => {}
         DryRun::Server if args.rehearse.is_none() => {
-            let out = args.work.out.as_deref();
-            return dry_run::server(&intake, out, context, &args.work.output).await;
+            let how = (manual.dns01_manual, args.work.out.as_deref());
+            return dry_run::server(&intake, how, context, &args.work.output).await;
         }
         DryRun::Client | DryRun::Server => {
             return dry_run::client(&intake, context, &args.work.output);
