@@ -77,28 +77,28 @@ pub(super) async fn check(
 }
 
 /// A name whose records were read too long ago, and how control of it was shown.
-pub(super) struct Stale {
+pub(super) struct Outdated {
     name: DnsName,
     method: Method,
 }
 
 /// The names of an order whose records have to be read again before it is issued.
-pub(super) fn stale(state: &State, order: &Order, now: Timestamp) -> Vec<Stale> {
+pub(super) fn outdated(state: &State, order: &Order, now: Timestamp) -> Vec<Outdated> {
     let is_old = |validation: &&Validation| now.duration_since(validation.at) > GOOD_FOR;
-    let stale = state.authorizations_of(order).filter_map(|authorization| {
+    let names = state.authorizations_of(order).filter_map(|authorization| {
         let method = authorization.validation.as_ref().filter(is_old)?.method;
         match &authorization.identifier {
-            Identifier::Dns(name) => Some(Stale { name: name.clone(), method }),
+            Identifier::Dns(name) => Some(Outdated { name: name.clone(), method }),
             Identifier::Ip(_) => None,
         }
     });
-    stale.collect()
+    names.collect()
 }
 
 /// Looks again for the names of an order that is to be issued; refuses in Boulder's words.
-pub(super) async fn check_again(ca: &Ca, stale: &[Stale], account: Id) -> Result<(), Refusal> {
-    let checks = stale.iter().map(|one| check(ca, &one.name, one.method, account));
-    let refused = join_all(checks).await.into_iter().zip(stale);
+pub(super) async fn check_again(ca: &Ca, names: &[Outdated], account: Id) -> Result<(), Refusal> {
+    let checks = names.iter().map(|one| check(ca, &one.name, one.method, account));
+    let refused = join_all(checks).await.into_iter().zip(names);
     let refused: Vec<(String, String)> = refused
         .filter_map(|(checked, one)| Some((checked.err()?, one)))
         .map(|(why, one)| (one.name.to_string(), format!("rechecking caa: {}", why.detail())))

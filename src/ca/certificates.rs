@@ -42,7 +42,7 @@ pub(super) async fn finalize(
     let account = signed.account()?;
     let wish: Wish = signed.payload()?;
     let now = Timestamp::now();
-    let (key, stale) = {
+    let (key, outdated) = {
         let state = ca.state();
         let order = ready(&state, id, account, now)?;
         let request = BASE64_URL_SAFE_NO_PAD
@@ -50,9 +50,9 @@ pub(super) async fn finalize(
             .map_err(|_| Refusal::malformed("Error unmarshaling finalize order request"))?;
         let account_key = state.accounts.get(&account).map(|account| &account.key);
         let key = signing_request::check(&request, &order.identifiers, account_key)?;
-        (key, caa::stale(&state, order, now))
+        (key, caa::outdated(&state, order, now))
     };
-    caa::check_again(&ca, &stale, account).await?;
+    caa::check_again(&ca, &outdated, account).await?;
     let mut state = ca.state();
     // Meanwhile another request may have been quicker.
     ready(&state, id, account, now)?;

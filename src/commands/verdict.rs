@@ -43,7 +43,7 @@ pub struct Failed {
     /// The order that failed, if one did.
     pub order: Option<Tried>,
     /// Set where CAA records keep the CA from issuing: it may know more.
-    pub excluded: Option<Excluded>,
+    pub excluded: Option<Box<Excluded>>,
 }
 
 impl From<Failure> for Failed {
@@ -208,7 +208,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         (Some(_) | None, _) => (FailureKind::Unexpected, issuing.message.clone()),
     };
     let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
-    let excluded = Excluded::of(chain, &why);
+    let excluded = Excluded::of(chain, &why).map(Box::new);
     let failure = match &excluded {
         // What the challenge has to show was seen.
         Some(_) => failure,
