@@ -34,6 +34,10 @@ pub enum Trust {
     RecursiveOnly,
 }
 
+/// How long it is remembered at least which zone a name is in, where its own servers are asked afterwards whether that is so
+/// still. BIND gives the absence of an SOA record no TTL (`zero-no-soa-ttl`), and every step looks for the zone anew.
+const LEAST: Duration = Duration::from_secs(10);
+
 /// A zone and who serves it.
 #[derive(Clone, Debug)]
 pub(super) struct Zone {
@@ -224,7 +228,11 @@ impl Zones {
                 return Err(self.unexpected(&domain, resolver, &reply));
             }
             if let Some((zone, ttl)) = zone_named(&reply, &domain) {
-                self.remembered.keep_zone(&domain, zone, ttl);
+                let least = match self.trust {
+                    Trust::Authoritative => LEAST,
+                    Trust::RecursiveOnly => Duration::ZERO,
+                };
+                self.remembered.keep_zone(&domain, zone, ttl.max(least));
                 return Ok(zone.clone());
             }
             domain = domain.base_name();
