@@ -1,5 +1,6 @@
 //! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
+mod asked;
 mod authority;
 mod caa;
 mod extended_error;

@@ -73,10 +73,10 @@ impl Reply {
         Some((&soa.name, Duration::from_secs(soa.ttl.into())))
     }
 
-    /// The zone that says what is not there (RFC 2308 §3).
-    pub(super) fn zone_of_absence(&self) -> Option<&Name> {
+    /// The zone that says what is not there, and how long that holds (RFC 2308 §3).
+    pub(super) fn zone_of_absence(&self) -> Option<(&Name, Duration)> {
         let soa = self.0.authorities.iter().find(|r| r.record_type() == RecordType::SOA)?;
-        Some(&soa.name)
+        Some((&soa.name, Duration::from_secs(soa.ttl.into())))
     }
 
     /// The name servers of a zone that was asked for, sorted, and how long that holds.

@@ -282,7 +282,6 @@ mod tests {
             asked,
             [
                 "example.com. NS",
-                "example.com. SOA",
                 "ns1.example.com. A",
                 "ns1.example.com. AAAA",
                 "ns2.example.com. A",

@@ -12,6 +12,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::time::timeout;
 
+use super::asked::Asked;
 use super::authority::Authority;
 use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
@@ -57,14 +58,16 @@ pub struct Zones {
     /// How long a whole look may take.
     pub(super) patience: Duration,
     pub(super) remembered: Remembered,
+    pub(super) asked: Asked,
 }
 
 impl Zones {
     /// Asks these resolvers; what they do not know of servers' addresses is asked of `hosts`.
     pub fn new(resolvers: Vec<Server>, trust: Trust, hosts: Arc<dyn Resolve>) -> Self {
         let wire = Wire::new(Arc::clone(&hosts));
-        let (port, patience, remembered) = (PORT, LOOK, Remembered::default());
-        Self { wire, resolvers, trust, port, hosts, patience, remembered }
+        let (port, patience) = (PORT, LOOK);
+        let (remembered, asked) = Default::default();
+        Self { wire, resolvers, trust, port, hosts, patience, remembered, asked }
     }
 
     /// Breaks a look off that takes too long: a zone may have many servers, and lead to another again and again.
@@ -100,6 +103,7 @@ impl Zones {
             resolvers: resolvers.collect::<Result<_, _>>()?,
             trust: Trust::RecursiveOnly,
             remembered: Remembered::default(),
+            asked: Asked::default(),
             ..self.clone()
         })
     }
@@ -214,7 +218,7 @@ impl Zones {
             if self.remembered.is_apex(&domain) {
                 return Ok(domain);
             }
-            let asked = self.wire.ask(resolver, &domain, RecordType::SOA, Recursion::Desired).await;
+            let asked = self.ask_resolver(resolver, (&domain, RecordType::SOA)).await;
             let reply = asked.map_err(|why| silent(&domain, resolver, &why))?;
             if !is_an_answer(&reply) {
                 return Err(self.unexpected(&domain, resolver, &reply));
@@ -224,9 +228,32 @@ impl Zones {
                 self.remembered.keep_apex(zone, ttl);
                 return Ok(zone.clone());
             }
+            // Whoever says that it is not there names the zone that would have it (RFC 2308 §3).
+            if reply.alias(&domain).is_none()
+                && let Some((zone, ttl)) = reply.zone_of_absence()
+                && !zone.is_root()
+                && zone.zone_of(&domain)
+            {
+                self.remembered.keep_apex(zone, ttl);
+                return Ok(zone.clone());
+            }
             domain = domain.base_name();
         }
         Err(self.no_zone(name))
+    }
+
+    /// Asks a resolver, or waits for the answer where the same question is on its way.
+    async fn ask_resolver(
+        &self,
+        resolver: &Server,
+        (name, kind): (&Name, RecordType),
+    ) -> Result<Reply, Silence> {
+        let question = (resolver.clone(), name.clone(), kind);
+        let ask = || {
+            let (wire, (server, name, kind)) = (self.wire.clone(), question.clone());
+            async move { wire.ask(&server, &name, kind, Recursion::Desired).await }
+        };
+        self.asked.join(question.clone(), ask).await
     }
 
     /// Asks one resolver after another until one has an answer; the last error counts.
@@ -236,7 +263,7 @@ impl Zones {
     ) -> Result<Reply, LookupError> {
         let mut fault = self.no_zone(name);
         for resolver in &self.resolvers {
-            fault = match self.wire.ask(resolver, name, kind, Recursion::Desired).await {
+            fault = match self.ask_resolver(resolver, (name, kind)).await {
                 Ok(reply) if is_an_answer(&reply) => return Ok(reply),
                 Ok(reply) => LookupError::Failed {
                     name: name.to_ascii(),
@@ -310,7 +337,7 @@ fn nearest<'a>(reply: &'a Reply, zone: &Name, name: &Name) -> Option<&'a Name> {
     if !reply.is_authoritative() || reply.alias(name).is_some() {
         return None;
     }
-    let owner = reply.zone().map(|(owner, _)| owner).or_else(|| reply.zone_of_absence())?;
+    let owner = reply.zone().or_else(|| reply.zone_of_absence())?.0;
     (zone != owner && zone.zone_of(owner) && owner.zone_of(name)).then_some(owner)
 }
 

@@ -81,7 +81,7 @@ struct State {
     stops: BTreeMap<String, (Step, Moment)>,
     /// Namespaces that have stopped.
     stopped: BTreeSet<String>,
-    /// Writes that have been let through, events aside.
+    /// Writes that have been let through and were not refused, events aside.
     writes: BTreeMap<String, Vec<Step>>,
     /// Where the first write of each sort fails, and the first watch of each kind has been forgotten.
     stumbles: BTreeSet<String>,
@@ -183,7 +183,7 @@ impl ApiGate {
         self.shared.state().stopped.contains(namespace)
     }
 
-    /// Writes in a namespace so far, events aside.
+    /// Writes in a namespace so far, events and what the API server refused aside.
     pub fn writes(&self, namespace: &str) -> Vec<Step> {
         self.shared.state().writes.get(namespace).cloned().unwrap_or_default()
     }
@@ -234,6 +234,16 @@ impl State {
             _ => Fate::Passes,
         }
     }
+
+    /// Counts a write less: how often somebody meets a conflict is another matter from run to run.
+    fn was_refused(&mut self, method: &Method, uri: &Uri) {
+        let Some((namespace, resource)) = written(method, uri.path()) else { return };
+        let Some(writes) = self.writes.get_mut(&namespace) else { return };
+        let alike = |step: &Step| step.verb == method.as_str() && step.resource == resource;
+        if let Some(last) = writes.iter().rposition(alike) {
+            writes.remove(last);
+        }
+    }
 }
 
 /// Namespace and resource of a write in a namespace.
@@ -261,7 +271,14 @@ impl Shared {
     async fn serve(&self, request: Request<Incoming>) -> Result<Response<reqwest::Body>, Silent> {
         let fate = self.state().meet(request.method(), request.uri());
         match fate {
-            Fate::Passes => self.forward(request).await,
+            Fate::Passes => {
+                let (method, uri) = (request.method().clone(), request.uri().clone());
+                let answer = self.forward(request).await?;
+                if !answer.status().is_success() {
+                    self.state().was_refused(&method, &uri);
+                }
+                Ok(answer)
+            }
             Fate::IsLost => Err(self.silence().await),
             Fate::PassesUnheard => {
                 self.forward(request).await?;
