@@ -1,23 +1,42 @@
 //! CAA (RFC 8659, RFC 8657): may this CA issue for that name, for that account, by that method?
 
+use futures_util::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+
 use super::Ca;
 use super::accounts::account_url;
 use super::refusal::{Kind, Refusal};
-use super::state::{Id, Method};
+use super::state::{Id, Method, Order, State, Validation};
 use super::validation::dns_problem;
 use crate::dns::{CaaRecord, LookupError};
-use crate::model::DnsName;
+use crate::model::{DnsName, Identifier};
 
+/// How long what was read at validation counts: an hour less than the Baseline Requirements allow (§4.2.2.1), as at Boulder.
+const GOOD_FOR: SignedDuration = SignedDuration::from_hours(7);
 /// Tags that a CA may pass over: they restrict nothing, or other sorts of certificates.
 const OTHER_TAGS: [&str; 3] = ["iodef", "issuemail", "issuevmc"];
+
+/// What is added to a refusal for want of an account.
+pub const NO_ACCOUNT: &str = "it is for one account (accounturi), and this issuer has none at its CA yet, as far as its status tells";
 
 /// For whom CAA records are looked at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caa {
     /// Names by which the records may mean this CA (`caaIdentities`); without any, a record with `issue` excludes it.
     pub identities: Vec<String>,
-    /// What `accounturi` has to be in place of the URL of the account here: that of the account this one stands for.
-    pub account: Option<String>,
+    /// Which account `accounturi` has to mean (RFC 8657 §3).
+    pub account: Account,
+}
+
+/// The account that an order is for, as records see it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Account {
+    /// The one here.
+    Own,
+    /// The one with this URL, at the CA that this one stands for.
+    Elsewhere(String),
+    /// None: the CA that this one stands for will make one, whose URL no record can have yet.
+    Unmade,
 }
 
 /// Looks from the name up to its top-level domain; the first records found decide (RFC 8659 §3).
@@ -36,16 +55,69 @@ pub(super) async fn check(
         Err((owner, error)) => return Err(refuse(Kind::Dns, &dns_problem("CAA", &owner, &error))),
     };
     let own = account_url(ca, account);
-    let wish = Wish {
+    let wish = |account| Wish {
         is_wildcard: name.is_wildcard(),
         identities: &caa.identities,
-        account: caa.account.as_deref().unwrap_or(&own),
+        account,
         method: method.word(),
     };
-    if wish.is_granted(&records) {
+    let account = match &caa.account {
+        Account::Own => Some(own.as_str()),
+        Account::Elsewhere(url) => Some(url.as_str()),
+        Account::Unmade => None,
+    };
+    if wish(Whose::Only(account)).is_granted(&records) {
         return Ok(());
     }
-    Err(refuse(Kind::Caa, &format!("CAA record for {owner} prevents issuance")))
+    let why = format!("CAA record for {owner} prevents issuance");
+    // The CA itself would not tell: it has heard of no account.
+    let lacks_account = account.is_none() && wish(Whose::Anybody).is_granted(&records);
+    let why = if lacks_account { format!("{why}: {NO_ACCOUNT}") } else { why };
+    Err(refuse(Kind::Caa, &why))
+}
+
+/// A name whose records were read too long ago, and how control of it was shown.
+pub(super) struct Outdated {
+    name: DnsName,
+    method: Method,
+}
+
+/// The names of an order whose records have to be read again before it is issued.
+pub(super) fn outdated(state: &State, order: &Order, now: Timestamp) -> Vec<Outdated> {
+    let is_old = |validation: &&Validation| now.duration_since(validation.at) > GOOD_FOR;
+    let names = state.authorizations_of(order).filter_map(|authorization| {
+        let method = authorization.validation.as_ref().filter(is_old)?.method;
+        match &authorization.identifier {
+            Identifier::Dns(name) => Some(Outdated { name: name.clone(), method }),
+            Identifier::Ip(_) => None,
+        }
+    });
+    names.collect()
+}
+
+/// Looks again for the names of an order that is to be issued; refuses in Boulder's words.
+pub(super) async fn check_again(ca: &Ca, names: &[Outdated], account: Id) -> Result<(), Refusal> {
+    let checks = names.iter().map(|one| check(ca, &one.name, one.method, account));
+    let refused = join_all(checks).await.into_iter().zip(names);
+    let refused: Vec<(String, String)> = refused
+        .filter_map(|(checked, one)| Some((checked.err()?, one)))
+        .map(|(why, one)| (one.name.to_string(), format!("rechecking caa: {}", why.detail())))
+        .collect();
+    let refuse = |why: &str| Refusal::new(Kind::Caa, format!("Error finalizing order :: {why}"));
+    match &refused[..] {
+        [] => Ok(()),
+        [(_, why)] => Err(refuse(why)),
+        [(first, _), others @ ..] => {
+            let what = format!(
+                "Rechecking CAA for {first:?} and {} more identifiers failed. Refer to sub-problems for more information",
+                others.len()
+            );
+            let whole = refuse(&what);
+            Err(refused.iter().fold(whole, |whole, (name, why)| {
+                whole.with_subproblem(Kind::Caa, why, ("dns", name))
+            }))
+        }
+    }
 }
 
 /// The nearest records at or above a name, and whose they are.
@@ -65,11 +137,19 @@ async fn relevant(
     Ok(None)
 }
 
+/// Whom `accounturi` may name.
+#[derive(Clone, Copy)]
+enum Whose<'a> {
+    Anybody,
+    /// This account; none where there is none.
+    Only(Option<&'a str>),
+}
+
 /// What is asked of a record set.
 struct Wish<'a> {
     is_wildcard: bool,
     identities: &'a [String],
-    account: &'a str,
+    account: Whose<'a>,
     method: &'a str,
 }
 
@@ -95,7 +175,10 @@ impl Wish<'_> {
         let Some((domain, parameters)) = read(value) else { return false };
         let is_us = self.identities.iter().any(|identity| identity.eq_ignore_ascii_case(domain));
         is_us
-            && holds(&parameters, "accounturi", |account| account == self.account)
+            && holds(&parameters, "accounturi", |account| match self.account {
+                Whose::Anybody => true,
+                Whose::Only(own) => own == Some(account),
+            })
             && holds(&parameters, "validationmethods", |methods| {
                 methods.split(',').all(is_label) && methods.split(',').any(|m| m == self.method)
             })
@@ -152,7 +235,7 @@ mod tests {
         let read: Vec<CaaRecord> = records.iter().map(record).collect();
         let identities = ["ca.example".to_owned(), "ca.test".to_owned()];
         let granted = |is_wildcard| {
-            let (account, method) = (ACCOUNT, "dns-01");
+            let (account, method) = (Whose::Only(Some(ACCOUNT)), "dns-01");
             Wish { is_wildcard, identities: &identities, account, method }.is_granted(&read)
         };
         assert_eq!((granted(false), granted(true)), (name, wildcard), "{records:?}");
@@ -206,8 +289,12 @@ mod tests {
         let offered = Method::on_offer(&Identifier::parse("www.example.com").unwrap());
         let identities = ["ca.example".to_owned()];
         let granted = offered.iter().map(|method| method.word()).filter(|method| {
-            let wish =
-                Wish { is_wildcard: false, identities: &identities, account: ACCOUNT, method };
+            let wish = Wish {
+                is_wildcard: false,
+                identities: &identities,
+                account: Whose::Anybody,
+                method,
+            };
             wish.is_granted(std::slice::from_ref(&record))
         });
         assert_eq!(granted.collect::<Vec<_>>(), expected, "{value}");

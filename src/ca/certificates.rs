@@ -14,6 +14,7 @@ use serde::Deserialize;
 use tokio::time::sleep;
 
 use super::Ca;
+use super::caa;
 use super::issuance::{Chain, Leaf, Lifetime, SubjectKey};
 use super::orders::{order_url, view};
 use super::protocol::answer;
@@ -41,19 +42,20 @@ pub(super) async fn finalize(
     let account = signed.account()?;
     let wish: Wish = signed.payload()?;
     let now = Timestamp::now();
+    let (key, outdated) = {
+        let state = ca.state();
+        let order = ready(&state, id, account, now)?;
+        let request = BASE64_URL_SAFE_NO_PAD
+            .decode(&wish.csr)
+            .map_err(|_| Refusal::malformed("Error unmarshaling finalize order request"))?;
+        let account_key = state.accounts.get(&account).map(|account| &account.key);
+        let key = signing_request::check(&request, &order.identifiers, account_key)?;
+        (key, caa::outdated(&state, order, now))
+    };
+    caa::check_again(&ca, &outdated, account).await?;
     let mut state = ca.state();
-    let order = state.order(id, account, now)?;
-    let status = state.order_status(order);
-    if status != Status::Ready {
-        let detail =
-            format!("Order's status (\"{}\") is not acceptable for finalization", status.word());
-        return Err(Refusal::new(Kind::OrderNotReady, detail));
-    }
-    let request = BASE64_URL_SAFE_NO_PAD
-        .decode(&wish.csr)
-        .map_err(|_| Refusal::malformed("Error unmarshaling finalize order request"))?;
-    let account_key = state.accounts.get(&account).map(|account| &account.key);
-    let key = signing_request::check(&request, &order.identifiers, account_key)?;
+    // Meanwhile another request may have been quicker.
+    ready(&state, id, account, now)?;
     let mut wait = None;
     if let Some(delay) = ca.config.finalize_delay {
         record(&mut state, id, Issuance::UnderWay);
@@ -66,6 +68,23 @@ pub(super) async fn finalize(
     let order = state.order(id, account, now)?;
     let location = (LOCATION, order_url(&ca, id));
     Ok(answer(Json(view(&ca, &state, id, order)), wait.into_iter().chain([location])))
+}
+
+/// An order that waits for its signing request.
+fn ready(
+    state: &state::State,
+    id: Id,
+    account: Id,
+    now: Timestamp,
+) -> Result<&state::Order, Refusal> {
+    let order = state.order(id, account, now)?;
+    let status = state.order_status(order);
+    if status == Status::Ready {
+        return Ok(order);
+    }
+    let detail =
+        format!("Order's status (\"{}\") is not acceptable for finalization", status.word());
+    Err(Refusal::new(Kind::OrderNotReady, detail))
 }
 
 /// Gives the usual chain.

@@ -43,7 +43,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zeroize::Zeroizing;
 
-pub use self::caa::Caa;
+pub use self::caa::{Account, Caa, NO_ACCOUNT};
 use self::issuance::Authority;
 use self::listener::TlsListener;
 use self::nonces::Nonces;

@@ -171,6 +171,11 @@ impl Refusal {
         self
     }
 
+    /// The sentence for people.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The problem document.
     pub(super) fn document(&self) -> Value {
         let mut document = json!({

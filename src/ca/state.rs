@@ -248,7 +248,11 @@ impl State {
         Some(*id)
     }
 
-    fn authorizations_of(&self, order: &Order) -> impl Iterator<Item = &Authorization> + Clone {
+    /// The authorizations of an order.
+    pub(super) fn authorizations_of(
+        &self,
+        order: &Order,
+    ) -> impl Iterator<Item = &Authorization> + Clone {
         order.authorizations.iter().filter_map(|id| self.authorizations.get(id))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind};
 use super::look::LookArgs;
-use crate::ca::{self, Caa, Config};
+use crate::ca::{self, Account, Caa, Config};
 use crate::model::Identifier;
 
 /// Flags of `ca`.
@@ -56,7 +56,7 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
         retry_after: args.retry_after,
         refuse_nonces_percent: args.refuse_nonces,
         caa: (!args.caa_identity.is_empty())
-            .then(|| Caa { identities: args.caa_identity.clone(), account: None }),
+            .then(|| Caa { identities: args.caa_identity.clone(), account: Account::Own }),
         ..Config::default()
     };
     for name in &args.name {

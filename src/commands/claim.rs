@@ -106,6 +106,22 @@ pub async fn claim(
     Ok(claim)
 }
 
+/// The claim that a command would have now; no turn is taken, and one-shot commands of ours, for whose end it would wait, are
+/// passed over.
+///
+/// # Errors
+/// Fails when the store cannot be used, or the wish cannot be granted.
+pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
+    let Some(cluster) = context.cluster() else { return Ok(Claim::Alone) };
+    let wish = context.global.cluster.driver;
+    if wish == Wish::CertManager {
+        return Ok(as_wished());
+    }
+    let namespace = &context.global.cluster.leader_election_namespace;
+    let driver = Driver::of(cluster, namespace).await?;
+    other(&driver).map_or(Ok(Claim::Alone), |other| watches(wish, other))
+}
+
 /// Tells whether anybody works on the store now.
 ///
 /// # Errors
@@ -202,34 +218,24 @@ async fn in_cluster(
 ) -> Result<Claim, Failure> {
     let wish = context.global.cluster.driver;
     if wish == Wish::CertManager {
-        return Ok(Claim::Watches(Other {
-            driver: "cert-manager".to_owned(),
-            next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
-                .to_owned(),
-        }));
+        return Ok(as_wished());
     }
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?;
     let mut told = false;
     loop {
         let (driver, ()) = tokio::join!(Driver::of(cluster, namespace), permit.prepare());
-        let holder = match driver? {
-            Driver::Nobody => {
-                permit.check(Part::Drive).await?;
-                match lease.try_acquire(Role::Once).await? {
-                    Some(guard) => return Ok(drives(context, guard)),
-                    None => continue,
-                }
-            }
-            Driver::WithoutLease { pod } => return watches(wish, without_lease(&pod)),
-            Driver::Unknown { why } => return watches(wish, unseen(&why)),
-            Driver::Holder(holder) => holder,
-        };
-        match holder.who {
-            Who::CertManager => return watches(wish, cert_manager(&holder)),
-            Who::Ours(Some(Role::Always)) => return watches(wish, run(&holder)),
-            Who::Ours(_) => {}
+        let driver = driver?;
+        if let Some(other) = other(&driver) {
+            return watches(wish, other);
         }
+        let Driver::Holder(holder) = driver else {
+            permit.check(Part::Drive).await?;
+            match lease.try_acquire(Role::Once).await? {
+                Some(guard) => return Ok(drives(context, guard)),
+                None => continue,
+            }
+        };
         if !told {
             let line = format!("{} works on this cluster; waiting for its end", holder.identity);
             context.printer(&OutputArgs::default()).note(&line);
@@ -247,6 +253,29 @@ pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
     let lost = guard.lost();
     context.keep(guard);
     Claim::Drives(Turn::Cluster(lost))
+}
+
+/// The claim of whoever leaves the work to cert-manager, whether it is there or not.
+fn as_wished() -> Claim {
+    Claim::Watches(Other {
+        driver: "cert-manager".to_owned(),
+        next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
+            .to_owned(),
+    })
+}
+
+/// Somebody else who goes on driving; a one-shot command of ours ends.
+fn other(driver: &Driver) -> Option<Other> {
+    match driver {
+        Driver::Nobody => None,
+        Driver::WithoutLease { pod } => Some(without_lease(pod)),
+        Driver::Unknown { why } => Some(unseen(why)),
+        Driver::Holder(holder) => match holder.who {
+            Who::CertManager => Some(cert_manager(holder)),
+            Who::Ours(Some(Role::Always)) => Some(run(holder)),
+            Who::Ours(_) => None,
+        },
+    }
 }
 
 fn watches(wish: Wish, other: Other) -> Result<Claim, Failure> {

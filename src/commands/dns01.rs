@@ -91,9 +91,10 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// What they reach without flags, for those who only look: nothing is run then.
+    /// What they reach without flags, for those who only look: nothing is run then, but what could never be run is told.
     pub fn usual(cluster: Option<&ClusterStore>) -> Self {
-        Self { cluster: cluster.cloned(), hooks: Hooks::Allowed, ..Self::default() }
+        let hooks = if cluster.is_some() { Hooks::Never } else { Hooks::Allowed };
+        Self { cluster: cluster.cloned(), hooks, ..Self::default() }
     }
 
     /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).

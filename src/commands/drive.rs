@@ -305,7 +305,7 @@ impl Engine {
     }
 
     /// The CAs spoken with.
-    pub fn clients(&self) -> &Clients {
+    pub fn clients(&self) -> &Arc<Clients> {
         &self.clients
     }
 

@@ -1,5 +1,6 @@
 //! `--dry-run`: what would be applied, and what the store has to say about it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -50,12 +51,14 @@ pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result
     print(&outcomes, "dry run", context, output)
 }
 
-/// Asks the store about all manifests, and prints what would become of them; nothing is written.
+/// Asks the store about all manifests, and prints what would become of them; nothing is written, `out` included. A person may
+/// stand in for every provider.
 ///
 /// # Errors
 /// Fails as applying them would, or when stdout cannot be written.
 pub async fn server(
     intake: &Intake,
+    (by_hand, out): (bool, Option<&Path>),
     context: &Context,
     output: &OutputArgs,
 ) -> Result<(), Failure> {
@@ -65,17 +68,14 @@ pub async fn server(
     if let Some(cluster) = context.cluster() {
         cluster.check_definitions().await?;
     }
-    let bench = match context.cluster() {
-        None => Bench::Local,
-        Some(_) if claim::is_driven(context).await? => Bench::Elsewhere,
-        Some(_) => Bench::Cluster,
-    };
-    precheck::check(&records, &store, bench, &context.global.cluster_resource_namespace).await?;
+    let bench = Bench::of(context, &claim::foreseen(context).await?).by_hand(by_hand);
+    let namespace = &context.global.cluster_resource_namespace;
+    precheck::check(&records, &store, bench, out, namespace).await?;
     let after = match context.cluster() {
         None => records,
         Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
     };
-    if bench.is_here() {
+    if bench != Bench::CertManager {
         intake.tell_not_acted_on(&printer);
     }
     let mut outcomes = Vec::new();

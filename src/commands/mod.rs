@@ -5,6 +5,7 @@ pub mod announce;
 pub mod answer;
 pub mod applying;
 pub mod ca;
+pub mod caa_advice;
 pub mod certificate;
 pub mod chain;
 pub mod challenge;

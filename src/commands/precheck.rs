@@ -1,6 +1,7 @@
 //! What is looked at before anything is written or asked: issuers exist and are ACME, a solver fits every name.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::chain::issuer_key;
@@ -19,13 +20,13 @@ use crate::store::resources::typed;
 /// Where a set is to be worked on, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bench {
-    /// On this machine, where pairs of several namespaces share one folder.
+    /// On this machine.
     Local,
     /// On this machine, with a person who makes the records of DNS-01.
     ByHand,
     /// In a cluster, by this process.
     Cluster,
-    /// On this machine, with nothing written to disk.
+    /// In the cluster, by this process, against a CA of our own.
     Rehearsal,
     /// In a cluster, by somebody else, who may serve what we do not.
     Elsewhere,
@@ -34,6 +35,11 @@ pub enum Bench {
 }
 
 impl Bench {
+    /// The bench of a rehearsal: that of the store in which the real thing would be done.
+    pub fn of_rehearsal(context: &Context) -> Self {
+        if context.cluster().is_some() { Self::Rehearsal } else { Self::Local }
+    }
+
     /// The bench of a command that has this claim.
     pub fn of(context: &Context, claim: &Claim) -> Self {
         match (context.cluster(), claim) {
@@ -53,11 +59,6 @@ impl Bench {
     /// Tells whether this process does the work.
     pub fn is_here(self) -> bool {
         !matches!(self, Self::Elsewhere | Self::CertManager)
-    }
-
-    /// Tells whether pairs of several namespaces are written to one folder.
-    fn is_one_folder(self) -> bool {
-        matches!(self, Self::Local | Self::ByHand)
     }
 
     /// Tells whether the resources are in a cluster, or are to be.
@@ -89,7 +90,8 @@ pub fn certificates(records: &[Record]) -> impl Iterator<Item = Certificate> + '
         .filter_map(|record| typed::<Certificate>(record.clone()).ok())
 }
 
-/// Checks a set against itself and the store; nothing has been written then.
+/// Checks a set against itself and the store; nothing has been written then. `out` is the folder for pairs that was asked for; on
+/// this machine there is always one.
 ///
 /// # Errors
 /// Fails with the first thing that stands in the way, and what to change.
@@ -97,8 +99,10 @@ pub async fn check(
     records: &[Record],
     store: &Arc<dyn Store>,
     bench: Bench,
+    out: Option<&Path>,
     cluster_resources: &str,
 ) -> Result<(), Failure> {
+    let is_one_folder = out.is_some() || !bench.is_in_cluster();
     let places = Places { records, store, cluster_resources };
     for record in records {
         if bench.is_ours_alone() && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
@@ -109,7 +113,7 @@ pub async fn check(
     for certificate in certificates(records) {
         let name = certificate.name();
         // Certificates of other namespaces, too: on disk they share one folder.
-        if bench.is_one_folder() && !secrets.insert(certificate.spec.secret_name.clone()) {
+        if is_one_folder && !secrets.insert(certificate.spec.secret_name.clone()) {
             let secret = &certificate.spec.secret_name;
             return Err(Failure::usage(format!(
                 "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::advice;
+use super::caa_advice::Excluded;
 use super::chain::{Chain, issuer_key};
 use super::failure::{Failure, Kind as FailureKind};
 use crate::acme::{AcmeError, Retry};
@@ -41,6 +42,14 @@ pub struct Failed {
     pub failure: Failure,
     /// The order that failed, if one did.
     pub order: Option<Tried>,
+    /// Set where CAA records keep the CA from issuing: it may know more.
+    pub excluded: Option<Box<Excluded>>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self { failure, order: None, excluded: None }
+    }
 }
 
 /// An order that failed.
@@ -154,7 +163,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     let retry = error.retry();
     if retry == Retry::Never || is_store || is_refused {
         let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
-        return Verdict::Failed(Failed { failure, order: None });
+        return Verdict::Failed(failure.into());
     }
     let named_by_ca = matches!((error, retry), (ReconcileError::Acme(_), Retry::At(_)));
     Verdict::Waiting(Some(Holdup {
@@ -172,7 +181,7 @@ fn no_issuer(chain: &Chain) -> Failed {
     let (name, issuer) = (chain.certificate.name(), issuer_key(&chain.certificate));
     let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
         .hint(format!("{} brings it back", cli::like("order -f MANIFEST.yaml")));
-    Failed { failure, order: None }
+    failure.into()
 }
 
 /// The Certificate has recorded that its request failed.
@@ -186,21 +195,42 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     }
     let name = chain.certificate.name();
     let order = chain.order();
-    let (kind, why) = match order {
-        Some(order) if !order.status.reason.is_empty() => {
+    let challenge = order.and_then(|order| ended_badly(chain, order).next_back());
+    let (kind, why) = match (order, challenge) {
+        (Some(order), _) if !order.status.reason.is_empty() => {
             (kind_of_order(chain, order), order.status.reason.clone())
         }
-        Some(_) | None => (FailureKind::Unexpected, issuing.message.clone()),
+        // cert-manager leaves the CA's words with the challenge alone.
+        (Some(order), Some(challenge)) => {
+            let told = issuing.message.trim_end_matches([':', ' ']);
+            (kind_of_order(chain, order), format!("{told}: {}", challenge.status.reason))
+        }
+        (Some(_) | None, _) => (FailureKind::Unexpected, issuing.message.clone()),
     };
     let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
-    let ended_badly = |c: &&Challenge| c.status.state.is_some_and(State::is_failure);
-    let challenge = chain.challenges.iter().rev().find(ended_badly);
-    let failure = advice::for_order(failure, problem_in(&why).as_ref(), challenge);
+    let excluded = Excluded::of(chain, &why).map(Box::new);
+    let failure = match &excluded {
+        // What the challenge has to show was seen.
+        Some(_) => failure,
+        None => advice::for_order(failure, problem_in(&why).as_ref(), challenge),
+    };
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),
         name: order.metadata.name.clone(),
     };
-    Some(Failed { failure, order: order.map(tried) })
+    Some(Failed { failure, order: order.map(tried), excluded })
+}
+
+/// The challenges of an order that ended badly.
+fn ended_badly<'a>(
+    chain: &'a Chain,
+    order: &'a Order,
+) -> impl DoubleEndedIterator<Item = &'a Challenge> {
+    let uid = &order.metadata.uid;
+    chain.challenges.iter().filter(move |challenge| {
+        challenge.metadata.is_controlled_by(uid)
+            && challenge.status.state.is_some_and(State::is_failure)
+    })
 }
 
 /// The Secret is there, and nobody can say when to renew it.
@@ -213,19 +243,19 @@ fn no_window(chain: &Chain) -> Option<Failed> {
     let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
     let failure = Failure::new(FailureKind::Usage, what)
         .hint("change spec.renewal.windows; the certificate stays as it is");
-    Some(Failed { failure, order: None })
+    Some(failure.into())
 }
 
 /// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
 fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
-    let of_order = |c: &&Challenge| c.metadata.is_controlled_by(&order.metadata.uid);
-    let refused =
-        chain.challenges.iter().filter(of_order).any(|c| c.status.state == Some(State::Invalid));
+    let refused = ended_badly(chain, order).any(|c| c.status.state == Some(State::Invalid));
     let reason = &order.status.reason;
     if refused || order.status.state == Some(State::Invalid) {
         return FailureKind::Validation;
     }
     match problem_in(reason) {
+        // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
+        Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
         Some(problem) => FailureKind::of_problem(&problem),
         None if reason.contains("profile") => FailureKind::Usage,
         None => FailureKind::Unexpected,
@@ -263,7 +293,7 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
     let failure =
         Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
             .hint(hint);
-    Some(Failed { failure, order: None })
+    Some(failure.into())
 }
 
 fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
@@ -312,7 +342,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         })));
     }
     let failure = Failure::new(kind, what).hint(hint);
-    Some(Verdict::Failed(Failed { failure, order: None }))
+    Some(Verdict::Failed(failure.into()))
 }
 
 /// The CA named a moment before which the order makes no sense.
@@ -352,7 +382,80 @@ fn names_a_moment(reason: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::model::Record;
+
+    /// A Certificate whose order is invalid, as cert-manager leaves it.
+    fn failed_at_cert_managers(reason: &str) -> Chain {
+        let object = |kind: &str, uid: &str, owner: &str, rest: Value| {
+            let group = if ["Order", "Challenge"].contains(&kind) {
+                "acme.cert-manager.io"
+            } else {
+                "cert-manager.io"
+            };
+            let mut object = rest;
+            object["apiVersion"] = format!("{group}/v1").into();
+            object["kind"] = kind.into();
+            object["metadata"] = json!({
+                "name": uid, "namespace": "web", "uid": uid,
+                "ownerReferences": [{"uid": owner, "name": owner, "kind": "", "apiVersion": "", "controller": true}],
+            });
+            Record::new(object).unwrap()
+        };
+        let issuer = json!({"name": "acme"});
+        let told = "The certificate request has failed to complete and will be retried: Failed to wait for order resource \
+                    \"order\" to become ready: order is in \"invalid\" state: ";
+        let issuing = json!({"type": "Issuing", "status": "False", "message": told});
+        let certificate = json!({
+            "spec": {"secretName": "web-tls", "issuerRef": issuer, "dnsNames": ["www.example.com"]},
+            "status": {"lastFailureTime": "2026-11-22T00:00:00Z", "conditions": [issuing]},
+        });
+        let order =
+            json!({"spec": {"request": "", "issuerRef": issuer}, "status": {"state": "invalid"}});
+        let challenge = json!({
+            "spec": {
+                "url": "", "authorizationURL": "", "dnsName": "www.example.com", "type": "HTTP-01", "token": "", "key": "",
+                "solver": {"http01": {}}, "issuerRef": issuer,
+            },
+            "status": {"state": "invalid", "reason": reason},
+        });
+        let request = json!({"spec": {"request": "", "issuerRef": issuer}});
+        Chain {
+            certificate: typed(object("Certificate", "certificate", "", certificate)).unwrap(),
+            requests: vec![
+                typed(object("CertificateRequest", "request", "certificate", request)).unwrap(),
+            ],
+            orders: vec![typed(object("Order", "order", "request", order)).unwrap()],
+            challenges: vec![typed(object("Challenge", "challenge", "order", challenge)).unwrap()],
+            issuer: None,
+        }
+    }
+
+    #[test]
+    fn what_the_ca_has_told_cert_manager_is_found_with_the_challenge() {
+        for (problem, is_excluded) in [
+            ("unauthorized: 404", false),
+            (
+                "caa: While processing CAA for www.example.com: CAA record for example.com prevents issuance",
+                true,
+            ),
+        ] {
+            let reason = format!(
+                "Error accepting authorization: acme: authorization error for www.example.com: 403 urn:ietf:params:acme:error:{problem}"
+            );
+            let chain = failed_at_cert_managers(&reason);
+            let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), None) else {
+                panic!("it waits");
+            };
+            assert_eq!(failed.failure.kind, FailureKind::Validation);
+            let told = format!("order is in \"invalid\" state: {reason}");
+            assert!(failed.failure.message.ends_with(&told), "{}", failed.failure);
+            assert_eq!(failed.excluded.is_some(), is_excluded);
+            assert_eq!(failed.failure.hints.is_empty(), is_excluded, "the rest is asked of the CA");
+        }
+    }
 
     #[test]
     fn the_problem_is_found_in_the_reason() {

@@ -1,4 +1,5 @@
-//! What is known of zones for a little while. Only what was there: an absence is asked for again.
+//! What is known of zones for a little while: where they begin, who serves them, and which names are not the top of one. That a
+//! name does not exist is never remembered: it is about to be published.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,15 +20,17 @@ pub(super) struct Remembered(Arc<Mutex<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Names that begin a zone.
-    apexes: HashMap<Name, Instant>,
+    /// The zone of a name; its own where it begins one.
+    zones: HashMap<Name, (Name, Instant)>,
     servers: HashMap<Name, (Vec<Authority>, Instant)>,
 }
 
 impl Remembered {
-    /// Whether a zone is known to begin at that name.
-    pub(super) fn is_apex(&self, name: &Name) -> bool {
-        self.known().apexes.get(name).is_some_and(|until| *until > Instant::now())
+    /// The zone that a name is known to be in, as far as resolvers tell.
+    pub(super) fn zone(&self, name: &Name) -> Option<Name> {
+        let known = self.known();
+        let (zone, until) = known.zones.get(name)?;
+        (*until > Instant::now()).then(|| zone.clone())
     }
 
     /// Who is known to serve a zone.
@@ -37,8 +40,8 @@ impl Remembered {
         (*until > Instant::now()).then(|| servers.clone())
     }
 
-    pub(super) fn keep_apex(&self, zone: &Name, ttl: Duration) {
-        self.with_room().apexes.insert(zone.clone(), until(ttl));
+    pub(super) fn keep_zone(&self, name: &Name, zone: &Name, ttl: Duration) {
+        self.with_room().zones.insert(name.clone(), (zone.clone(), until(ttl)));
     }
 
     pub(super) fn keep_servers(&self, zone: &Name, servers: &[Authority], ttl: Duration) {
@@ -51,7 +54,7 @@ impl Remembered {
 
     fn with_room(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known();
-        if known.apexes.len() + known.servers.len() >= MOST {
+        if known.zones.len() + known.servers.len() >= MOST {
             *known = Known::default();
         }
         known

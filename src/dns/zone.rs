@@ -34,6 +34,10 @@ pub enum Trust {
     RecursiveOnly,
 }
 
+/// How long it is remembered at least which zone a name is in, where its own servers are asked afterwards whether that is so
+/// still. BIND gives the absence of an SOA record no TTL (`zero-no-soa-ttl`), and every step looks for the zone anew.
+const LEAST: Duration = Duration::from_secs(10);
+
 /// A zone and who serves it.
 #[derive(Clone, Debug)]
 pub(super) struct Zone {
@@ -215,26 +219,20 @@ impl Zones {
     ) -> Result<Name, LookupError> {
         let mut domain = start.clone();
         while !domain.is_root() {
-            if self.remembered.is_apex(&domain) {
-                return Ok(domain);
+            if let Some(zone) = self.remembered.zone(&domain) {
+                return Ok(zone);
             }
             let asked = self.ask_resolver(resolver, (&domain, RecordType::SOA)).await;
             let reply = asked.map_err(|why| silent(&domain, resolver, &why))?;
             if !is_an_answer(&reply) {
                 return Err(self.unexpected(&domain, resolver, &reply));
             }
-            let is_there = reply.code() == ResponseCode::NoError && reply.alias(&domain).is_none();
-            if let (true, Some((zone, ttl))) = (is_there, reply.zone()) {
-                self.remembered.keep_apex(zone, ttl);
-                return Ok(zone.clone());
-            }
-            // Whoever says that it is not there names the zone that would have it (RFC 2308 §3).
-            if reply.alias(&domain).is_none()
-                && let Some((zone, ttl)) = reply.zone_of_absence()
-                && !zone.is_root()
-                && zone.zone_of(&domain)
-            {
-                self.remembered.keep_apex(zone, ttl);
+            if let Some((zone, ttl)) = zone_named(&reply, &domain) {
+                let least = match self.trust {
+                    Trust::Authoritative => LEAST,
+                    Trust::RecursiveOnly => Duration::ZERO,
+                };
+                self.remembered.keep_zone(&domain, zone, ttl.max(least));
                 return Ok(zone.clone());
             }
             domain = domain.base_name();
@@ -330,6 +328,17 @@ pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
 /// The name exists, or it does not; everything else tells of the server.
 pub(super) fn is_an_answer(reply: &Reply) -> bool {
     matches!(reply.code(), ResponseCode::NoError | ResponseCode::NXDomain)
+}
+
+/// The zone of a name that was asked for: whose SOA is the answer, or who says that there is none (RFC 2308 §3).
+fn zone_named<'a>(reply: &'a Reply, name: &Name) -> Option<(&'a Name, Duration)> {
+    if reply.alias(name).is_some() {
+        return None;
+    }
+    let is_there = reply.code() == ResponseCode::NoError;
+    let above = |(zone, _): &(&Name, Duration)| !zone.is_root() && zone.zone_of(name);
+    let found = reply.zone().filter(|_| is_there);
+    found.or_else(|| reply.zone_of_absence().filter(above))
 }
 
 /// A server of several zones answers for the lowest of them: this is it, if it is another one than `zone`.

@@ -7,8 +7,13 @@ use super::support::cluster::{Bench, Cluster, check};
 fn a_type_that_the_schema_does_not_admit_is_refused_before_anything_is_applied() {
     let bench = Bench::new(Cluster::shared(), "types");
     let kubectl = bench.namespace.kubectl();
-    for kind in ["dns-account-01", "dns-persist-01", "tls-alpn-01"] {
-        let talk = bench.order(&kubectl, &[&format!("--challenge-type={kind}")], 2);
+    let kinds = ["dns-account-01", "dns-persist-01", "tls-alpn-01"];
+    // A rehearsal does what the real thing would, wherever its results go.
+    let rehearsals: [&[&str]; 2] = [&["--rehearse"], &["--rehearse", "--out=out"]];
+    let wishes = kinds.map(|kind| (kind, &[][..])).into_iter();
+    for (kind, flags) in wishes.chain(kinds.into_iter().zip(rehearsals.into_iter().cycle())) {
+        let wish = format!("--challenge-type={kind}");
+        let talk = bench.order(&kubectl, &[&[wish.as_str()], flags].concat(), 2);
         let reason = format!("cannot be used: {kind} is for a store of one machine only (--local)");
         assert!(talk.contains(&reason), "{talk}");
         assert!(

@@ -109,6 +109,25 @@ impl Site {
 }
 
 #[test]
+fn a_dry_run_asks_for_no_secret_where_a_person_makes_the_records() {
+    let terminal = Terminal::elsewhere();
+    let rfc2136 = json!({
+        "nameserver": "192.0.2.53", "tsigKeyName": "nobodys",
+        "tsigSecretSecretRef": {"name": "missing", "key": "secret"},
+    });
+    let solvers = json!({"solvers": [{"dns01": {"rfc2136": rfc2136}}]});
+    terminal.manifests(&[
+        issuer("https://ca.example/directory", "", solvers),
+        certificate("web", &["*.example.com"], json!({})),
+    ]);
+    let words = ["order", "-f", "manifests.yaml", "--dry-run=server"];
+    let said = terminal.run(&words);
+    assert!(said.code == Some(9) && said.stderr.contains("missing"), "{said:?}");
+    let said = terminal.run(&[&words[..], &["--dns01-manual"]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
 #[ignore = "needs name servers: run by just pebble"]
 fn a_wildcard_and_its_apex_are_issued_in_two_steps() {
     let site = Site::new(Software::Bind, &["example.com", "*.example.com"]);

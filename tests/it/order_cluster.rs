@@ -68,12 +68,15 @@ fn solvers_of_ours_are_refused(bench: &Bench<'_>) {
     let kubectl = bench.namespace.kubectl();
     let key = json!({"name": "hetzner", "key": "token"});
     let whose = own_solver(bench, "hetzner", &json!({"apiTokenSecretRef": key}));
-    let refused = check(&bench.run(&kubectl, &["order", "-f", "own.yaml"]), 12);
     let why = format!(
         "error: {whose}is \"hetzner\" of kubectl-acme, which only kubectl-acme can serve, and cert-manager drives here: nothing \
          was applied\n"
     );
-    assert!(refused.contains(&why), "{refused}");
+    for flags in [&[][..], &["--dry-run=server"]] {
+        let words = [&["order", "-f", "own.yaml"], flags].concat();
+        let refused = check(&bench.run(&kubectl, &words), 12);
+        assert!(refused.contains(&why), "{refused}");
+    }
     assert!(kubectl.items("issuers").iter().all(|issuer| issuer["metadata"]["name"] != "own"));
 }
 
@@ -82,12 +85,38 @@ fn programs_are_not_run(bench: &Bench<'_>) {
     let kubectl = bench.namespace.kubectl();
     let whose = own_solver(bench, "exec", &json!({"command": ["touch"]}));
     let words = ["order", "-f", "own.yaml", "--dns01-allow-exec"];
-    let refused = check(&bench.run(&kubectl, &words), 9);
-    let why = format!(
-        "error: {whose}cannot be used: in a cluster no program is run that an Issuer names: "
-    );
-    assert!(refused.contains(&why), "{refused}");
+    for rehearsal in [&[][..], &["--rehearse", "--out=out"]] {
+        let refused = check(&bench.run(&kubectl, &[&words, rehearsal].concat()), 9);
+        let why = format!(
+            "error: {whose}cannot be used: in a cluster no program is run that an Issuer names: "
+        );
+        assert!(refused.contains(&why), "{refused}");
+    }
     assert!(kubectl.items("issuers").iter().all(|issuer| issuer["metadata"]["name"] != "own"));
+    one_answer_of_a_program(bench);
+}
+
+/// A Challenge that somebody has made for a program is looked at, and says why nobody will ever answer it.
+fn one_answer_of_a_program(bench: &Bench<'_>) {
+    let kubectl = bench.namespace.kubectl();
+    let config = json!({"command": ["touch"]});
+    let webhook = json!({"groupName": "kubectl-acme", "solverName": "exec", "config": config});
+    let challenge = json!({
+        "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge", "metadata": {"name": "program"},
+        "spec": {
+            "url": "https://ca.example/1", "authorizationURL": "https://ca.example/2", "dnsName": "program.example.com",
+            "type": "DNS-01", "token": "token", "wildcard": false, "key": "text", "issuerRef": {"name": "pebble"},
+            "solver": {"dns01": {"webhook": webhook}},
+        },
+    });
+    kubectl.apply(&challenge.to_string());
+    // Nobody answers there.
+    let seen = bench.run(&kubectl, &["challenge", "check", "program", "--dns=127.0.0.1:9"]);
+    let talk = check(&seen, 9);
+    let why = "hint: mend its dns01 solver: cannot publish the record: in a cluster no program is run that an Issuer names: ";
+    let way = "hint: with --local and --dns01-allow-exec it is run on this machine\n";
+    assert!(talk.contains(why) && talk.contains(way), "{talk}");
+    kubectl.run(&["delete", "challenge/program"]);
 }
 
 /// Puts up and takes down the answer of a Challenge that belongs to nothing.
@@ -112,6 +141,28 @@ fn one_answer_by_hand(bench: &Bench<'_>) {
         assert_eq!(presented, verb == "present");
     }
     assert_eq!(holder(&kubectl), "", "the Lease is given back");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn pairs_of_two_namespaces_are_not_written_to_one_folder() {
+    let bench = Bench::new(Cluster::shared(), "folder");
+    let mut manifests = vec![bench.issuer("ClusterIssuer", "folder", &json!({"ingress": {}}))];
+    for namespace in [bench.namespace.name(), "default"] {
+        let mut certificate = bench.certificate("folder", "ClusterIssuer", "folder");
+        certificate["metadata"]["namespace"] = namespace.into();
+        manifests.push(certificate);
+    }
+    bench.write("two.yaml", &manifests);
+    let kubectl = bench.everywhere();
+    for how in ["--rehearse", "--dry-run=server"] {
+        let words = ["order", "-f", "two.yaml", "--out=out", how];
+        let refused = check(&bench.run_anywhere(&kubectl, &words), 2);
+        assert!(refused.contains("both would be written to the same folder"), "{refused}");
+    }
+    let words = ["order", "-f", "two.yaml", "--dry-run=server"];
+    check(&bench.run_anywhere(&kubectl, &words), 0);
+    assert!(bench.names("certificates,secrets").is_empty());
 }
 
 #[test]
@@ -198,4 +249,21 @@ fn run_sweeps_what_was_left_in_every_namespace() {
         let pods = kubectl.items("pods");
         pods.iter().all(|pod| !pod["metadata"]["deletionTimestamp"].is_null()).then_some(())
     });
+    whoever_drives_now_is_asked_by_a_dry_run(&bench);
+}
+
+/// While `run` drives, a solver of ours is served; what cannot be granted is refused without a word to anybody.
+fn whoever_drives_now_is_asked_by_a_dry_run(bench: &Bench<'_>) {
+    let kubectl = bench.namespace.kubectl();
+    own_solver(bench, "manual", &json!({}));
+    for (flags, expected, words) in [
+        (&[][..], 0, ""),
+        (&["--driver=cert-manager"], 12, "and cert-manager drives here: nothing was applied\n"),
+        (&["--driver=self"], 12, "error: cannot drive this cluster: kubectl-acme run ("),
+    ] {
+        let command = [&["order", "-f", "own.yaml", "--dry-run=server"], flags].concat();
+        let said = check(&bench.run(&kubectl, &command), expected);
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(kubectl.items("issuers").is_empty());
 }

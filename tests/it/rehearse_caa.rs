@@ -109,8 +109,39 @@ fn a_rehearsal_heeds_caa_records_as_the_issuers_ca_would() {
             "urn:ietf:params:acme:error:caa: While processing CAA for {name}: CAA record for {owner}.example.com prevents issuance"
         );
         assert!(said.stderr.contains(&expected), "{expected}\n{said:?}");
+        let tag = if name.starts_with("*.") { "issuewild" } else { "issue" };
+        let owner = format!("{owner}.example.com");
+        let expected = format!(
+            "hint: the CAA records of {owner} decide for {name} (dig {owner} CAA): let one of them name the CA, as in {owner}. \
+             CAA 0 {tag} \"ca.example\"\n"
+        );
+        assert!(said.stderr.contains(&expected), "{expected}\n{said:?}");
     }
+    an_issuer_without_an_account_is_told_so(&site);
     assert_eq!((site.pebble.accounts(), site.pebble.orders()), (accounts, orders));
+}
+
+/// A record can only name an account that is there.
+fn an_issuer_without_an_account_is_told_so(site: &Site) {
+    let (directory, trust) = (site.pebble.directory(), site.pebble.tls_ca_pem());
+    let mut manifests = [
+        issuer(&directory, trust, json!({})),
+        certificate("web", &["bound.example.com"], json!({})),
+    ];
+    manifests[0]["metadata"]["name"] = "new".into();
+    manifests[1]["spec"]["issuerRef"]["name"] = "new".into();
+    let path = site.terminal.manifests(&manifests);
+    let said = site.terminal.drive(&["order", "-f", path.to_str().unwrap(), "--rehearse"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    for words in [
+        "CAA record for bound.example.com prevents issuance: it is for one account (accounturi), and this issuer has none at its \
+         CA yet, as far as its status tells",
+        "hint: the account of Issuer default/new is made with its first order, and no CAA record can name it before: have Issuer \
+         default/new registered alone (order -f), then let the record of bound.example.com have its status.acme.uri as \
+         accounturi\n",
+    ] {
+        assert!(said.stderr.contains(words), "{words}\n{said:?}");
+    }
 }
 
 #[test]

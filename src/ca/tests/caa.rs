@@ -7,12 +7,14 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::rdata::CAA;
 use hickory_resolver::proto::rr::rdata::caa::KeyValue;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use jiff::SignedDuration;
+use rcgen::KeyPair;
 use serde_json::{Value, json};
 
 use super::Bed;
-use super::client::{Client, Key, base64url};
+use super::client::{Client, Key, base64url, signing_request};
 use crate::ca::newer::account_label;
-use crate::ca::{Caa, Config};
+use crate::ca::{Account, Caa, Config, NO_ACCOUNT};
 use crate::dns::lookup::DirectResolver;
 use crate::dns::testing::{World, Zone};
 
@@ -46,7 +48,7 @@ async fn records_are_looked_for_from_the_name_upwards_and_who_is_not_meant_is_re
     let broken = Zone::new("broken.test.").saying(RecordType::CAA, ResponseCode::ServFail);
     let world = World::start(vec![Zone::new("."), bed, broken], &[]).await;
     let identities = vec!["ca.example".to_owned()];
-    let caa = Some(Caa { identities, account: Some(account.to_owned()) });
+    let caa = Some(Caa { identities, account: Account::Elsewhere(account.to_owned()) });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -85,7 +87,7 @@ async fn the_label_of_an_account_is_a_method_of_its_own() {
         .with("dns.bed.test.", only("dns-01,dns-persist-01"));
     let world = World::start(vec![Zone::new("."), zone.clone()], &[]).await;
     let identities = vec!["ca.example".to_owned()];
-    let caa = Some(Caa { identities, account: None });
+    let caa = Some(Caa { identities, account: Account::Own });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -105,6 +107,97 @@ async fn the_label_of_an_account_is_a_method_of_its_own() {
         let expected = if refused { "urn:ietf:params:acme:error:caa".into() } else { Value::Null };
         assert_eq!(settled["challenges"][0]["error"]["type"], expected, "{settled}");
     }
+}
+
+#[tokio::test]
+async fn a_record_for_one_account_is_for_none_that_is_yet_to_be_made_and_that_is_told() {
+    let bound = |authority| issue(authority, parameter("accounturi", "https://ca.example/acct/1"));
+    let bed = Zone::new("bed.test.")
+        .with("open.bed.test.", issue("ca.example", Vec::new()))
+        .with("bound.bed.test.", bound("ca.example"))
+        .with("theirs.bed.test.", bound("other.example"));
+    let world = World::start(vec![Zone::new("."), bed], &[]).await;
+    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: Account::Unmade });
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    assert_eq!(error(&client, "open.bed.test").await, Value::Null);
+    for (host, more) in [("bound", format!(": {NO_ACCOUNT}")), ("theirs", String::new())] {
+        let host = format!("{host}.bed.test");
+        let detail = error(&client, &host).await["detail"].clone();
+        let expected = format!(
+            "While processing CAA for {host}: CAA record for {host} prevents issuance{more}"
+        );
+        assert_eq!(detail, expected);
+    }
+}
+
+/// Lets the validations of all authorizations lie that far back.
+fn pass(bed: &Bed, time: SignedDuration) {
+    for authorization in bed.server.ca.state().authorizations.values_mut() {
+        if let Some(validation) = &mut authorization.validation {
+            validation.at -= time;
+        }
+    }
+}
+
+#[tokio::test]
+async fn records_that_were_read_long_ago_are_read_again_before_anything_is_issued() {
+    let zones = |one: &str, two: &str| {
+        let zone = Zone::new("bed.test.")
+            .with("one.bed.test.", issue(one, Vec::new()))
+            .with("two.bed.test.", issue(two, Vec::new()));
+        vec![Zone::new("."), zone]
+    };
+    let (ours, theirs) = ("ca.example", "other.example");
+    let world = World::start(zones(ours, ours), &[]).await;
+    let caa = Some(Caa { identities: vec![ours.to_owned()], account: Account::Own });
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    let names = ["one.bed.test", "two.bed.test"];
+    let (url, order) = client.ready_order(&names).await;
+    let request = signing_request(&names, &KeyPair::generate().unwrap());
+    let why = |name: &str| {
+        format!(
+            "rechecking caa: While processing CAA for {name}: CAA record for {name} prevents issuance"
+        )
+    };
+
+    pass(&bed, SignedDuration::from_hours(8));
+    world.resolver.replace(zones(theirs, ours));
+    let refused = client.finalize(&order, &request).await;
+    let detail = format!("Error finalizing order :: {}", why("one.bed.test"));
+    assert_eq!(refused.refusal(), (403, "caa".to_owned(), detail));
+    world.resolver.replace(zones(theirs, theirs));
+    let refused = client.finalize(&order, &request).await.json();
+    let problem = |name: &str| {
+        json!({
+            "type": "urn:ietf:params:acme:error:caa", "status": 403, "detail": why(name),
+            "identifier": {"type": "dns", "value": name},
+        })
+    };
+    assert_eq!(refused["subproblems"], json!(names.map(problem)));
+    assert_eq!(client.read(&url).await.json()["status"], "ready", "it may be mended");
+    world.resolver.replace(zones(ours, ours));
+    assert_eq!(client.finalize(&order, &request).await.json()["status"], "valid");
+}
+
+#[tokio::test]
+async fn records_that_were_read_a_while_ago_still_count() {
+    let zones = |authority: &str| {
+        vec![Zone::new("."), Zone::new("bed.test.").with("bed.test.", issue(authority, Vec::new()))]
+    };
+    let world = World::start(zones("ca.example"), &[]).await;
+    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: Account::Own });
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    let (_, order) = client.ready_order(&["bed.test"]).await;
+    pass(&bed, SignedDuration::from_hours(6));
+    world.resolver.replace(zones("other.example"));
+    let request = signing_request(&["bed.test"], &KeyPair::generate().unwrap());
+    assert_eq!(client.finalize(&order, &request).await.json()["status"], "valid");
 }
 
 #[tokio::test]

@@ -71,7 +71,9 @@ pub async fn run(
     manual.check_turn(&claim)?;
     let records = read(&store, &keys).await?;
     let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
-    precheck::check(&records, &store, bench, &context.global.cluster_resource_namespace).await?;
+    let out = context.out(args.work.out.as_deref())?;
+    let namespace = &context.global.cluster_resource_namespace;
+    precheck::check(&records, &store, bench, out.as_deref(), namespace).await?;
     if wanted == Wanted::Fresh && bench.has_providers() {
         let told = (context, &args.work.output);
         let due = records.iter().map(|record| &record.key);
@@ -108,7 +110,6 @@ pub async fn run(
         deadline,
     };
     let ends = work(job, context).await?;
-    let out = context.out(args.work.out.as_deref())?;
     let results = Results {
         store: &store,
         out: out.as_deref(),

@@ -79,7 +79,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     match args.intake.dry_run {
         DryRun::None => {}
         DryRun::Server if args.rehearse.is_none() => {
-            return dry_run::server(&intake, context, &args.work.output).await;
+            let how = (manual.dns01_manual, args.work.out.as_deref());
+            return dry_run::server(&intake, how, context, &args.work.output).await;
         }
         DryRun::Client | DryRun::Server => {
             return dry_run::client(&intake, context, &args.work.output);
@@ -90,12 +91,11 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let records = &workshop.records;
     manual.check_turn(&workshop.claim)?;
     let bench = match args.rehearse {
-        Some(_) if context.cluster().is_some() && workshop.out.is_none() => Bench::Rehearsal,
-        Some(_) => Bench::Local,
+        Some(_) => Bench::of_rehearsal(context),
         None => Bench::of(context, &workshop.claim).by_hand(manual.dns01_manual),
     };
-    precheck::check(records, &workshop.store, bench, &context.global.cluster_resource_namespace)
-        .await?;
+    let (out, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
+    precheck::check(records, &workshop.store, bench, out, namespace).await?;
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(records));
     match &workshop.rehearsal {

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use crate::acme::{Clients, TlsOptions};
-use crate::ca::Caa;
+use crate::ca::{Account, Caa};
 use crate::commands::context::{Context, OutputArgs};
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::Store;
@@ -48,13 +48,14 @@ pub(super) async fn read(
     join_all(read).await.into_iter().flatten().collect()
 }
 
-/// The account that an Issuer has at that CA, if it has one.
-async fn account(key: &Key, server: &str, source: &Arc<dyn Store>) -> Option<String> {
-    let record = source.get(key).await.ok().flatten()?;
-    let (_, issuer) = issuer(&record)?;
+/// The account that an Issuer has at that CA. Where the store cannot tell, a record for one account is refused without more
+/// words: it may be for this issuer's.
+async fn account(key: &Key, server: &str, source: &Arc<dyn Store>) -> Account {
+    let Ok(record) = source.get(key).await else { return Account::Own };
+    let Some((_, issuer)) = record.as_ref().and_then(issuer) else { return Account::Unmade };
     let is_there = issuer.spec.acme.is_some_and(|acme| acme.server == server);
     let uri = issuer.status.acme.map(|account| account.uri).unwrap_or_default();
-    (is_there && !uri.is_empty()).then_some(uri)
+    if is_there && !uri.is_empty() { Account::Elsewhere(uri) } else { Account::Unmade }
 }
 
 fn issuer(record: &Record) -> Option<(Key, Issuer)> {

@@ -137,7 +137,9 @@ impl Dns01 {
     }
 
     /// Whether every server that can be asked has a record that stays and is good, whoever made it: ours would stand beside it
-    /// for ever.
+    /// for ever. Records of names above are not looked for, although `policy=wildcard` lets a CA take one of those, too
+    /// (draft-ietf-acme-dns-persist-02 §6): it may, no challenge says that it does, and Boulder and Pebble ask for the name
+    /// alone. Without a record of its own the name would be refused by them.
     async fn is_good_already(&self, challenge: &Challenge, name: &str) -> bool {
         let (spec, now) = (&challenge.spec, Timestamp::now());
         let (Some(persist), Some(solver)) = (&spec.persist, &spec.solver.dns01) else {

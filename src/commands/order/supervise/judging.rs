@@ -125,9 +125,13 @@ impl Supervision {
             self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
             return Ok(());
         }
-        let failure = match failed.order.filter(|_| self.is_kept) {
-            Some(order) => advice::where_to_look(failed.failure, key, &order.name),
+        let failure = match failed.excluded {
+            Some(excluded) => excluded.advise(failed.failure, &self.clients).await,
             None => failed.failure,
+        };
+        let failure = match failed.order.filter(|_| self.is_kept) {
+            Some(order) => advice::where_to_look(failure, key, &order.name),
+            None => failure,
         };
         self.end(key, End::Failed(failure), now);
         Ok(())

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 pub use self::by_hand::{ByHand, Hands, removable};
 use super::followed::{End, Followed};
+use crate::acme::Clients;
 use crate::commands::claim::Other;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
@@ -69,6 +70,8 @@ pub struct Supervision {
     pub open: BTreeMap<Key, Followed>,
     /// Who approves requests.
     pub approval: Approval,
+    /// The CAs, as the controllers know them; while somebody else drives nobody has been asked yet.
+    pub clients: Arc<Clients>,
     /// Whether somebody else drives.
     is_beside: bool,
     relatives: HashMap<String, Key>,
@@ -126,6 +129,7 @@ impl Supervision {
             by_hand: None,
             open,
             approval: Approval::Ours,
+            clients: Arc::default(),
             is_beside: false,
             relatives: HashMap::new(),
             dirty,
