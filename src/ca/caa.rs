@@ -180,9 +180,14 @@ impl Wish<'_> {
                 Whose::Only(own) => own == Some(account),
             })
             && holds(&parameters, "validationmethods", |methods| {
-                methods.split(',').any(|method| method == self.method)
+                methods.split(',').all(is_label) && methods.split(',').any(|m| m == self.method)
             })
     }
+}
+
+/// Whether a text can be the name of a method (RFC 8657 §4).
+fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// Whether a parameter is absent, or there once and so.
@@ -206,9 +211,8 @@ fn read(value: &str) -> Option<(&str, Vec<(&str, &str)>)> {
     let parameters = rest.split(';').map(|parameter| {
         let (tag, value) = parameter.split_once('=')?;
         let (tag, value) = (tag.trim_matches(blank), value.trim_matches(blank));
-        let is_tag = !tag.is_empty() && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let is_value = value.bytes().all(|b| b.is_ascii_graphic());
-        (is_tag && is_value).then_some((tag, value))
+        (is_label(tag) && is_value).then_some((tag, value))
     });
     Some((domain, parameters.collect::<Option<_>>()?))
 }
@@ -216,6 +220,7 @@ fn read(value: &str) -> Option<(&str, Vec<(&str, &str)>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Identifier;
 
     const ACCOUNT: &str = "https://ca.example/acct/1";
 
@@ -275,6 +280,42 @@ mod tests {
         check(&[&both], true, true);
         check(&["0 issue ca.example; unknown=1"], true, true);
         check(&["0 issue ca.example;"], true, true);
+    }
+
+    /// The methods, of all that are offered for a name, that such records allow.
+    #[track_caller]
+    fn check_methods(value: &str, expected: &[&str]) {
+        let record = CaaRecord::new(0, "issue", &format!("ca.example; validationmethods={value}"));
+        let offered = Method::on_offer(&Identifier::parse("www.example.com").unwrap());
+        let identities = ["ca.example".to_owned()];
+        let granted = offered.iter().map(|method| method.word()).filter(|method| {
+            let wish = Wish {
+                is_wildcard: false,
+                identities: &identities,
+                account: Whose::Anybody,
+                method,
+            };
+            wish.is_granted(std::slice::from_ref(&record))
+        });
+        assert_eq!(granted.collect::<Vec<_>>(), expected, "{value}");
+    }
+
+    #[test]
+    fn a_record_for_one_method_allows_no_other_one() {
+        for method in ["http-01", "tls-alpn-01", "dns-01", "dns-account-01"] {
+            check_methods(method, &[method]);
+        }
+        check_methods("dns-persist-01", &[]);
+        check_methods("ca-own,dns-persist-01,dns-account-01", &["dns-account-01"]);
+        check_methods("tls-alpn-01,http-01", &["http-01", "tls-alpn-01"]);
+        check_methods("DNS-01", &[]);
+    }
+
+    #[test]
+    fn a_list_of_methods_with_anything_else_in_it_allows_none() {
+        for value in ["", ",", "dns-01,", ",dns-01", "http-01,,dns-01", "dns-01,dns_01"] {
+            check_methods(value, &[]);
+        }
     }
 
     #[test]

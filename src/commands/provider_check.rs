@@ -27,14 +27,25 @@ use crate::store::resources::typed;
 /// How long all providers together may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A solver of an issuer, and what it is wanted for.
-pub(super) struct Errand {
-    solver: Dns01Solver,
-    reference: IssuerRef,
+/// A solver of an issuer as it is now, for Certificates of one namespace: worth one question.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Subject {
     issuer: Key,
+    /// Tells the issuer from another one of that name.
+    uid: String,
     /// Counts the changes of that issuer.
     generation: Option<i64>,
+    /// Its place in the issuer's list, from 0.
+    position: usize,
     namespace: String,
+}
+
+/// What is asked about a solver, and what it is wanted for.
+pub(super) struct Errand {
+    /// What tells it from others.
+    pub(super) subject: Subject,
+    solver: Dns01Solver,
+    reference: IssuerRef,
     /// Who wants it first: `Certificate web: *.example.com`.
     whose: String,
     /// Names of records, with the final dot.
@@ -83,16 +94,9 @@ pub(super) async fn check(
 }
 
 impl Errand {
-    /// What tells it from others: each is worth one question until its issuer changes.
-    pub(super) fn subject(&self) -> (Key, Option<i64>, String) {
-        // Debug shows every field of a solver; credentials are none of them.
-        let place = format!("{} {:?}", self.namespace, self.solver);
-        (self.issuer.clone(), self.generation, place)
-    }
-
     /// What the provider's answer means.
     pub(super) fn complaint(&self, error: &SolveError) -> String {
-        let Self { whose, issuer, .. } = self;
+        let Self { whose, subject: Subject { issuer, .. }, .. } = self;
         let what = if error.needs_person { "cannot be used" } else { "cannot be asked now" };
         format!("{whose}: the dns01 solver of {issuer} {what}: {error}")
     }
@@ -128,8 +132,8 @@ pub(super) async fn explain(
 
 /// Asks a provider, patiently.
 pub(super) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
-    let Errand { solver, reference, namespace, names, .. } = errand;
-    let asked = timeout(PATIENCE, dns01.check(solver, reference, namespace, names)).await;
+    let Errand { solver, reference, names, subject, .. } = errand;
+    let asked = timeout(PATIENCE, dns01.check(solver, reference, &subject.namespace, names)).await;
     asked.unwrap_or_else(|_| Err(silent()))
 }
 
@@ -149,23 +153,25 @@ pub(super) async fn errands(
     keys: impl Iterator<Item = &Key>,
     store: &Arc<dyn Store>,
 ) -> Result<Vec<Errand>, Failure> {
-    let mut errands: BTreeMap<(Key, String), Errand> = BTreeMap::new();
+    let mut errands: BTreeMap<Subject, Errand> = BTreeMap::new();
     for key in keys.filter(|key| key.kind == Kind::Certificate) {
         let Some(record) = store.get(key).await? else { continue };
         let certificate = typed::<Certificate>(record)?;
         let issuer = issuer_key(&certificate);
         let Some(record) = store.get(&issuer).await? else { continue };
         let found = typed::<Issuer>(record)?;
-        for (text, record_name, solver) in wanted(&certificate, &found) {
-            let namespace = &certificate.metadata.namespace;
-            // As in what tells one from another below.
-            let place = (issuer.clone(), format!("{namespace} {solver:?}"));
-            let errand = errands.entry(place).or_insert_with(|| Errand {
+        for Wanted { text, record_name, position, solver } in wanted(&certificate, &found) {
+            let subject = Subject {
+                issuer: issuer.clone(),
+                uid: found.metadata.uid.clone(),
+                generation: found.metadata.generation,
+                position,
+                namespace: certificate.metadata.namespace.clone(),
+            };
+            let errand = errands.entry(subject.clone()).or_insert_with(|| Errand {
+                subject,
                 solver,
                 reference: certificate.spec.issuer_ref.clone(),
-                issuer: issuer.clone(),
-                generation: found.metadata.generation,
-                namespace: namespace.clone(),
                 whose: format!("Certificate {}: {text}", certificate.name()),
                 names: BTreeSet::new(),
             });
@@ -175,15 +181,24 @@ pub(super) async fn errands(
     Ok(errands.into_values().collect())
 }
 
-/// The names of a Certificate that a dns01 solver answers: each with its record and that solver.
-fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<(String, String, Dns01Solver)> {
+/// A name of a Certificate, and the dns01 solver that answers for it.
+struct Wanted {
+    text: String,
+    record_name: String,
+    position: usize,
+    solver: Dns01Solver,
+}
+
+/// The names of a Certificate that a dns01 solver answers.
+fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for (text, chosen) in choices(certificate, issuer) {
-        let Ok(Chosen { kind, solver, .. }) = chosen else { continue };
+        let Ok(Chosen { kind, solver, position, .. }) = chosen else { continue };
         let solver = solver.dns01.filter(|_| kind.is_by_record());
         if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver) {
             // The account that a label would name may not be there yet.
-            wanted.push((text.to_owned(), record_name(kind, name.base(), ""), solver));
+            let record_name = record_name(kind, name.base(), "");
+            wanted.push(Wanted { text: text.to_owned(), record_name, position, solver });
         }
     }
     wanted

@@ -11,7 +11,7 @@ use tracing::debug;
 
 use super::chain::issuer_key;
 use super::failure::Failure;
-use super::provider_check::{ask, errands};
+use super::provider_check::{Subject, ask, errands};
 use crate::model::{Certificate, Key, Kind, Record};
 use crate::print::Printer;
 use crate::solvers::dns01::solver::Dns01;
@@ -44,7 +44,7 @@ async fn complaints(
     changed: &[Record],
     store: &Arc<dyn Store>,
     dns01: &Dns01,
-    asked: &mut BTreeSet<(Key, Option<i64>, String)>,
+    asked: &mut BTreeSet<Subject>,
 ) -> Result<Vec<String>, Failure> {
     let mut keys: BTreeSet<Key> = changed.iter().map(|record| record.key.clone()).collect();
     if keys.iter().any(|key| key.kind != Kind::Certificate) {
@@ -56,7 +56,7 @@ async fn complaints(
         }
     }
     let errands = errands(keys.iter(), store).await?.into_iter();
-    let errands: Vec<_> = errands.filter(|errand| asked.insert(errand.subject())).collect();
+    let errands: Vec<_> = errands.filter(|errand| asked.insert(errand.subject.clone())).collect();
     let answers = join_all(errands.iter().map(|errand| ask(dns01, errand))).await;
     let said = errands.iter().zip(answers);
     Ok(said.filter_map(|(errand, answer)| Some(errand.complaint(&answer.err()?))).collect())

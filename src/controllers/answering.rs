@@ -5,30 +5,24 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::ReconcileError;
+use super::challenge_records::ChallengeRecords;
 use super::recorder::Recorder;
-use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
-use crate::model::event::source;
-use crate::model::memory::Holder;
-use crate::model::{Answer, Challenge, Kind, State};
-use crate::reconcile::challenge::{self, Outcome};
+use crate::model::{Answer, Challenge, State};
+use crate::reconcile::challenge::Outcome;
 use crate::solvers::Solver;
-use crate::store::resources::Resources;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
 /// Puts answers up and takes them down, and records it as the controllers do, so that whoever drives next goes on from there.
 #[derive(Debug)]
 pub struct Answering {
-    challenges: Resources<Challenge>,
-    recorder: Recorder,
+    challenges: ChallengeRecords,
     solver: Arc<dyn Solver>,
 }
 
 impl Answering {
     /// Answers by that solver.
     pub fn new(store: &Arc<dyn Store>, solver: Arc<dyn Solver>) -> Self {
-        let challenges = Resources::new(Arc::clone(store), Kind::Challenge);
-        let recorder = Recorder::new(Arc::clone(store));
-        Self { challenges: challenges.written_by(source::CHALLENGES), recorder, solver }
+        Self { challenges: ChallengeRecords::new(Recorder::new(Arc::clone(store))), solver }
     }
 
     /// Puts the answer up; the finalizer is on the object first, so that no deletion forgets it. Safe to repeat.
@@ -41,17 +35,13 @@ impl Answering {
         answer: &Answer,
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
-        let marked = with_our_finalizer(challenge);
-        let challenge = if marked.metadata.finalizers == challenge.metadata.finalizers {
-            marked
-        } else {
-            self.challenges.replace_finalizers(&marked).await?
-        };
+        let challenge = self.challenges.mark(challenge).await?;
         if let Err(error) = self.solver.present(&challenge, answer).await {
-            self.keep(&challenge, Outcome::PresentFailed(error.to_string()), now).await?;
+            let why = Outcome::PresentFailed(error.to_string());
+            self.challenges.keep(&challenge, why, now).await?;
             return Err(error.into());
         }
-        Ok(self.keep(&challenge, Outcome::Presented, now).await?)
+        Ok(self.challenges.keep(&challenge, Outcome::Presented, now).await?)
     }
 
     /// Takes the answer down. A Challenge that is over loses its finalizer, too; another one goes back to the queue, and is
@@ -66,42 +56,18 @@ impl Answering {
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
         if let Err(error) = self.solver.clean_up(challenge, answer).await {
-            self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
+            let why = Outcome::CleanUpFailed(error.to_string());
+            self.challenges.keep(challenge, why, now).await?;
             return Err(error.into());
         }
-        self.keep(challenge, Outcome::CleanedUp, now).await?;
+        self.challenges.keep(challenge, Outcome::CleanedUp, now).await?;
         let is_over = challenge.status.state.is_some_and(State::is_final);
         if !is_over && !challenge.metadata.is_deleted() {
             return Ok(());
         }
-        if let Some(current) = self.challenges.get(&challenge.name()).await? {
-            self.challenges.replace_finalizers(&without_finalizer(&current)).await?;
+        if let Some(current) = self.challenges.resources.get(&challenge.name()).await? {
+            self.challenges.unmark(&current).await?;
         }
         Ok(())
     }
-
-    async fn keep(
-        &self,
-        challenge: &Challenge,
-        outcome: Outcome,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let recorded = challenge::record(challenge, outcome, now);
-        let holder = Some(Holder::Challenge);
-        self.recorder.keep(&self.challenges, challenge, holder, recorded, now).await
-    }
-}
-
-/// The same with our finalizer, in place of an old one.
-pub(super) fn with_our_finalizer(challenge: &Challenge) -> Challenge {
-    let mut marked = without_finalizer(challenge);
-    marked.metadata.finalizers.push(FINALIZER.to_owned());
-    marked
-}
-
-/// The same without the finalizer of those who answer.
-pub(super) fn without_finalizer(challenge: &Challenge) -> Challenge {
-    let mut bare = challenge.clone();
-    bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
-    bare
 }

@@ -7,14 +7,13 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::Accounts;
-use super::answering::{with_our_finalizer, without_finalizer};
 use super::awaited_secrets::AwaitedSecrets;
+use super::challenge_records::ChallengeRecords;
 use super::challenge_requests::ChallengeRequests;
 use super::looks::{Looks, Published};
 use super::means::Means;
 use super::recorder::Recorder;
 use super::{Clock, Controller, ReconcileError};
-use crate::model::event::source;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
@@ -33,12 +32,11 @@ const REMEMBERED: usize = 1000;
 /// Carries Challenges from the scheduler's word to the clean-up.
 #[derive(Debug)]
 pub struct ChallengeController {
-    challenges: Resources<Challenge>,
+    challenges: ChallengeRecords,
     orders: Resources<Order>,
     requests: ChallengeRequests,
     means: Means,
     clock: Arc<dyn Clock>,
-    recorder: Recorder,
     /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
     known: Mutex<HashMap<ObjectName, Arc<Order>>>,
     looks: Looks,
@@ -56,8 +54,6 @@ impl ChallengeController {
     ) -> Self {
         let store = recorder.store();
         Self {
-            challenges: Resources::new(Arc::clone(store), Kind::Challenge)
-                .written_by(source::CHALLENGES),
             orders: Resources::new(Arc::clone(store), Kind::Order),
             requests: ChallengeRequests { accounts },
             means,
@@ -65,7 +61,7 @@ impl ChallengeController {
             known: Mutex::default(),
             looks: Looks::new(store),
             awaited: AwaitedSecrets::default(),
-            recorder,
+            challenges: ChallengeRecords::new(recorder),
         }
     }
 
@@ -100,7 +96,7 @@ impl ChallengeController {
                 Action::Report(reason) => {
                     let now = self.clock.now();
                     let next = pauses::next_self_check(challenge, self.means.check_period, now);
-                    self.keep(challenge, Outcome::NotVisible(reason), now).await?;
+                    self.challenges.keep(challenge, Outcome::NotVisible(reason), now).await?;
                     return Ok(Wake::At(next));
                 }
                 Action::AddFinalizer => self.add_finalizer(challenge).await?,
@@ -123,20 +119,8 @@ impl ChallengeController {
             // The write of the finalizer wakes us with the object as it is now.
             return Ok(Wake::OnChange);
         }
-        self.keep(challenge, outcome, now).await?;
+        self.challenges.keep(challenge, outcome, now).await?;
         Ok(Wake::Now)
-    }
-
-    async fn keep(
-        &self,
-        challenge: &Challenge,
-        outcome: Outcome,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let recorded = challenge::record(challenge, outcome, now);
-        self.recorder
-            .keep(&self.challenges, challenge, Some(Holder::Challenge), recorded, now)
-            .await
     }
 
     /// The Order of a challenge; one that has ended needs none.
@@ -214,7 +198,7 @@ impl ChallengeController {
     }
 
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
-        self.challenges.replace_finalizers(&with_our_finalizer(challenge)).await?;
+        self.challenges.mark(challenge).await?;
         if challenge.metadata.finalizers.is_empty() && !challenge.status.presented {
             // Whoever puts something up for a Challenge marks it first, so nobody has.
             self.means.solver(challenge).nothing_stands(challenge);
@@ -235,8 +219,8 @@ impl ChallengeController {
             Ok(()) if self.means.solver(challenge).is_by_hand() => Ok(Outcome::HandedOver),
             Ok(()) => Ok(Outcome::Presented),
             Err(error) => {
-                self.keep(challenge, Outcome::PresentFailed(error.to_string()), self.clock.now())
-                    .await?;
+                let why = Outcome::PresentFailed(error.to_string());
+                self.challenges.keep(challenge, why, self.clock.now()).await?;
                 Err(error.into())
             }
         }
@@ -246,7 +230,7 @@ impl ChallengeController {
         let accepted = self.requests.accept(challenge).await;
         if let Err(ReconcileError::Acme(error)) = &accepted {
             let why = Outcome::AcceptFailed(error.to_string());
-            self.keep(challenge, why, self.clock.now()).await?;
+            self.challenges.keep(challenge, why, self.clock.now()).await?;
         }
         accepted
     }
@@ -261,10 +245,11 @@ impl ChallengeController {
         if let Ok(answer) = answer
             && let Err(error) = self.means.solver(challenge).clean_up(challenge, answer).await
         {
-            self.keep(challenge, Outcome::CleanUpFailed(error.to_string()), now).await?;
+            let why = Outcome::CleanUpFailed(error.to_string());
+            self.challenges.keep(challenge, why, now).await?;
             return Err(error.into());
         }
-        self.challenges.replace_finalizers(&without_finalizer(challenge)).await?;
+        self.challenges.unmark(challenge).await?;
         Ok(Outcome::CleanedUp)
     }
 }
@@ -287,12 +272,12 @@ impl Controller for ChallengeController {
         }
         self.remember(changed);
         let scope = Scope::owned_by(&changed.key.name.namespace, changed.uid());
-        let challenges = self.challenges.list(&scope).await?;
+        let challenges = self.challenges.resources.list(&scope).await?;
         Ok(challenges.iter().map(|c| Key::new(Kind::Challenge, c.name())).collect())
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(challenge) = self.challenges.get_known(&key.name).await? else {
+        let Some(challenge) = self.challenges.resources.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
             return Ok(Wake::OnChange);
         };

@@ -7,6 +7,7 @@ pub mod aside;
 mod awaited_secrets;
 pub mod certificate;
 pub mod challenge;
+mod challenge_records;
 mod challenge_requests;
 pub mod clock;
 pub mod delivery;

@@ -101,10 +101,14 @@ impl Scheduler {
     }
 
     async fn start(&self, challenge: &Challenge, now: Timestamp) -> Result<(), StoreError> {
+        let state = match challenge.status.state {
+            Some(state) => Some(state),
+            None => self.pending(challenge).await?,
+        };
         let status = ChallengeStatus {
             processing: true,
             reason: String::new(),
-            state: challenge.status.state.or(self.pending(challenge).await?),
+            state,
             ..challenge.status.clone()
         };
         let message = "Challenge scheduled for processing";

@@ -249,6 +249,11 @@ impl Metadata {
     pub fn is_deleted(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
+
+    /// Tells whether deletion was asked for, and finalizers put it off.
+    pub fn is_held(&self) -> bool {
+        self.is_deleted() && !self.finalizers.is_empty()
+    }
 }
 
 /// A typed object: `S` is its spec, `T` its status.

@@ -54,7 +54,7 @@ pub struct Account<'a> {
 
 impl Account<'_> {
     /// A URL of the account that a record may name. A record stays, and lets whoever it names have certificates: a CA that could
-    /// name an account at another one would let that account have them.
+    /// name an account at another one would let that account have them. A directory may have a port of its own.
     fn at_its_directory(self, uri: &str) -> Result<String, String> {
         let host = |text: &str| Some(Url::parse(text).ok()?.host_str()?.to_owned());
         if is_plain(uri) && host(uri).is_some_and(|at| host(self.directory) == Some(at)) {

@@ -142,7 +142,7 @@ fn has_account(issuer: &Issuer, acme: &AcmeIssuer, observed: &Observed) -> bool 
     at_this_ca && observed.key == AccountKey::Usable(hash.clone())
 }
 
-/// cert-manager's sign that an account is at this CA; some have their directory on a host of its own.
+/// cert-manager's sign that an account is at this CA, the port included; some have their directory on a host of its own.
 fn is_on_one_host(uri: &str, server: &str) -> bool {
     let host = |text: &str| {
         let url = Url::parse(text).ok()?;

@@ -74,11 +74,11 @@ impl Store for MemoryStore {
         self.write(|contents| rules::apply(contents, record, Timestamp::now()))
     }
 
-    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.write(|contents| rules::delete(contents, key, Timestamp::now()))
     }
 
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
         self.write(|contents| rules::delete_exactly(contents, key, uid, Timestamp::now()))
     }
 

@@ -256,11 +256,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// owner references of the stored object stay.
     async fn apply(&self, record: Record) -> Result<Record, StoreError>;
 
-    /// Deletes an object; deleting what is not there succeeds.
-    async fn delete(&self, key: &Key) -> Result<(), StoreError>;
+    /// Deletes an object; deleting what is not there succeeds. What finalizers hold is given back as it is then.
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError>;
 
-    /// Deletes the object of that UID and no other: one that took its name since is a [`StoreError::Conflict`].
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError>;
+    /// The same for the object of that UID and no other: one that took its name since is a [`StoreError::Conflict`].
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError>;
 
     /// Watches the objects of a kind.
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>>;

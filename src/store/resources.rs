@@ -146,13 +146,14 @@ impl<R: Stored> Resources<R> {
 
     /// Deletes an object; deleting what is not there succeeds.
     pub async fn delete(&self, name: &ObjectName) -> Result<(), StoreError> {
-        self.store.delete(&self.key(name)).await
+        self.store.delete(&self.key(name)).await.map(drop)
     }
 
     /// Deletes that very object; another that took its name since is a conflict.
     pub async fn delete_exactly(&self, resource: &R) -> Result<(), StoreError> {
         let metadata = resource.metadata();
-        self.store.delete_exactly(&self.key(&metadata.object_name()), &metadata.uid).await
+        let key = self.key(&metadata.object_name());
+        self.store.delete_exactly(&key, &metadata.uid).await.map(drop)
     }
 
     async fn replace_part(&self, resource: &R, part: Value, which: Part) -> Result<R, StoreError> {

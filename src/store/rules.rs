@@ -116,21 +116,26 @@ pub(super) fn apply(
     store_change(shelf, &stored, given, now)
 }
 
-/// Deletes an object, or marks it when finalizers hold it.
-pub(super) fn delete(shelf: &mut dyn Shelf, key: &Key, now: Timestamp) -> Result<(), StoreError> {
-    let Some(stored) = shelf.read(key)? else { return Ok(()) };
+/// Deletes an object, or marks it when finalizers hold it, and gives that back.
+pub(super) fn delete(
+    shelf: &mut dyn Shelf,
+    key: &Key,
+    now: Timestamp,
+) -> Result<Option<Record>, StoreError> {
+    let Some(stored) = shelf.read(key)? else { return Ok(None) };
     let mut object = Object::read(stored)?;
     if object.metadata.finalizers.is_empty() {
-        return remove(shelf, object, now).map(drop);
+        remove(shelf, object, now)?;
+        return Ok(None);
     }
     if object.metadata.is_deleted() {
-        return Ok(());
+        return object.into_record().map(Some);
     }
     // As an API server does, recorded in `traces/19-dns01-clean-up-error`.
     object.metadata.deletion_timestamp = Some(now.into());
     object.metadata.other.insert("deletionGracePeriodSeconds".into(), 0.into());
     object.metadata.generation = object.metadata.generation.map(|count| count + 1);
-    put(shelf, object, now).map(drop)
+    put(shelf, object, now).map(Some)
 }
 
 /// Deletes the object of that UID.
@@ -139,7 +144,7 @@ pub(super) fn delete_exactly(
     key: &Key,
     uid: &str,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<Option<Record>, StoreError> {
     match shelf.read(key)? {
         Some(stored) if stored.uid() != uid => Err(StoreError::Conflict { key: key.clone() }),
         _ => delete(shelf, key, now),

@@ -2,18 +2,16 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
-use axum::extract::State;
+use axum::Json;
 use axum::routing::get;
-use axum::{Json, Router};
-use kubectl_acme::dns::update::{Change, Protocol, Update, Updater};
 use serde_json::{Value, json};
 
 use super::dns01::{RECORD, Site, THEIRS};
 use super::dns01_keys;
 #[cfg(feature = "many-providers")]
 use super::dns01_own;
+use super::dns01_webhook::{self, Desk, GROUP};
 use super::support::cluster::{Arena, Kubectl, Namespace, eventually};
 use super::support::dns::{DnsServer, Software, Updates};
 use super::support::pebble::Pebble;
@@ -47,52 +45,27 @@ fn check(site: &Site, namespace: &Namespace<'_>, algorithm: &str, dns01: &Value)
     assert_eq!(site.server.texts(RECORD), [THEIRS]);
 }
 
-#[test]
-#[ignore = "needs a cluster: run by just cluster"]
-fn a_wildcard_and_its_apex_are_issued_in_a_cluster() {
+/// One run issues an apex and its wildcard with each algorithm over each protocol, from a namespace of the cluster.
+fn check_keys(software: Software, namespace: &str) {
     let arena = Arena::enter();
-    let site = Site::new(Software::Knot, Updates::Signed);
-    let solver = site.solver("hmac-sha256", &json!({}));
-    check(&site, &arena.namespace("dns"), "hmac-sha256", &solver);
-}
-
-#[test]
-#[ignore = "needs a cluster: run by just cluster"]
-fn bind_is_updated_from_a_cluster_with_each_algorithm_over_each_protocol() {
-    let arena = Arena::enter();
-    let namespace = arena.namespace("keys");
-    let site = dns01_keys::Site::new(Software::Bind);
+    let namespace = arena.namespace(namespace);
+    let site = dns01_keys::Site::new(software);
     let path = site.terminal.manifests(&site.manifests());
     order(&path, &site.resolver, &site.pebble, &namespace);
     assert!(namespace.kubectl().items("challenges").is_empty());
     site.check_updates();
 }
 
-/// The group of the webhook.
-const GROUP: &str = "acme.webhook.example";
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn bind_is_updated_from_a_cluster_with_each_algorithm_over_each_protocol() {
+    check_keys(Software::Bind, "bind");
+}
 
-/// What a webhook updates, and what it was told.
-type Desk = Arc<(Updater, Mutex<Vec<Value>>)>;
-
-/// Publishes as it is told, as webhooks do that are made with cert-manager's library.
-async fn answer(State(desk): State<Desk>, Json(mut payload): Json<Value>) -> Json<Value> {
-    let request = payload["request"].take();
-    let text = |field: &str| request[field].as_str().unwrap();
-    let change = match text("action") {
-        "Present" => Change::Add { ttl: 0 },
-        _ => Change::Remove,
-    };
-    let (zone, name) = (text("resolvedZone"), text("resolvedFQDN"));
-    let update = Update { zone, name, text: text("key"), change };
-    let response = match desk.0.send(&update).await {
-        Ok(()) => json!({"uid": "", "success": true}),
-        Err(error) => {
-            json!({"uid": "", "success": false, "status": {"message": error.to_string()}})
-        }
-    };
-    desk.1.lock().unwrap().push(request);
-    payload["response"] = response;
-    Json(payload)
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn knot_is_updated_from_a_cluster_with_each_algorithm_over_each_protocol() {
+    check_keys(Software::Knot, "knot");
 }
 
 /// What an API server asks to learn whether it runs.
@@ -140,32 +113,12 @@ fn a_webhook_is_called_through_the_api_server() {
     let arena = Arena::enter();
     let site = Site::new(Software::Bind, Updates::Unsigned);
     let namespace = arena.namespace("webhook");
-    let updater = Updater::new(site.server.address(), Protocol::Tcp, None);
-    let desk: Desk = Arc::new((updater, Mutex::default()));
-    let path = format!("/apis/{GROUP}/v1alpha1");
-    let router = Router::new()
-        .route(&path, get(discover))
-        .route(&format!("{path}/ours"), axum::routing::post(answer))
-        .with_state(Arc::clone(&desk));
-    let server = TlsServer::start(router);
+    let desk = Desk::open(&site.server);
+    let discovery = format!("/apis/{GROUP}/v1alpha1");
+    let server = TlsServer::start(desk.router().route(&discovery, get(discover)));
     let _service = Aggregated::new(&server, &namespace);
-
-    let config = json!({"token": "dns"});
-    let solver = json!({"webhook": {"groupName": GROUP, "solverName": "ours", "config": config}});
-    check(&site, &namespace, "hmac-sha256", &solver);
-    let told = desk.1.lock().unwrap();
-    let mut actions: Vec<&str> =
-        told.iter().map(|request| request["action"].as_str().unwrap()).collect();
-    actions.dedup(); // a step may be repeated
-    assert_eq!(actions, ["Present", "CleanUp", "Present", "CleanUp"]);
-    for request in told.iter() {
-        assert_eq!(request["dnsName"], "example.com");
-        assert_eq!(request["resourceNamespace"], namespace.name());
-        assert_eq!(
-            (&request["config"], &request["resolvedZone"]),
-            (&config, &json!("example.com."))
-        );
-    }
+    check(&site, &namespace, "hmac-sha256", &dns01_webhook::solver());
+    desk.was_told(namespace.name());
 }
 
 #[cfg(feature = "many-providers")]

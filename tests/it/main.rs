@@ -20,6 +20,7 @@ mod dns01_cluster;
 mod dns01_keys;
 mod dns01_manual;
 mod dns01_own;
+mod dns01_webhook;
 mod dns_look;
 mod dns_spoilt;
 mod dns_update;

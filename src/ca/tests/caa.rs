@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::rdata::CAA;
 use hickory_resolver::proto::rr::rdata::caa::KeyValue;
@@ -11,7 +12,8 @@ use rcgen::KeyPair;
 use serde_json::{Value, json};
 
 use super::Bed;
-use super::client::{Client, Key, signing_request};
+use super::client::{Client, Key, base64url, signing_request};
+use crate::ca::newer::account_label;
 use crate::ca::{Account, Caa, Config, NO_ACCOUNT};
 use crate::dns::lookup::DirectResolver;
 use crate::dns::testing::{World, Zone};
@@ -75,6 +77,36 @@ async fn records_are_looked_for_from_the_name_upwards_and_who_is_not_meant_is_re
         "status": 400,
     });
     assert_eq!(error(&client, "www.broken.test").await, expected);
+}
+
+#[tokio::test]
+async fn the_label_of_an_account_is_a_method_of_its_own() {
+    let only = |method: &str| issue("ca.example", parameter("validationmethods", method));
+    let zone = Zone::new("bed.test.")
+        .with("account.bed.test.", only("dns-account-01"))
+        .with("dns.bed.test.", only("dns-01,dns-persist-01"));
+    let world = World::start(vec![Zone::new("."), zone.clone()], &[]).await;
+    let identities = vec!["ca.example".to_owned()];
+    let caa = Some(Caa { identities, account: Account::Own });
+    let resolver = Arc::new(DirectResolver::new(world.address));
+    let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
+    let client = Client::registered(&bed, Key::generate("ES256")).await;
+    let label = account_label(client.account.as_deref().unwrap());
+    for (host, refused) in [("account.bed.test", false), ("dns.bed.test", true)] {
+        let order = client.order(&[host]).await.json();
+        let authorization = order["authorizations"][0].as_str().unwrap();
+        let offered = client.read(authorization).await.json()["challenges"].clone();
+        let is_it = |challenge: &&Value| challenge["type"] == "dns-account-01";
+        let challenge = offered.as_array().unwrap().iter().find(is_it).unwrap();
+        let text = client.key_authorization(challenge["token"].as_str().unwrap());
+        let text = base64url(digest(&SHA256, text.as_bytes()));
+        let zone = zone.clone().txt(&format!("_{label}._acme-challenge.{host}."), &[&text]);
+        world.resolver.replace(vec![Zone::new("."), zone]);
+        client.ask(challenge["url"].as_str().unwrap(), &json!({})).await;
+        let settled = client.settled(authorization).await;
+        let expected = if refused { "urn:ietf:params:acme:error:caa".into() } else { Value::Null };
+        assert_eq!(settled["challenges"][0]["error"]["type"], expected, "{settled}");
+    }
 }
 
 #[tokio::test]

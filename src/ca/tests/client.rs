@@ -202,9 +202,18 @@ impl<'a> Client<'a> {
             let token = challenge["token"].as_str().unwrap();
             self.bed.present(token, &self.key_authorization(token));
             self.ask(challenge["url"].as_str().unwrap(), &json!({})).await;
-            while self.read(url).await.json()["status"] == "pending" {
-                tokio::time::sleep(Duration::from_millis(2)).await;
+            self.settled(url).await;
+        }
+    }
+
+    /// Waits until an authorization is final.
+    pub(super) async fn settled(&self, url: &str) -> Value {
+        loop {
+            let authorization = self.read(url).await.json();
+            if authorization["status"] != "pending" {
+                return authorization;
             }
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 
@@ -224,7 +233,7 @@ impl<'a> Client<'a> {
         self.ask(order["finalize"].as_str().unwrap(), &json!({ "csr": csr })).await
     }
 
-    fn key_authorization(&self, token: &str) -> String {
+    pub(super) fn key_authorization(&self, token: &str) -> String {
         format!("{token}.{}", base64url(digest(&SHA256, self.key.jwk().to_string().as_bytes())))
     }
 }

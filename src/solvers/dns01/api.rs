@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub(super) use super::connection::Connection;
-use super::connection::WHOLE;
+use super::connection::{NO_ROOTS, WHOLE};
 use super::credential::Credential;
 use super::text::one_line;
 use crate::solvers::SolveError;
@@ -97,7 +97,9 @@ impl Api {
             let hint = format!("write https://{}", one_line(host));
             return Err(unusable("it is not an http or https URL".to_owned(), Some(hint)));
         };
-        let client = connection.client(&url).map_err(|e| unusable(innermost(&e), None))?;
+        let client = connection
+            .client(&url)
+            .map_err(|error| unusable(innermost(&error), Some(NO_ROOTS.to_owned())))?;
         Ok(Self { base: url, client, pause: connection.pause, explain })
     }
 
@@ -272,9 +274,19 @@ impl Refusal {
         self.is(StatusCode::UNAUTHORIZED) || self.is(StatusCode::FORBIDDEN)
     }
 
-    /// Whether nobody here knows who has signed the server's certificate.
-    pub(super) fn is_about_trust(&self) -> bool {
+    /// Whether the server's certificate is not good, which only a person can mend.
+    fn is_about_trust(&self) -> bool {
         self.status.is_none() && self.why.contains("invalid peer certificate")
+    }
+
+    /// What helps against it, but for credentials.
+    fn hint(&self) -> Option<String> {
+        // A bad signature is that of another root of the same name.
+        let is_unknown = ["UnknownIssuer", "BadSignature"].iter().any(|w| self.why.ends_with(w));
+        (self.is_about_trust() && is_unknown).then(|| {
+            "SSL_CERT_FILE=FILE names the CAs that are trusted in place of this machine's"
+                .to_owned()
+        })
     }
 
     /// Whether the same request is worth repeating in a moment.
@@ -288,7 +300,7 @@ impl Refusal {
 
     /// Whether it is over by itself some time: no answer, a fault of the server's, too many requests, somebody else's change.
     fn passes(&self) -> bool {
-        let Some(status) = self.status else { return true };
+        let Some(status) = self.status else { return !self.is_about_trust() };
         status.is_server_error()
             || [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED]
                 .contains(&status)
@@ -300,7 +312,7 @@ impl Refusal {
         SolveError {
             what,
             needs_person: !self.passes(),
-            hint: self.is_denial().then(|| hint.to_owned()),
+            hint: self.hint().or_else(|| self.is_denial().then(|| hint.to_owned())),
             until: self.until,
             why: self.why,
         }
@@ -317,14 +329,15 @@ fn retry_after(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
     Some(Duration::try_from(moment.duration_since(now)).unwrap_or_default())
 }
 
-/// What lies at the bottom of an error, without the number that the system gives it.
+/// What lies at the bottom of an error, without the number that the system gives it, and without the moment of the look.
 fn innermost(error: &dyn StdError) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
     let text = cause.to_string();
-    one_line(text.split(" (os error").next().unwrap_or_default())
+    let text = text.split(" (os error").next().unwrap_or_default();
+    one_line(text.split(": verification time").next().unwrap_or_default())
 }
 
 #[cfg(test)]

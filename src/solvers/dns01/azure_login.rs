@@ -257,7 +257,7 @@ fn which(identity: &Identity, resource: &str) -> String {
 fn failed(refusal: Refusal, hint: &str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
     let error = refusal.into_error(DEED.to_owned(), hint);
-    SolveError { hint: is_final.then(|| hint.to_owned()), ..error }
+    SolveError { hint: error.hint.or_else(|| is_final.then(|| hint.to_owned())), ..error }
 }
 
 #[cfg(test)]

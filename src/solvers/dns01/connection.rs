@@ -14,6 +14,8 @@ use crate::dns::reqwest::ReqwestResolver;
 use crate::solvers::SolveError;
 
 const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
+/// What helps where no roots are found.
+pub(super) const NO_ROOTS: &str = "install the certificates of public authorities (package ca-certificates), or name a file of them: SSL_CERT_FILE=FILE";
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long one exchange may take.
 pub(super) const WHOLE: Duration = Duration::from_secs(30);
@@ -69,10 +71,7 @@ impl Connection {
             what: "cannot make connections".to_owned(),
             why: error.to_string(),
             needs_person: true,
-            hint: Some(
-                "install the certificates of public authorities (package ca-certificates)"
-                    .to_owned(),
-            ),
+            hint: Some(NO_ROOTS.to_owned()),
             until: None,
         })
     }

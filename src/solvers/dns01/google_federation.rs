@@ -115,9 +115,7 @@ impl Services<'_> {
         if let Some(base) = self.ambient.variable(&variable) {
             return Ok(format!("{}{}", base.trim_end_matches('/'), read.path()));
         }
-        let host = read.host_str().unwrap_or_default();
-        let is_google = host == "googleapis.com" || host.ends_with(".googleapis.com");
-        if read.scheme() != "https" || !is_google {
+        if !is_google(&read) {
             return Err(refused("no address of Google's (https, below googleapis.com)"));
         }
         Ok(url.to_owned())
@@ -180,6 +178,12 @@ impl Services<'_> {
             .map_err(|refusal| failed(refusal, "look at url and headers of credential_source"))?;
         Ok(Credential::from(String::from_utf8_lossy(&reply.body).into_owned()))
     }
+}
+
+/// Whether an address is that of one of Google's services.
+pub(super) fn is_google(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    url.scheme() == "https" && (host == "googleapis.com" || host.ends_with(".googleapis.com"))
 }
 
 fn unusable(why: &str) -> SolveError {

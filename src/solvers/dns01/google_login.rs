@@ -9,11 +9,12 @@ use http::{HeaderName, Method};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
+use url::{Host, Url};
 
 use super::api::{Api, Connection, Refusal};
 use super::credential::{Ambient, Credential};
 use super::files::read_credential;
-use super::google_federation::{EVERYTHING, Federation, Services};
+use super::google_federation::{EVERYTHING, Federation, Services, is_google};
 use super::text::{encoded, one_line};
 use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;
@@ -174,12 +175,13 @@ impl GoogleLogin {
         source: Source<'_>,
         scope: &str,
     ) -> Result<Token, SolveError> {
+        let server = token_service(file, source)?;
         match file.kind.as_str() {
             "service_account" | "" => {
                 let assertion = assertion(file, scope, source, Timestamp::now())?;
                 let grant = "urn:ietf:params:oauth:grant-type:jwt-bearer";
                 let fields = [("grant_type", grant), ("assertion", assertion.expose())];
-                self.grant(audience(file), &fields).await
+                self.grant(server, &fields).await
             }
             "authorized_user" => {
                 let fields = [
@@ -188,7 +190,7 @@ impl GoogleLogin {
                     ("client_secret", file.client_secret.expose()),
                     ("refresh_token", file.refresh_token.expose()),
                 ];
-                self.grant(audience(file), &fields).await
+                self.grant(server, &fields).await
             }
             "external_account" | "impersonated_service_account" => {
                 let kind = &file.kind;
@@ -238,6 +240,26 @@ fn audience(file: &KeyFile) -> &str {
     if file.token_uri.is_empty() { TOKENS } else { &file.token_uri }
 }
 
+/// Where a file has its tokens from. Whoever may write a Secret would have us ask any server that we reach, and read what it answers
+/// in a status: one in a Secret leads to Google, whose tokens alone are good there. A file beside the process leads where its owner
+/// says, as with Google's own libraries, but not in the clear across a network.
+fn token_service<'a>(file: &'a KeyFile, source: Source<'_>) -> Result<&'a str, SolveError> {
+    let text = audience(file);
+    let Ok(url) = Url::parse(text) else {
+        return Err(source.unusable("its token_uri is no URL"));
+    };
+    // Keys of the first years name the old address.
+    let is_old = url.scheme() == "https" && url.host() == Some(Host::Domain("accounts.google.com"));
+    match source {
+        Source::Secret if !is_google(&url) && !is_old => Err(source
+            .unusable("its token_uri is no address of Google's (https, below googleapis.com)")),
+        Source::File(..) if url.scheme() != "https" && !Connection::is_near(&url) => {
+            Err(source.unusable("its token_uri is not https"))
+        }
+        Source::Secret | Source::File(..) => Ok(text),
+    }
+}
+
 /// A statement, signed by the service account's key, that we are it (RFC 7523 §3).
 fn assertion(
     file: &KeyFile,
@@ -271,5 +293,50 @@ fn assertion(
 pub(super) fn failed(refusal: Refusal, hint: &str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
     let error = refusal.into_error(DEED.to_owned(), hint);
-    SolveError { hint: is_final.then(|| hint.to_owned()), ..error }
+    SolveError { hint: error.hint.or_else(|| is_final.then(|| hint.to_owned())), ..error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a key in a Secret, and one in a file beside the process, may have its tokens from there.
+    #[track_caller]
+    fn check(token_uri: &str, in_a_secret: bool, in_a_file: bool) {
+        let file = json!({"type": "service_account", "token_uri": token_uri});
+        let file: KeyFile = serde_json::from_value(file).unwrap();
+        let ambient = Ambient::default();
+        let seen = [Source::Secret, Source::File("key.json", &ambient)]
+            .map(|source| token_service(&file, source).is_ok());
+        assert_eq!(seen, [in_a_secret, in_a_file], "{token_uri}");
+    }
+
+    #[test]
+    fn a_key_in_a_secret_has_its_tokens_from_google_alone() {
+        check("", true, true);
+        check("https://oauth2.googleapis.com/token", true, true);
+        check("https://oauth2.mtls.googleapis.com/token", true, true);
+        check("https://www.googleapis.com/oauth2/v4/token", true, true);
+        check("https://accounts.google.com/o/oauth2/token", true, true);
+        for elsewhere in [
+            "https://tokens.example/token",
+            "https://googleapis.com.example/token",
+            "https://notgoogleapis.com/token",
+            "https://oauth2.googleapis.com@tokens.example/token",
+            "https://accounts.google.com.example/token",
+            "https://10.0.0.1/token",
+        ] {
+            check(elsewhere, false, true);
+        }
+    }
+
+    #[test]
+    fn no_assertion_crosses_a_network_in_the_clear() {
+        check("http://oauth2.googleapis.com/token", false, false);
+        check("http://tokens.example/token", false, false);
+        check("http://169.254.169.254/token", false, true);
+        check("http://127.0.0.1:8080/token", false, true);
+        check("oauth2.googleapis.com/token", false, false);
+        check("file:///etc/passwd", false, false);
+    }
 }

@@ -82,14 +82,7 @@ impl Webhooks for DirectWebhooks {
         let request = api.request(Method::POST, &path).json(payload);
         let answered = api.send(request).await.and_then(|reply| reply.json());
         answered.map_err(|refusal| {
-            let is_unknown = refusal.is_about_trust();
-            let error = refusal.into_error(format!("{} at {url}", what()), "it refuses who we are");
-            let trust =
-                "SSL_CERT_FILE=FILE names the CAs that are trusted in place of this machine's";
-            SolveError {
-                hint: error.hint.or_else(|| is_unknown.then(|| trust.to_owned())),
-                ..error
-            }
+            refusal.into_error(format!("{} at {url}", what()), "it refuses who we are")
         })
     }
 }

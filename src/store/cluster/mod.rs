@@ -204,9 +204,9 @@ impl ClusterStore {
         self.write(&deed, call.body("application/json-patch+json", &patch), key).await
     }
 
-    async fn remove(&self, key: &Key, uid: Option<&str>) -> Result<(), StoreError> {
+    async fn remove(&self, key: &Key, uid: Option<&str>) -> Result<Option<Record>, StoreError> {
         if !request::can_be(key) {
-            return Ok(());
+            return Ok(None);
         }
         let mut options = json!({ "propagationPolicy": "Background" });
         if let Some(uid) = uid {
@@ -214,7 +214,9 @@ impl ClusterStore {
         }
         let call = Call::new(Method::DELETE, path_of(key)).body("application/json", &options);
         match self.call(&Deed::on("delete", key), call).await {
-            Ok(_) | Err(StoreError::NotFound { .. }) => Ok(()),
+            // Of what is gone the server says only that.
+            Ok(answer) => Ok(polished(key.kind, answer).filter(|r| r.metadata().is_held())),
+            Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -339,11 +341,11 @@ impl Store for ClusterStore {
         self.apply_for(record, Purpose::Keep).await
     }
 
-    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.remove(key, None).await
     }
 
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
         self.remove(key, Some(uid)).await
     }
 

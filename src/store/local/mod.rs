@@ -140,12 +140,12 @@ impl Store for LocalStore {
         self.write(kind, |rows| rules::apply(rows, record, Timestamp::now())).await
     }
 
-    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let key = key.clone();
         self.write(key.kind, move |rows| rules::delete(rows, &key, Timestamp::now())).await
     }
 
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
         let (key, uid) = (key.clone(), uid.to_owned());
         let now = Timestamp::now();
         self.write(key.kind, move |rows| rules::delete_exactly(rows, &key, &uid, now)).await

@@ -96,14 +96,13 @@ impl Mirror {
         self.room.change(key.kind, |shelf| shelf.uid(&key.name)).flatten()
     }
 
-    /// Notes that an object was deleted; what is held by finalizers is read as it is now.
-    async fn deleted(&self, key: &Key, uid: Option<&str>) -> Result<(), StoreError> {
-        let Some(uid) = uid else { return Ok(()) };
-        let is_held = |shelf: &mut Shelf| shelf.deleted(&key.name, uid);
-        if self.room.change(key.kind, is_held) == Some(true) {
-            self.get_anew(key).await?;
-        }
-        Ok(())
+    /// Notes what a deletion has left of an object.
+    fn deleted(&self, key: &Key, uid: Option<&str>, held: Option<&Record>) {
+        self.room.change(key.kind, |shelf| match (held, uid) {
+            (Some(record), _) => shelf.written(record),
+            (None, Some(uid)) => shelf.lost(&key.name, uid),
+            (None, None) => {}
+        });
     }
 }
 
@@ -238,15 +237,17 @@ impl Store for Mirror {
         self.keep(&key, self.store.apply(record).await).await
     }
 
-    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let uid = self.uid(key);
-        self.store.delete(key).await?;
-        self.deleted(key, uid.as_deref()).await
+        let held = self.store.delete(key).await?;
+        self.deleted(key, uid.as_deref(), held.as_ref());
+        Ok(held)
     }
 
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
-        self.store.delete_exactly(key, uid).await?;
-        self.deleted(key, Some(uid)).await
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
+        let held = self.store.delete_exactly(key, uid).await?;
+        self.deleted(key, Some(uid), held.as_ref());
+        Ok(held)
     }
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {

@@ -155,16 +155,6 @@ impl Shelf {
         }
     }
 
-    /// Takes out what was deleted through us; tells whether finalizers hold it.
-    pub(super) fn deleted(&mut self, name: &ObjectName, uid: &str) -> bool {
-        let known = self.records.get(name).filter(|record| record.uid() == uid);
-        let is_held = known.map(|record| !record.metadata().finalizers.is_empty());
-        if is_held == Some(false) {
-            self.lost(name, uid);
-        }
-        is_held.unwrap_or(false)
-    }
-
     /// Takes in what the watch tells.
     pub(super) fn watched(&mut self, change: Change) {
         if self.standing == Standing::Doubtful {

@@ -50,10 +50,10 @@ impl Store for Distant {
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
         self.store.apply(record).await
     }
-    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.store.delete(key).await
     }
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
         self.store.delete_exactly(key, uid).await
     }
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
@@ -233,12 +233,25 @@ async fn what_somebody_else_s_finalizer_keeps_is_there() {
     held.object["metadata"]["finalizers"] = json!(["example.com/hold"]);
     // The mirror has not heard of the finalizer when it deletes.
     store.store.replace(held, Part::Metadata).await.unwrap();
-    mirror.delete(&order.key).await.unwrap();
-    let asked = async || {
-        let listed = mirror.list(Kind::Order, &Scope::all()).await.unwrap();
-        listed.iter().any(|record| record.metadata().deletion_timestamp.is_some())
-    };
-    until(asked).await;
+    store.reads();
+    let left = mirror.delete(&order.key).await.unwrap().unwrap();
+    assert!(left.metadata().is_deleted());
+    assert_eq!(mirror.get(&order.key).await.unwrap(), Some(left));
+    assert_eq!(store.reads(), 0, "the answer says all");
+}
+
+#[tokio::test]
+async fn what_others_let_go_meanwhile_is_gone_after_a_deletion() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let mut order = object(Kind::Order, "a");
+    order.object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let order = mirror.create(order).await.unwrap();
+    let mut free = order.clone();
+    free.object["metadata"]["finalizers"] = json!([]);
+    store.store.replace(free, Part::Metadata).await.unwrap();
+    assert_eq!(mirror.delete(&order.key).await.unwrap(), None);
+    assert_eq!(mirror.list(Kind::Order, &Scope::all()).await.unwrap(), []);
 }
 
 #[tokio::test]

@@ -114,11 +114,11 @@ impl Store for Mortal {
         self.write(&record.key.clone(), self.store.apply(record)).await
     }
 
-    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.write(key, self.store.delete(key)).await
     }
 
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
         self.write(key, self.store.delete_exactly(key, uid)).await
     }
 

@@ -20,9 +20,10 @@ async fn finalizers_hold_a_deleted_object(store: Shared) {
     let stored = store.create(with(&order("a"), held)).await.unwrap();
     let mut watch = store.watch(Kind::Order, Scope::all());
     assert_eq!(next(&mut watch).await, "all: a");
-    store.delete(&stored.key).await.unwrap();
-    store.delete(&stored.key).await.unwrap();
+    let held = store.delete(&stored.key).await.unwrap().unwrap();
+    assert_eq!(store.delete(&stored.key).await.unwrap(), Some(held.clone()));
     let deleted = store.get(&stored.key).await.unwrap().unwrap();
+    assert_eq!(held, deleted, "a deletion gives back what is there then");
     let metadata = deleted.metadata();
     assert!(metadata.is_deleted());
     assert_eq!(metadata.other["deletionGracePeriodSeconds"], 0);
@@ -86,8 +87,8 @@ async fn an_object_whose_owner_is_gone_already_does_not_stay(store: Shared) {
 
 async fn only_that_very_object_is_deleted(store: Shared) {
     let first = store.create(order("a")).await.unwrap();
-    store.delete_exactly(&first.key, first.uid()).await.unwrap();
-    store.delete_exactly(&first.key, first.uid()).await.unwrap();
+    assert_eq!(store.delete_exactly(&first.key, first.uid()).await.unwrap(), None);
+    assert_eq!(store.delete_exactly(&first.key, first.uid()).await.unwrap(), None);
     let second = store.create(order("a")).await.unwrap();
     let refused = store.delete_exactly(&first.key, first.uid()).await;
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");

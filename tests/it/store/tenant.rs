@@ -120,6 +120,11 @@ impl Names {
         Ok(self.take_in(record).expect("what is written is ours"))
     }
 
+    fn held(&self, held: Result<Option<Record>, StoreError>) -> Result<Option<Record>, StoreError> {
+        held.map(|held| held.and_then(|record| self.take_in(record)))
+            .map_err(|error| self.error(error))
+    }
+
     fn change(&self, change: Change) -> Option<Change> {
         Some(match change {
             Change::Applied(record) => Change::Applied(self.take_in(record)?),
@@ -166,13 +171,12 @@ impl Store for Tenant {
         self.names.written(self.store.apply(self.names.out(record)).await)
     }
 
-    async fn delete(&self, key: &Key) -> Result<(), StoreError> {
-        self.store.delete(&self.names.key_out(key)).await.map_err(|error| self.names.error(error))
+    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        self.names.held(self.store.delete(&self.names.key_out(key)).await)
     }
 
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<(), StoreError> {
-        let deleted = self.store.delete_exactly(&self.names.key_out(key), uid).await;
-        deleted.map_err(|error| self.names.error(error))
+    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
+        self.names.held(self.store.delete_exactly(&self.names.key_out(key), uid).await)
     }
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {

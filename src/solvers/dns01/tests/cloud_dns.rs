@@ -2,6 +2,7 @@ use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::super::cloud_dns::{CloudDns, Login};
 use super::super::{Ambient, Connection, Credential, Provider as _};
@@ -105,6 +106,16 @@ pub(super) fn provider(stub: &Stub<Project>, login: Login, zone: &str) -> CloudD
     CloudDns::new(login, "p-1", zone, zones(), &stub.url, &Connection::hasty()).unwrap()
 }
 
+/// A provider with that key file beside the process, which stays as long as the folder.
+fn beside(stub: &Stub<Project>, file: &str) -> (CloudDns, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("key.json");
+    std::fs::write(&path, file).unwrap();
+    let variables = [("GOOGLE_APPLICATION_CREDENTIALS", path.to_str().unwrap())];
+    let provider = provider(stub, Login::Ambient(Ambient::from_iter(variables)), "z-1");
+    (provider, folder)
+}
+
 /// A provider whose machine gives it tokens.
 fn on_a_machine(stub: &Stub<Project>) -> CloudDns {
     let host = stub.url.trim_start_matches("http://");
@@ -140,7 +151,7 @@ async fn the_requests_are_those_of_cert_manager() {
 async fn a_key_signs_an_assertion_that_google_can_verify() {
     let stub = Stub::serve(Project::new()).await;
     let (file, public) = key_file(&stub);
-    let provider = provider(&stub, Login::Key(Credential::new(&file)), "z-1");
+    let (provider, _folder) = beside(&stub, &file);
     provider.check(NAME).await.unwrap();
     provider.check(NAME).await.unwrap();
     let seen = stub.seen();
@@ -213,15 +224,37 @@ async fn a_change_is_followed_until_it_is_everywhere() {
 }
 
 #[tokio::test]
-async fn ambient_credentials_may_be_files() {
+async fn a_secret_leads_nobody_but_google_to_an_assertion() {
     let stub = Stub::serve(Project::new()).await;
-    let folder = tempfile::TempDir::new().unwrap();
-    let path = folder.path().join("application_default_credentials.json");
     let (file, _) = key_file(&stub);
-    std::fs::write(&path, &file).unwrap();
-    let by_file = [("GOOGLE_APPLICATION_CREDENTIALS", path.to_str().unwrap())];
-    provider(&stub, Login::Ambient(Ambient::from_iter(by_file)), "z-1").check(NAME).await.unwrap();
-    assert!(stub.seen()[0].parameter("assertion").is_some());
+    let theirs = provider(&stub, Login::Key(Credential::new(&file)), "z-1");
+    let error = theirs.check(NAME).await.unwrap_err();
+    let why = "its token_uri is no address of Google's (https, below googleapis.com)";
+    assert_eq!(error.to_string(), format!("cannot use the Google service account key: {why}"));
+    assert!(error.needs_person);
+    assert_eq!(stub.lines(), [""; 0], "nobody hears of it");
+}
+
+#[tokio::test]
+async fn a_token_service_that_sends_elsewhere_is_not_followed_nor_quoted_at_length() {
+    let stub = Stub::serve(Project::new()).await;
+    let (provider, _folder) = beside(&stub, &key_file(&stub).0);
+    let header = Some(("location", "/elsewhere"));
+    stub.script([Told { header, ..Told::new(307, "") }]);
+    let error = provider.check(NAME).await.unwrap_err().to_string();
+    assert_eq!(error, "cannot get a token from Google: HTTP 307 Temporary Redirect");
+    assert_eq!(stub.lines(), ["POST /token"]);
+    let long = json!({"error": "e".repeat(1000), "error_description": "d".repeat(100_000)});
+    stub.script([Told::new(400, long)]);
+    let error = provider.check(NAME).await.unwrap_err().to_string();
+    assert!(error.len() < 400, "{error}");
+}
+
+#[tokio::test]
+async fn a_user_may_be_known_by_the_folder_of_gcloud() {
+    let stub = Stub::serve(Project::new()).await;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("application_default_credentials.json");
     let user = json!({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r",
         "token_uri": format!("{}/token", stub.url)});
     std::fs::write(&path, user.to_string()).unwrap();
@@ -239,7 +272,7 @@ async fn ambient_credentials_may_be_files() {
 #[tokio::test]
 async fn a_file_that_is_of_no_use_is_named() {
     let stub = Stub::serve(Project::new()).await;
-    let folder = tempfile::TempDir::new().unwrap();
+    let folder = TempDir::new().unwrap();
     let path = folder.path().join("credentials.json");
     let path = path.to_str().unwrap();
     for kind in ["external_account_authorized_user", "gdch_service_account"] {
@@ -276,7 +309,7 @@ async fn errors_say_which_zone_and_quote_google() {
     assert!(error.hint.unwrap().contains("DNS Administrator"));
     let gone = json!({"error": "invalid_grant", "error_description": "Invalid JWT Signature."});
     stub.script([Told::new(400, gone)]);
-    let keyed = provider(&stub, Login::Key(Credential::new(&key_file(&stub).0)), "z-1");
+    let (keyed, _folder) = beside(&stub, &key_file(&stub).0);
     let error = keyed.check(NAME).await.unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -88,7 +88,7 @@ async fn a_guard_of_the_cluster_is_quoted() {
     // The API server heeds a new policy a moment later.
     let refused = loop {
         match store.create(order.clone()).await {
-            Ok(made) => store.delete(&made.key).await.unwrap(),
+            Ok(made) => drop(store.delete(&made.key).await.unwrap()),
             Err(error) => break Err::<Record, _>(error),
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

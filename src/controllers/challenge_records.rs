@@ -1,0 +1,63 @@
+//! What is written to Challenges: what came of a deed, and the finalizer of those who answer.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::recorder::Recorder;
+use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+use crate::model::event::source;
+use crate::model::memory::Holder;
+use crate::model::{Challenge, Kind};
+use crate::reconcile::challenge::{self, Outcome};
+use crate::store::StoreError;
+use crate::store::resources::Resources;
+
+/// The Challenges of a store, written as their controller writes them.
+#[derive(Debug)]
+pub(super) struct ChallengeRecords {
+    pub(super) resources: Resources<Challenge>,
+    recorder: Recorder,
+}
+
+impl ChallengeRecords {
+    /// Writes where the recorder does.
+    pub(super) fn new(recorder: Recorder) -> Self {
+        let resources = Resources::new(Arc::clone(recorder.store()), Kind::Challenge);
+        Self { resources: resources.written_by(source::CHALLENGES), recorder }
+    }
+
+    /// Records what came of a deed.
+    pub(super) async fn keep(
+        &self,
+        challenge: &Challenge,
+        outcome: Outcome,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let recorded = challenge::record(challenge, outcome, now);
+        let holder = Some(Holder::Challenge);
+        self.recorder.keep(&self.resources, challenge, holder, recorded, now).await
+    }
+
+    /// Puts our finalizer on, in place of an old one, unless it is there.
+    pub(super) async fn mark(&self, challenge: &Challenge) -> Result<Challenge, StoreError> {
+        let mut marked = without_finalizer(challenge);
+        marked.metadata.finalizers.push(FINALIZER.to_owned());
+        if marked.metadata.finalizers == challenge.metadata.finalizers {
+            return Ok(marked);
+        }
+        self.resources.replace_finalizers(&marked).await
+    }
+
+    /// Takes the finalizer off.
+    pub(super) async fn unmark(&self, challenge: &Challenge) -> Result<Challenge, StoreError> {
+        self.resources.replace_finalizers(&without_finalizer(challenge)).await
+    }
+}
+
+/// The same without the finalizer of those who answer.
+fn without_finalizer(challenge: &Challenge) -> Challenge {
+    let mut bare = challenge.clone();
+    bare.metadata.finalizers.retain(|f| f != LEGACY_FINALIZER && f != FINALIZER);
+    bare
+}
