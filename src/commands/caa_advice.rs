@@ -39,8 +39,9 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    /// Reads from the reason of a failed order which names the CA may not have for want of a CAA record, if any.
-    pub fn of(chain: &Chain, reason: &str) -> Option<Self> {
+    /// Reads from the reason of a failed order and its failed challenges which names the CA may not have for want of a CAA record, if
+    /// any.
+    pub fn of(chain: &Chain, challenges: &[&Challenge], reason: &str) -> Option<Self> {
         let acme = chain.issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref());
         let trust = |bundle: &[u8], skip_verify| {
             let ca_bundle = bundle.to_vec();
@@ -49,19 +50,20 @@ impl Excluded {
         let ca =
             acme.map(|acme| (acme.server.clone(), trust(&acme.ca_bundle.0, acme.skip_tls_verify)));
         let issuer = issuer_key(&chain.certificate);
-        let excluded = Self { ca, ..Self::read(reason, &chain.challenges, issuer) };
+        let excluded = Self { ca, ..Self::read(reason, challenges, issuer) };
         let Self { names, bound, lost, .. } = &excluded;
         let is_one = !names.is_empty() || !bound.is_empty() || !lost.is_empty();
         is_one.then_some(excluded)
     }
 
-    fn read(reason: &str, challenges: &[Challenge], issuer: Key) -> Self {
+    fn read(reason: &str, challenges: &[&Challenge], issuer: Key) -> Self {
         let (bound, others): (Vec<_>, Vec<_>) =
             refused(reason).partition(|refused| refused.is_bound);
         let bound: BTreeSet<String> = bound.into_iter().map(|refused| refused.owner).collect();
         let mut names: BTreeMap<String, String> =
             others.into_iter().map(|refused| (refused.name, refused.owner)).collect();
-        let lost = reason.split(LOST).skip(1).map(|rest| word(rest).to_owned()).collect();
+        let lost = reason.split(LOST).skip(1).filter_map(|rest| plain(word(rest)));
+        let lost = lost.map(ToOwned::to_owned).collect();
         let refused = challenges.iter().filter(|challenge| is_caa(&challenge.status.reason));
         let methods = refused.clone().map(|challenge| challenge.spec.kind.acme_name()).collect();
         if names.is_empty() && bound.is_empty() && is_caa(reason) {
@@ -71,13 +73,15 @@ impl Excluded {
         Self { names, bound, lost, methods, issuer, ca: None }
     }
 
-    /// Adds to a failure what helps; asks the CA by which name records have to call it.
-    pub async fn advise(&self, failure: Failure, clients: &Clients) -> Failure {
+    /// Adds to a failure what helps; asks the CA by which name records have to call it, where the CA is ours to ask.
+    pub async fn advise(&self, failure: Failure, clients: Option<&Clients>) -> Failure {
         let mut identity = None;
-        if let Some((server, tls)) = &self.ca
+        if let (Some(clients), Some((server, tls)), false) =
+            (clients, &self.ca, self.names.is_empty())
             && let Ok(Ok(directory)) = timeout(PATIENCE, clients.directory(server, tls)).await
         {
-            identity = directory.caa_identities.first().cloned();
+            let mut identities = directory.caa_identities.iter();
+            identity = identities.find_map(|identity| plain(identity)).map(ToOwned::to_owned);
         }
         self.hints(identity.as_deref()).into_iter().fold(failure, Failure::hint)
     }
@@ -148,9 +152,15 @@ fn refused(text: &str) -> impl Iterator<Item = Refused> + '_ {
     text.split(NAME).skip(1).filter_map(|rest| {
         let (name, why) = rest.split_once(':')?;
         let owner = why.strip_prefix(OWNER)?;
-        let (name, owner) = (name.to_owned(), word(owner).to_owned());
+        let (name, owner) = (plain(name)?.to_owned(), plain(word(owner))?.to_owned());
         Some(Refused { name, owner, is_bound: rest.contains(NO_ACCOUNT) })
     })
+}
+
+/// A name as it may stand in a command to copy: what is quoted was said by somebody else.
+fn plain(name: &str) -> Option<&str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._*".contains(c);
+    (!name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain)).then_some(name)
 }
 
 /// The first word of a text, without punctuation behind it.
@@ -173,7 +183,8 @@ mod tests {
     /// The hints for a reason, at a CA that calls itself so.
     fn check(reason: &str, challenges: &[Challenge], identity: Option<&str>, expected: &[&str]) {
         let issuer = Key::new(Kind::Issuer, ObjectName::new("web", "acme"));
-        let hints = Excluded::read(reason, challenges, issuer).hints(identity);
+        let challenges: Vec<&Challenge> = challenges.iter().collect();
+        let hints = Excluded::read(reason, &challenges, issuer).hints(identity);
         assert_eq!(hints, expected, "{reason}");
     }
 
@@ -234,6 +245,24 @@ mod tests {
         let record = "the CAA records of b.example.com decide for b.example.com (dig b.example.com CAA): let one of them name \
                       the CA, as in b.example.com. CAA 0 issue \"ca.example\"";
         check(&reason, &[], Some("ca.example"), &[account, record, CONDITIONS]);
+    }
+
+    #[test]
+    fn what_is_no_name_is_not_put_into_commands() {
+        for (name, owner) in
+            [("$(id)", "example.com"), ("a.example.com", "$(id)"), ("a\nerror", "-f")]
+        {
+            let reason = format!(
+                "403 urn:ietf:params:acme:error:caa: While processing CAA for {name}: CAA record for {owner} prevents issuance"
+            );
+            check(&reason, &[], None, &[]);
+        }
+        check(
+            "400 urn:ietf:params:acme:error:dns: SERVFAIL looking up CAA for `id`",
+            &[],
+            None,
+            &[],
+        );
     }
 
     #[test]

@@ -112,7 +112,11 @@ pub async fn claim(
 /// # Errors
 /// Fails when the store cannot be used, or the wish cannot be granted.
 pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
-    let Some(cluster) = context.cluster() else { return Ok(Claim::Alone) };
+    let Some(cluster) = context.cluster() else {
+        let holder = LocalLease::new(context.state_folder()?).holder()?;
+        let is_run = holder.is_some_and(|holder| holder.role == Some(Role::Always));
+        return Ok(if is_run { local_run() } else { Claim::Alone });
+    };
     let wish = context.global.cluster.driver;
     if wish == Wish::CertManager {
         return Ok(as_wished());
@@ -192,10 +196,7 @@ async fn local(context: &Context, deadline: Timestamp) -> Result<Claim, Failure>
             .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
         if holder.role == Some(Role::Always) {
             printer.note(&format!("{who} (run) drives this state folder; watching it"));
-            return Ok(Claim::Watches(Other {
-                driver: "kubectl-acme run, in another process".to_owned(),
-                next_step: "see what it says; when it ends, this command takes over".to_owned(),
-            }));
+            return Ok(local_run());
         }
         if !told {
             printer.note(&format!("{who} works on {}; waiting for its end", folder.display()));
@@ -253,6 +254,14 @@ pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
     let lost = guard.lost();
     context.keep(guard);
     Claim::Drives(Turn::Cluster(lost))
+}
+
+/// The claim of whoever finds `run` at work on the state folder.
+fn local_run() -> Claim {
+    Claim::Watches(Other {
+        driver: "kubectl-acme run, in another process".to_owned(),
+        next_step: "see what it says; when it ends, this command takes over".to_owned(),
+    })
 }
 
 /// The claim of whoever leaves the work to cert-manager, whether it is there or not.

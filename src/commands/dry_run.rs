@@ -11,6 +11,7 @@ use super::claim;
 use super::context::{Context, OutputArgs};
 use super::failure::Failure;
 use super::intake::Intake;
+use super::order::manual::ManualArgs;
 use super::precheck::{self, Bench};
 use crate::model::Record;
 use crate::print::format::Format;
@@ -58,7 +59,7 @@ pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result
 /// Fails as applying them would, or when stdout cannot be written.
 pub async fn server(
     intake: &Intake,
-    (by_hand, out): (bool, Option<&Path>),
+    (manual, out): (&ManualArgs, Option<&Path>),
     context: &Context,
     output: &OutputArgs,
 ) -> Result<(), Failure> {
@@ -68,7 +69,9 @@ pub async fn server(
     if let Some(cluster) = context.cluster() {
         cluster.check_definitions().await?;
     }
-    let bench = Bench::of(context, &claim::foreseen(context).await?).by_hand(by_hand);
+    let claim = claim::foreseen(context).await?;
+    manual.check_turn(&claim)?;
+    let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
     let namespace = &context.global.cluster_resource_namespace;
     precheck::check(&records, &store, bench, out, namespace).await?;
     let after = match context.cluster() {

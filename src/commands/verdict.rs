@@ -195,7 +195,9 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     }
     let name = chain.certificate.name();
     let order = chain.order();
-    let challenge = order.and_then(|order| ended_badly(chain, order).next_back());
+    let failed: Vec<&Challenge> =
+        order.map(|order| ended_badly(chain, order).collect()).unwrap_or_default();
+    let challenge = failed.iter().rfind(|c| !c.status.reason.is_empty()).copied();
     let (kind, why) = match (order, challenge) {
         (Some(order), _) if !order.status.reason.is_empty() => {
             (kind_of_order(chain, order), order.status.reason.clone())
@@ -208,7 +210,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         (Some(_) | None, _) => (FailureKind::Unexpected, issuing.message.clone()),
     };
     let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
-    let excluded = Excluded::of(chain, &why).map(Box::new);
+    let excluded = Excluded::of(chain, &failed, &why).map(Box::new);
     let failure = match &excluded {
         // What the challenge has to show was seen.
         Some(_) => failure,

@@ -236,10 +236,10 @@ impl Controller for OrderController {
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
         match changed.key.kind {
             Kind::Order => {
-                let state = State::of_acme(changed.text("/status/state"));
-                let url = Some(changed.text("/status/url"))
-                    .filter(|_| !state.is_some_and(State::is_final));
-                let others = self.shared.note(&changed.key.name, url.filter(|url| !url.is_empty()));
+                // What we have written since counts, not what this change still tells.
+                let known = self.recorder.store().get_known(&changed.key).await?;
+                let url = known.as_ref().and_then(url_under_way);
+                let others = self.shared.note(&changed.key.name, url);
                 let others = others.into_iter().map(|name| Key::new(Kind::Order, name));
                 Ok([changed.key.clone()].into_iter().chain(others).collect())
             }
@@ -261,6 +261,7 @@ impl Controller for OrderController {
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
         let Some(order) = self.orders.get_known(&key.name).await? else {
             self.unwritten.forget(&key.name);
+            self.shared.forget(&key.name);
             return Ok(Wake::OnChange);
         };
         let is_over = order.status.state.is_some_and(State::is_failure);
@@ -269,6 +270,13 @@ impl Controller for OrderController {
         }
         self.step(&order, now).await
     }
+}
+
+/// The order that an Order has at its CA, until it has ended.
+fn url_under_way(record: &Record) -> Option<&str> {
+    let state = State::of_acme(record.text("/status/state"));
+    let url = Some(record.text("/status/url")).filter(|url| !url.is_empty());
+    url.filter(|_| !state.is_some_and(State::is_final))
 }
 
 /// Tells whether an Order has not ended.

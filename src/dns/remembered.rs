@@ -55,7 +55,16 @@ impl Remembered {
     fn with_room(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known();
         if known.zones.len() + known.servers.len() >= MOST {
-            *known = Known::default();
+            let now = Instant::now();
+            known.zones.retain(|_, (_, until)| *until > now);
+            known.servers.retain(|_, (_, until)| *until > now);
+        }
+        // Names are many, zones few.
+        if known.zones.len() + known.servers.len() >= MOST {
+            known.zones.clear();
+        }
+        if known.servers.len() >= MOST {
+            known.servers.clear();
         }
         known
     }

@@ -153,6 +153,7 @@ mod tests {
 
     use super::*;
     use crate::dns::testing::{self, NoHosts, World, Zone};
+    use crate::dns::wire::Wire;
 
     const RECORD: &str = "_acme-challenge.www.example.com.";
     const NS1: &str = "127.0.0.2";
@@ -266,7 +267,9 @@ mod tests {
     async fn resolvers_never_hear_the_name_of_the_record() {
         let servers = [(NS1, vec![example(|zone| zone)]), (NS2, vec![example(|zone| zone)])];
         let world = World::start(known([example(|zone| zone)]), &servers).await;
-        let zones = world.zones(Trust::Authoritative);
+        // Whoever waits too short asks again by TCP.
+        let patient = |wire: Wire| wire.with_patience(Duration::from_mins(1));
+        let zones = world.zones(Trust::Authoritative).on(patient, world.address.port());
         for _ in 0..2 {
             zones.texts(RECORD).await.unwrap();
             assert_eq!(zones.canonical(RECORD).await.unwrap(), RECORD);

@@ -79,7 +79,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     match args.intake.dry_run {
         DryRun::None => {}
         DryRun::Server if args.rehearse.is_none() => {
-            let how = (manual.dns01_manual, args.work.out.as_deref());
+            let how = (manual, args.work.out.as_deref());
             return dry_run::server(&intake, how, context, &args.work.output).await;
         }
         DryRun::Client | DryRun::Server => {

@@ -141,9 +141,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let watched = loop {
         if let Claim::Drives(_) | Claim::Alone = job.claim {
             engine = begin(&mut job, &mut supervision, context).await?;
-            if let Some(engine) = &engine {
-                supervision.clients = Arc::clone(engine.clients());
-            }
+            supervision.clients = engine.as_ref().map(|engine| Arc::clone(engine.clients()));
         } else if context.cluster().is_none() {
             look_anew(&job.store, &job.given, job.started).await?;
         }

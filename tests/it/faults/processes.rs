@@ -101,3 +101,19 @@ hint: go on with: kubectl-acme order -f site.yaml
     site.issues();
     assert!(site.orders() <= 2, "{}", site.orders());
 }
+
+#[test]
+fn a_dry_run_tells_that_run_would_drive() {
+    let site = Site::new();
+    let by_hand = "--dns01-manual --dry-run=server";
+    site.run(site.order(by_hand)).check(0, "");
+    let run = site.start("run", site.program("run"));
+    run.says("driver: kubectl-acme");
+    let said = site.run(site.order(by_hand));
+    assert_eq!(said.code, Some(12), "{}", said.talk);
+    assert!(
+        said.talk.contains("while kubectl-acme run, in another process drives"),
+        "{}",
+        said.talk
+    );
+}

@@ -126,7 +126,7 @@ impl Supervision {
             return Ok(());
         }
         let failure = match failed.excluded {
-            Some(excluded) => excluded.advise(failed.failure, &self.clients).await,
+            Some(excluded) => excluded.advise(failed.failure, self.clients.as_deref()).await,
             None => failed.failure,
         };
         let failure = match failed.order.filter(|_| self.is_kept) {

@@ -70,8 +70,8 @@ pub struct Supervision {
     pub open: BTreeMap<Key, Followed>,
     /// Who approves requests.
     pub approval: Approval,
-    /// The CAs, as the controllers know them; while somebody else drives nobody has been asked yet.
-    pub clients: Arc<Clients>,
+    /// The CAs, as the controllers know them; none while somebody else drives, who alone talks with them.
+    pub clients: Option<Arc<Clients>>,
     /// Whether somebody else drives.
     is_beside: bool,
     relatives: HashMap<String, Key>,
@@ -129,7 +129,7 @@ impl Supervision {
             by_hand: None,
             open,
             approval: Approval::Ours,
-            clients: Arc::default(),
+            clients: None,
             is_beside: false,
             relatives: HashMap::new(),
             dirty,
