@@ -1,7 +1,7 @@
 //! dns-account-01, dns-persist-01 and tls-alpn-01, from a real CA that offers them.
 
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -38,14 +38,8 @@ fn is_issued(site: &Site, said: &Said) {
 
 /// Starts an order and waits until a Challenge has presented its answer; the CA is never told.
 fn presented(site: &Site, words: &[&str]) -> (Child, Value) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
-    command
-        .env_clear()
-        .env("KUBECTL_ACME_LOCAL", site.terminal.path("state"))
-        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
-        .args(words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let mut command = site.terminal.command(words);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().unwrap();
     let deadline = Instant::now() + PATIENCE;
     let challenge = loop {

@@ -171,12 +171,8 @@ fn an_alias_is_followed_where_the_solver_says_so() {
 
 /// Starts an order and waits until its text is there; the CA is never told.
 fn published(site: &Site, words: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+    let mut command = site.terminal.command(words);
     command
-        .env_clear()
-        .env("KUBECTL_ACME_LOCAL", site.terminal.path("state"))
-        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
-        .args(words)
         .arg(format!("--http01-listen=127.0.0.1:{}", site.terminal.http_port))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
@@ -290,15 +286,10 @@ fn who_keeps_running_tells_what_a_provider_refuses() {
     let said = site.terminal.run(&["order", "-f", path.to_str().unwrap(), "--timeout=1s"]);
     assert_eq!(said.code, Some(9), "what is applied stays: {said:?}");
     let log = site.terminal.path("log");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
-        .env_clear()
-        .env("KUBECTL_ACME_LOCAL", site.terminal.path("state"))
-        .env("KUBECTL_ACME_DNS", site.resolver.address().to_string())
-        .args(["run", &format!("--http01-listen=127.0.0.1:{}", site.terminal.http_port)])
-        .stdout(Stdio::null())
-        .stderr(std::fs::File::create(&log).unwrap())
-        .spawn()
-        .unwrap();
+    let listen = format!("--http01-listen=127.0.0.1:{}", site.terminal.http_port);
+    let mut run = site.terminal.command(&["run", &listen]);
+    let mut child =
+        run.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
     let refusal = "the dns01 solver of Issuer default/acme cannot be used: DNS update failed. Server replied: \
                    NOTAUTH (BADKEY)";
     let deadline = Instant::now() + Duration::from_mins(1);

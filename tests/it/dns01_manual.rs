@@ -1,6 +1,6 @@
 //! DNS-01 by hand, in two steps: a run that prints the records, a person who makes them, a run that goes on.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,8 @@ struct Site {
     proxy: Proxy,
     pebble: Pebble,
     terminal: Terminal,
-    resolver: DnsServer,
+    /// Answers for as long as the site stands.
+    _resolver: DnsServer,
 }
 
 impl Site {
@@ -47,7 +48,7 @@ impl Site {
             // No wait replaces a look at what a person made.
             "waitInsteadOfSelfCheck": "0s",
         });
-        let site = Self { server, proxy, pebble, terminal, resolver };
+        let site = Self { server, proxy, pebble, terminal, _resolver: resolver };
         site.write(&solver, names);
         site
     }
@@ -63,13 +64,8 @@ impl Site {
 
     /// Starts a command, whose conversation goes into a file.
     fn spawn(&self, words: &[&str]) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = self.terminal.command(words);
         command
-            .env_clear()
-            .env("KUBECTL_ACME_LOCAL", self.terminal.path("state"))
-            .env("KUBECTL_ACME_DNS", self.resolver.address().to_string())
-            .args(words)
-            .current_dir(self.terminal.path("."))
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(self.terminal.path("log")).unwrap());
         command.spawn().unwrap()

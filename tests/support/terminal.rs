@@ -88,6 +88,11 @@ impl Terminal {
 
     /// Runs a command as it is.
     pub fn run(&self, arguments: &[&str]) -> Said {
+        self.command(arguments).output().unwrap().into()
+    }
+
+    /// A command as it is, to be started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let binary = env!("CARGO_BIN_EXE_kubectl-acme");
         let mut command = Command::new(binary);
         command
@@ -96,7 +101,7 @@ impl Terminal {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .args(arguments)
             .current_dir(self.folder.path());
-        command.output().unwrap().into()
+        command
     }
 
     /// Runs a command that drives, with our listener and our folder for results.
