@@ -7,11 +7,13 @@
 #   COUNTS="1 100"                   certificates of one name each, at once
 #   DRIVERS="ours default lifted"    ours (`run`); cert-manager as it comes; with 50 workers and 1,000 requests a second
 #   RETRY_AFTER=3,5                  seconds in Pebble's Retry-After of authorizations and orders; 0,0 sends none
+#   ANSWERS=                         at-once: challenges are answered as soon as they exist, and no solver Pod runs
 #   KEY=RSA                          or ECDSA: the certificates' keys
 #   LIMIT=900                        seconds after which a run is given up
 #   CHALLENGES=10000                 lists so many Challenges at the end, and their schedule; 0 leaves it out
 #
-# The Issuer is Ready before the clock starts. Challenges travel through Pod, Service and Ingress of the bed's stand-in.
+# The Issuer is Ready before the clock starts. Challenges travel through Pod, Service and Ingress of the bed's stand-in,
+# unless they are answered at once.
 # The API server has no priority and fairness, else cert-manager lifts its own limits. Requests are its audit log's.
 set -euo pipefail
 
@@ -115,7 +117,7 @@ requests() {
     sort | uniq -c | sort -rn | awk '{ sum += $1; words = words " " $2 " " $1 } END { printf "%d%s\n", sum, words }'
 }
 
-printf 'Retry-After %s s, %s keys\n' "${RETRY_AFTER:-3,5}" "$key"
+printf 'Retry-After %s s, %s keys, challenges answered %s\n' "${RETRY_AFTER:-3,5}" "$key" "${ANSWERS:-by solver Pods}"
 printf '%8s   %-9s%10s%10s%12s%10s   %s\n' COUNT DRIVER TIME RATE REQUESTS MEMORY 'OF THEM'
 for driver in ${DRIVERS:-ours default lifted}; do
   agent=kubectl-acme

@@ -162,6 +162,16 @@ pub fn again() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
+/// Tells whether the command line gives names in place of manifests (`--domain`).
+pub fn is_given_names() -> bool {
+    gives_names(env::args())
+}
+
+fn gives_names(words: impl Iterator<Item = String>) -> bool {
+    let mut words = words.take_while(|word| word != "--");
+    words.any(|word| word == "--domain" || word.starts_with("--domain="))
+}
+
 /// Flags with a value that say which objects are meant.
 const PLACING: [&str; 6] = ["-n", "--namespace", "--kubeconfig", "--context", "--as", "--as-group"];
 
@@ -322,6 +332,18 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn names_in_place_of_manifests_are_seen_on_the_command_line() {
+        for (line, expected) in [
+            ("order --domain www.example.com", true),
+            ("order --domain=www.example.com", true),
+            ("order -f web.yaml", false),
+            ("order -f -- --domain", false),
+        ] {
+            assert_eq!(gives_names(line.split(' ').map(str::to_owned)), expected, "{line}");
+        }
     }
 
     /// The environment form of a flag of a command, named by the way to it.

@@ -1,5 +1,7 @@
 //! DER, just enough to write signing requests (X.690).
 
+use crate::model::certificate::subidentifiers;
+
 /// SEQUENCE.
 pub(super) const SEQUENCE: u8 = 0x30;
 /// SET.
@@ -76,23 +78,11 @@ pub(super) fn named_bits(bits: u16) -> Vec<u8> {
     element(BIT_STRING, &[&[unused], bytes].concat())
 }
 
-/// OBJECT IDENTIFIER from its numbers; `None` when they are none.
-pub(super) fn object_identifier(arcs: &[u64]) -> Option<Vec<u8>> {
-    let [first, second, rest @ ..] = arcs else { return None };
-    if *first > 2 || (*first < 2 && *second > 39) {
-        return None;
-    }
-    let mut content = base128(first * 40 + second);
-    for arc in rest {
-        content.extend(base128(*arc));
-    }
-    Some(element(OBJECT_IDENTIFIER, &content))
-}
-
-/// OBJECT IDENTIFIER from its dotted form.
+/// OBJECT IDENTIFIER from its dotted form; `None` when it is none.
 pub(super) fn dotted(text: &str) -> Option<Vec<u8>> {
-    let arcs: Option<Vec<u64>> = text.split('.').map(|arc| arc.parse().ok()).collect();
-    object_identifier(&arcs?)
+    let numbers = subidentifiers(text)?;
+    let content: Vec<u8> = numbers.into_iter().flat_map(base128).collect();
+    Some(element(OBJECT_IDENTIFIER, &content))
 }
 
 fn base128(number: u64) -> Vec<u8> {
@@ -139,7 +129,9 @@ mod tests {
         // X.690 §8.19.5 gives 2.999.3 as 06 03 88 37 03.
         assert_eq!(dotted("2.999.3"), Some(vec![0x06, 0x03, 0x88, 0x37, 0x03]));
         assert_eq!(dotted("1.2.840.113549").map(|d| d.len()), Some(8));
-        for bad in ["", "1", "3.1", "1.40", "1.x"] {
+        let (most, more) = ("2.18446744073709551535", "2.18446744073709551536");
+        assert_eq!(dotted(most).map(|d| d.len()), Some(12));
+        for bad in ["", "1", "3.1", "1.40", "1.x", "+1.2", more, "2.18446744073709551615"] {
             assert_eq!(dotted(bad), None, "{bad}");
         }
     }

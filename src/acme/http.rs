@@ -127,7 +127,23 @@ fn fault(error: reqwest::Error, deed: &'static str, url: &str) -> AcmeError {
         (true, false) => format!("no answer within {} s", WHOLE.as_secs()),
         (false, _) => chain(&error),
     };
-    AcmeError::Transport { deed, url: url.to_owned(), fault: sort(&error, &why), why }
+    let fault = sort(&error, &why);
+    let why = if why.contains(LOOKUP) { no_address(&why, fault, url) } else { why };
+    AcmeError::Transport { deed, url: url.to_owned(), fault, why }
+}
+
+/// How the standard library begins when the system's resolver gives no address.
+const LOOKUP: &str = "failed to lookup address information: ";
+
+/// What the system's resolver said of the host of a URL, in the words that ours has.
+fn no_address(why: &str, fault: Fault, url: &str) -> String {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or("the CA");
+    if fault == Fault::NoSuchHost {
+        return format!("no such host {host}");
+    }
+    let said = why.split_once(LOOKUP).map_or(why, |(_, said)| said);
+    format!("cannot look up {host}: {said}")
 }
 
 fn sort(error: &(dyn StdError + 'static), why: &str) -> Fault {
@@ -154,7 +170,7 @@ fn sort(error: &(dyn StdError + 'static), why: &str) -> Fault {
     if no_such_host.iter().any(|text| why.contains(text)) {
         return Fault::NoSuchHost;
     }
-    Fault::Passing
+    if why.contains(LOOKUP) { Fault::Lookup } else { Fault::Passing }
 }
 
 /// The error and everything below it.
@@ -243,12 +259,27 @@ mod tests {
             ),
             (
                 "dns error: failed to lookup address information: Temporary failure in name resolution",
-                Fault::Passing,
+                Fault::Lookup,
             ),
             ("tcp connect error: Connection refused", Fault::Passing),
         ] {
             let error = io::Error::other(text);
             assert_eq!(sort(&error, &chain(&error)), fault, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_systems_resolver_says_names_the_host_as_ours_does() {
+        for (said, fault, expected) in [
+            ("Name or service not known", Fault::NoSuchHost, "no such host ca.example"),
+            (
+                "Temporary failure in name resolution",
+                Fault::Lookup,
+                "cannot look up ca.example: Temporary failure in name resolution",
+            ),
+        ] {
+            let why = format!("{LOOKUP}{said}");
+            assert_eq!(no_address(&why, fault, "https://ca.example:14000/dir"), expected);
         }
     }
 

@@ -106,6 +106,8 @@ pub enum AcmeError {
 pub enum Fault {
     /// The host has no address.
     NoSuchHost,
+    /// Nobody could say which address the host has.
+    Lookup,
     /// The server's certificate is not trusted.
     Untrusted,
     /// Everything that may pass by itself.

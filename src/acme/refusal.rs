@@ -37,9 +37,8 @@ pub fn retry(error: &AcmeError) -> Retry {
     match error {
         AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
         | AcmeError::NoDirectory { .. } => Retry::Never,
-        AcmeError::Transport { fault: Fault::Passing, .. } | AcmeError::Protocol { .. } => {
-            Retry::Backoff
-        }
+        AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
+        | AcmeError::Protocol { .. } => Retry::Backoff,
         AcmeError::Refused { problem, retry_after, .. } => match (problem.status, retry_after) {
             (429 | 500.., Some(at)) => Retry::At(*at),
             // Boulder leaves Retry-After out exactly when an account is paused for a name: waiting does not help.
@@ -57,9 +56,8 @@ pub fn sort(error: &AcmeError) -> Sort {
     match error {
         AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
         | AcmeError::NoDirectory { .. } => Sort::Connection,
-        AcmeError::Transport { fault: Fault::Passing, .. } | AcmeError::Protocol { .. } => {
-            Sort::Unavailable
-        }
+        AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
+        | AcmeError::Protocol { .. } => Sort::Unavailable,
         AcmeError::Refused { problem, .. } => match sort_problem(problem) {
             Sort::RateLimited if error.retry() == Retry::Never => Sort::Paused,
             sort => sort,
@@ -168,6 +166,7 @@ mod tests {
         for (fault, retry, sort) in [
             (Fault::NoSuchHost, Retry::Never, Sort::Connection),
             (Fault::Untrusted, Retry::Never, Sort::Connection),
+            (Fault::Lookup, Retry::Backoff, Sort::Unavailable),
             (Fault::Passing, Retry::Backoff, Sort::Unavailable),
         ] {
             let error = AcmeError::Transport {

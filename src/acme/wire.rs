@@ -15,6 +15,7 @@ use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory
 use crate::model::Problem;
 use crate::model::persist::{AccountForm, Offer};
 use crate::model::problem::Subproblem;
+use crate::model::text::{is_steering, without_steering};
 
 /// How much of an answer that is no problem document is kept, in characters.
 const EXCERPT: usize = 200;
@@ -53,10 +54,10 @@ impl Origin<'_> {
     }
 }
 
-/// Reads a JSON object; members that are null count as absent.
+/// Reads a JSON object; members that are null count as absent, and what steers terminals is no part of a text.
 fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     let mut value: Value = serde_json::from_slice(body).map_err(|e| not_json(body, &e))?;
-    drop_nulls(&mut value);
+    tidy(&mut value);
     serde_json::from_value(value).map_err(|e| e.to_string())
 }
 
@@ -68,21 +69,22 @@ fn not_json(body: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-fn drop_nulls(value: &mut Value) {
+fn tidy(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(drop_nulls);
+            members.values_mut().for_each(tidy);
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::String(text) => *text = without_steering(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(EXCERPT).collect()
+    words.join(" ").chars().filter(|c| !is_steering(*c)).take(EXCERPT).collect()
 }
 
 fn moment(text: Option<&str>) -> Option<Timestamp> {
@@ -291,7 +293,7 @@ pub(super) fn problem(status: u16, body: &[u8]) -> Problem {
 }
 
 fn problem_of_value(mut value: Value, status: Option<u16>) -> Problem {
-    drop_nulls(&mut value);
+    tidy(&mut value);
     let mut problem = match Problem::deserialize(&value) {
         Ok(problem) => problem,
         Err(_) => piecemeal(&value),
@@ -461,6 +463,25 @@ mod tests {
         }
         let long = "x".repeat(1000);
         assert_eq!(problem(502, long.as_bytes()).detail.len(), 200);
+    }
+
+    #[test]
+    fn no_word_of_a_ca_steers_a_terminal() {
+        let rude = r"\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e";
+        let clean = " ]0;owned  [2J 31m ";
+        let document = format!(
+            r#"{{"type":"urn:x:{rude}","detail":"a\nb{rude}","status":400,
+            "subproblems":[{{"type":"{rude}","detail":"{rude}","identifier":{{"type":"dns","value":"{rude}"}}}}]}}"#
+        );
+        let shown = format!(
+            "400 urn:x:{clean}: a\nb{clean}; subproblems:\n\t{clean}: [dns: {clean}] {clean}"
+        );
+        assert_eq!(problem(400, document.as_bytes()).to_string(), shown);
+        let odd = document.replace("\"status\":400", "\"status\":\"400\"");
+        assert_eq!(problem(400, odd.as_bytes()).to_string(), shown);
+        let order = format!(r#"{{"status":"invalid","finalize":"/f","error":{document}}}"#);
+        assert_eq!(read_order(&order).unwrap().error.unwrap().to_string(), shown);
+        assert_eq!(problem(502, "a\u{1b}b\u{202e}c".as_bytes()).detail, "abc");
     }
 
     #[test]

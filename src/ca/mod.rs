@@ -45,13 +45,13 @@ use zeroize::Zeroizing;
 
 pub use self::caa::{Account, Caa, NO_ACCOUNT};
 use self::issuance::Authority;
-use self::listener::TlsListener;
 use self::nonces::Nonces;
 use self::orders::order_url;
 use self::state::State;
 use self::statistics::{Counters, Statistics};
 use self::validation::Look;
 use crate::model::{DnsName, Identifier};
+use crate::serve::{self, Patience, Places};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -158,7 +158,7 @@ pub struct Server {
     ca: Arc<Ca>,
     address: SocketAddr,
     stop: DropGuard,
-    serving: JoinHandle<io::Result<()>>,
+    serving: JoinHandle<()>,
 }
 
 impl Server {
@@ -234,11 +234,19 @@ pub async fn serve(config: Config, look: Arc<dyn Look>) -> io::Result<Server> {
         look,
         config,
     });
-    let listener = TlsListener::start(listener, shown, stop.clone())?;
-    let stopped = stop.clone().cancelled_owned();
+    let (acceptor, router) = (listener::acceptor(shown)?, protocol::router(Arc::clone(&ca)));
+    let stopped = stop.clone();
+    let served = move |stream| {
+        let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stopped.clone());
+        async move {
+            let hello = stop.run_until_cancelled(serve::handshake(stream, &acceptor)).await;
+            if let Some(stream) = hello.flatten() {
+                serve::http(stream, router, Patience::LONG, stop).await;
+            }
+        }
+    };
     let serving =
-        axum::serve(listener, protocol::router(Arc::clone(&ca))).with_graceful_shutdown(stopped);
-    let serving = tokio::spawn(async move { serving.await });
+        tokio::spawn(serve::accept_all(listener, Places::default(), stop.clone(), served));
     Ok(Server { ca, address, stop: stop.drop_guard(), serving })
 }
 

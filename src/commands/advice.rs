@@ -11,30 +11,85 @@ use crate::store::StoreError;
 /// What helps when the store cannot be used.
 pub const STORE: &str = "put that right, or choose another state folder with --local=DIR";
 
+/// What helps where a host has no address, or nobody can say which.
+const RESOLVER: &str =
+    "this machine's own resolver (/etc/resolv.conf); --dns ADDRESS asks another one";
+
+/// An issuer, as whoever is to change it knows it.
+#[derive(Clone, Copy, Debug)]
+struct Site<'a> {
+    issuer: &'a Key,
+    /// Whether it was made from the flags of this command, so that there is no manifest to change.
+    is_made: bool,
+}
+
+impl<'a> Site<'a> {
+    fn of(issuer: &'a Key) -> Self {
+        Self { issuer, is_made: cli::is_given_names() }
+    }
+
+    /// What says where the CA is.
+    fn server(self) -> String {
+        if self.is_made {
+            return "--server".to_owned();
+        }
+        format!("spec.acme.server of {}", self.issuer)
+    }
+
+    /// What says whom the CA may write to.
+    fn email(self) -> String {
+        if self.is_made {
+            "--email".to_owned()
+        } else {
+            format!("spec.acme.email of {}", self.issuer)
+        }
+    }
+
+    /// How a field is reached for which there is no flag: it begins with a deed, as in `put the root into`.
+    fn change(self, deed: &str, field: &str) -> String {
+        if !self.is_made {
+            return format!("{deed} {field} of {}", self.issuer);
+        }
+        format!(
+            "write the manifests down: {} --dry-run=client -o yaml > FILE.yaml; {deed} {field} there; and run: {}",
+            cli::again(),
+            cli::like("order -f FILE.yaml")
+        )
+    }
+}
+
 /// What helps against a fault that stands in the way of an object whose issuer this is.
 pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
     match error {
-        ReconcileError::Acme(error) => for_ca(error, issuer),
+        ReconcileError::Acme(error) => for_ca(error, Site::of(issuer)),
         ReconcileError::Store(StoreError::Unusable { .. }) => Some(STORE.to_owned()),
         ReconcileError::Store(error) => error.hints().into_iter().next(),
         ReconcileError::Solve(error) => error.hint.clone(),
         ReconcileError::Missing(_) => None,
+        ReconcileError::Taken(taken) => Some(taken.hint()),
+        ReconcileError::Panicked => Some("please report it, with what stands on stderr".to_owned()),
     }
 }
 
-fn for_ca(error: &AcmeError, issuer: &Key) -> Option<String> {
+fn for_ca(error: &AcmeError, site: Site<'_>) -> Option<String> {
+    let server = site.server();
     Some(match (error, error.sort()) {
-        (AcmeError::Transport { fault: Fault::Untrusted, .. }, _) => format!(
-            "put the CA's root into spec.acme.caBundle of {issuer}, or set skipTLSVerify for a test"
-        ),
-        (AcmeError::Transport { fault: Fault::NoSuchHost, .. }, _) => {
-            format!("check spec.acme.server of {issuer}")
+        (AcmeError::Transport { fault: Fault::Untrusted, .. }, _) => {
+            let change = site.change("put the CA's root into", "spec.acme.caBundle");
+            if site.is_made { change } else { format!("{change}, or set skipTLSVerify for a test") }
         }
-        (AcmeError::Transport { fault: Fault::Passing, .. }, _) => format!(
-            "check spec.acme.server of {issuer}, and whether this machine may connect there (firewall, proxy)"
-        ),
+        (AcmeError::Transport { fault: Fault::NoSuchHost, why, .. }, _)
+            if why.starts_with("no such host") =>
+        {
+            format!("check {server}, and {RESOLVER}")
+        }
+        (AcmeError::Transport { fault: Fault::NoSuchHost, .. }, _) => format!("check {server}"),
+        (AcmeError::Transport { fault: Fault::Lookup, .. }, _) => format!("check {RESOLVER}"),
+        (AcmeError::Transport { fault: Fault::Passing, .. }, _) => {
+            format!("check {server}, and whether this machine may connect there (firewall, proxy)")
+        }
         (AcmeError::NoDirectory { .. } | AcmeError::Protocol { .. }, _) => format!(
-            "check that spec.acme.server of {issuer} is the URL of an ACME directory, and that no proxy answers in the CA's place"
+            "check that {server} is the URL of an ACME directory, and that no proxy answers in the CA's place"
         ),
         (AcmeError::Refused { .. }, Sort::Unavailable) => {
             "the fault is the CA's own; its status page may tell more".to_owned()
@@ -45,8 +100,15 @@ fn for_ca(error: &AcmeError, issuer: &Key) -> Option<String> {
 
 /// What helps when an Issuer has no account at its CA; the problem is the CA's, where it has answered.
 pub fn for_issuer(problem: Option<&Problem>, message: &str, issuer: &Key) -> String {
-    let binding = "spec.acme.externalAccountBinding";
+    for_site(problem, message, Site::of(issuer))
+}
+
+fn for_site(problem: Option<&Problem>, message: &str, site: Site<'_>) -> String {
+    let (issuer, binding) = (site.issuer, "spec.acme.externalAccountBinding");
     let change = match problem.map(|problem| (problem.short_kind(), problem.status)) {
+        Some(("externalAccountRequired", _)) if site.is_made => {
+            return site.change("name a key ID and an HMAC key of the CA's in", binding);
+        }
         Some(("externalAccountRequired", _)) => format!(
             "get a key ID and an HMAC key from the CA, and name them in {binding} of {issuer}"
         ),
@@ -54,11 +116,12 @@ pub fn for_issuer(problem: Option<&Problem>, message: &str, issuer: &Key) -> Str
             format!("compare key ID and HMAC key in {binding} of {issuer} with those the CA gave")
         }
         Some(("invalidContact" | "unsupportedContact", _)) => {
-            format!("change spec.acme.email of {issuer}")
+            format!("change {}", site.email())
         }
         Some((_, 404)) => {
-            format!("spec.acme.server of {issuer} must be the URL of an ACME directory")
+            format!("{} must be the URL of an ACME directory", site.server())
         }
+        _ if site.is_made => format!("change {} or {}", site.server(), site.email()),
         None if message.contains("\" not found in namespace ") => {
             format!("add that Secret to the manifests, or change {issuer}")
         }
@@ -67,14 +130,21 @@ pub fn for_issuer(problem: Option<&Problem>, message: &str, issuer: &Key) -> Str
     format!("{change}; then run the same command again")
 }
 
-/// What helps when an order failed so.
+/// What helps when an order of that issuer failed so.
 pub fn for_order(
     failure: Failure,
     problem: Option<&Problem>,
     challenge: Option<&Challenge>,
+    (issuer, in_cluster): (&Key, bool),
 ) -> Failure {
     match (failure.kind, problem.map(Problem::short_kind), challenge) {
-        (FailureKind::Validation, _, Some(challenge)) => failure.hint(for_name(challenge)),
+        (FailureKind::Validation, _, Some(challenge)) => {
+            failure.hint(for_name(challenge, in_cluster))
+        }
+        (FailureKind::Account, Some("accountDoesNotExist" | "unauthorized"), _) => failure.hint(format!(
+            "the CA takes no orders from this account any more: delete the Secret of spec.acme.privateKeySecretRef of {issuer} \
+             for an account with a new key, or ask the CA"
+        )),
         // The page that lifts the pause stands in the CA's words.
         (FailureKind::RateLimited, _, _) => failure.hint(
             "do what the CA asks for in its answer; waiting alone does not help; then run the same command again",
@@ -86,24 +156,60 @@ pub fn for_order(
     }
 }
 
-/// What helps when the answer to a challenge is not seen where it should be.
-pub fn for_name(challenge: &Challenge) -> String {
+/// What helps when the answer to a challenge is not seen where it should be, as its reason tells; in a cluster something
+/// leads to the answer's Pod, elsewhere this machine answers.
+pub fn for_name(challenge: &Challenge, in_cluster: bool) -> String {
     let name = &challenge.spec.dns_name;
+    let place = if in_cluster { way_in(challenge) } else { "this machine".to_owned() };
+    let record = challenge.spec.record_name();
     match challenge.spec.kind {
-        ChallengeType::Http01 => format!(
-            "see that {name} leads to this machine in public DNS, and that port 80 is open to the internet"
-        ),
+        ChallengeType::Http01 => for_http01(name, &place, &challenge.status.reason),
         ChallengeType::TlsAlpn01 => format!(
-            "see that {name} leads to this machine in public DNS, that port 443 is open to the internet, and that nothing \
+            "see that {name} leads to {place} in public DNS, that port 443 is open to the internet, and that nothing \
              ends TLS on the way"
         ),
         ChallengeType::Dns01 | ChallengeType::DnsAccount01 => {
-            format!("see that the TXT record of {name} is published")
+            format!("see that every name server of its zone answers with the TXT record {record}")
         }
         ChallengeType::DnsPersist01 => {
-            let (record, value) = (challenge.spec.record_name(), &challenge.spec.key);
-            format!("see that there is such a record: {record} TXT \"{value}\"")
+            format!("see that there is such a record: {record} TXT \"{}\"", challenge.spec.key)
         }
+    }
+}
+
+fn for_http01(name: &str, place: &str, reason: &str) -> String {
+    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    if says(&["redirect"]) {
+        return format!(
+            "change where the server of {name} sends requests for /.well-known/acme-challenge/: a CA follows no redirect \
+             but to names with http on port 80 or https on port 443, ten at most"
+        );
+    }
+    if says(&["name server answered"]) {
+        return format!(
+            "have the name servers of {name} put right: dig +trace {name} shows where it ends"
+        );
+    }
+    let port = if says(&[":443"]) {
+        "ports 80 and 443 are open to the internet, or that nothing redirects to https"
+    } else {
+        "port 80 is open to the internet"
+    };
+    format!("see that {name} leads to {place} in public DNS, and that {port}")
+}
+
+/// What leads to the Pods that answer in a cluster.
+fn way_in(challenge: &Challenge) -> String {
+    let solver = challenge.spec.solver.http01.as_ref();
+    if solver.is_some_and(|solver| solver.gateway_http_route.is_some()) {
+        return "the Gateway that the solver names".to_owned();
+    }
+    let class = solver
+        .and_then(|solver| solver.ingress.as_ref())
+        .and_then(|ingress| ingress.ingress_class_name.clone().or_else(|| ingress.class.clone()));
+    match class.filter(|class| !class.is_empty()) {
+        Some(class) => format!("the controller of Ingress class {class}"),
+        None => "the cluster's Ingress controller".to_owned(),
     }
 }
 
@@ -114,4 +220,101 @@ pub fn where_to_look(failure: Failure, certificate: &Key, order: &str) -> Failur
     failure
         .hint(format!("{order} shows the CA's answers"))
         .hint(format!("{timeline} shows every step"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Kind, ObjectName};
+    use crate::reconcile::testing::challenge;
+
+    /// The hint against a fault of transport, for an issuer of a manifest and for one that `--domain` made.
+    fn check_ca(fault: Fault, why: &str, of_manifest: &str, made: &str) {
+        let issuer = Key::new(Kind::Issuer, ObjectName::new("default", "acme"));
+        let (url, why) = ("https://ca.example/dir".to_owned(), why.to_owned());
+        let error = AcmeError::Transport { deed: "read", url, why, fault };
+        for (is_made, expected) in [(false, of_manifest), (true, made)] {
+            let hint = for_ca(&error, Site { issuer: &issuer, is_made }).unwrap();
+            assert!(hint.contains(expected), "{hint}");
+            assert_eq!(hint.contains("Issuer default/acme"), !is_made && hint.contains("spec."));
+        }
+    }
+
+    #[test]
+    fn an_issuer_that_was_made_from_flags_is_changed_by_flags() {
+        let refused = "Connection refused";
+        check_ca(
+            Fault::Passing,
+            refused,
+            "check spec.acme.server of Issuer",
+            "check --server, and",
+        );
+        let host = "no such host ca.example";
+        let [manifest, made] = ["spec.acme.server of Issuer default/acme", "--server"];
+        let [manifest, made] = [manifest, made].map(|at| format!("check {at}, and {RESOLVER}"));
+        check_ca(Fault::NoSuchHost, host, &manifest, &made);
+        check_ca(
+            Fault::NoSuchHost,
+            "it is no https URL",
+            "check spec.acme.server",
+            "check --server",
+        );
+        let manifests = "--dry-run=client -o yaml > FILE.yaml; put the CA's root into";
+        check_ca(Fault::Untrusted, "", "put the CA's root into spec.acme.caBundle of", manifests);
+    }
+
+    #[test]
+    fn a_resolver_that_does_not_answer_is_told_from_a_wrong_server() {
+        check_ca(Fault::Lookup, "cannot look up ca.example: …", RESOLVER, RESOLVER);
+    }
+
+    #[test]
+    fn what_the_ca_refuses_of_a_made_issuer_is_changed_by_flags() {
+        let issuer = Key::new(Kind::Issuer, ObjectName::new("default", "acme"));
+        let problem = |kind: &str, status| Problem {
+            kind: format!("urn:ietf:params:acme:error:{kind}"),
+            status,
+            ..Problem::default()
+        };
+        for (kind, status, expected) in [
+            ("invalidContact", 400, "change --email;"),
+            ("malformed", 404, "--server must be the URL of an ACME directory;"),
+            ("unauthorized", 403, "change --server or --email;"),
+            ("externalAccountRequired", 400, "spec.acme.externalAccountBinding there; and run:"),
+        ] {
+            let problem = problem(kind, status);
+            let hint = for_site(Some(&problem), "", Site { issuer: &issuer, is_made: true });
+            assert!(hint.contains(expected), "{hint}");
+        }
+    }
+
+    #[track_caller]
+    fn check(kind: ChallengeType, reason: &str, in_cluster: bool, expected: &str) {
+        let mut challenge = challenge("www.example.com").build();
+        challenge.spec.kind = kind;
+        reason.clone_into(&mut challenge.status.reason);
+        let advice = for_name(&challenge, in_cluster);
+        assert!(advice.contains(expected), "{advice}");
+    }
+
+    #[test]
+    fn a_name_is_led_to_whoever_answers() {
+        let http = ChallengeType::Http01;
+        let refused = "connection refused by 192.0.2.1:80";
+        check(http, refused, false, "leads to this machine in public DNS, and that port 80 is");
+        check(http, refused, true, "leads to the cluster's Ingress controller in public DNS");
+        check(ChallengeType::TlsAlpn01, "", false, "leads to this machine in public DNS");
+    }
+
+    #[test]
+    fn what_stands_in_the_way_decides_what_helps() {
+        let http = ChallengeType::Http01;
+        let redirect = "redirect to http://www.example.com:8080/: Invalid port in redirect target";
+        check(http, redirect, false, "change where the server of www.example.com sends requests");
+        let dead = "the name server answered SERVFAIL";
+        check(http, dead, true, "have the name servers of www.example.com put right");
+        check(http, "connection refused by 192.0.2.1:443", false, "ports 80 and 443 are open");
+        let record = "every name server of its zone answers with the TXT record _acme-challenge.www.example.com.";
+        check(ChallengeType::Dns01, "", false, record);
+    }
 }

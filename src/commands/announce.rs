@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::claim::Claim;
 use super::context::{Context, OutputArgs};
 use super::failure::Failure;
-use crate::model::{Key, Kind, Record};
+use crate::model::asked::asked_type;
+use crate::model::{Issuer, Key, Kind, Record};
+use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
 /// Let's Encrypt's directories, and what to call them.
@@ -40,6 +42,7 @@ pub async fn work(
     }
     let place = format!("{}; namespace {}", place(context)?, context.namespace());
     say(context, &place, &authorities(&issuers), claim.driver());
+    say_who_answers(context, &issuers);
     Ok(())
 }
 
@@ -52,6 +55,7 @@ pub async fn everything(context: &Context, store: &Arc<dyn Store>) -> Result<(),
     issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
     let place = format!("{}; all namespaces", place(context)?);
     say(context, &place, &authorities(&issuers), "kubectl-acme");
+    say_who_answers(context, &issuers);
     Ok(())
 }
 
@@ -59,12 +63,13 @@ pub async fn everything(context: &Context, store: &Arc<dyn Store>) -> Result<(),
 ///
 /// # Errors
 /// Fails when no store is chosen.
-pub fn rehearsal(context: &Context, in_cluster: bool) -> Result<(), Failure> {
+pub fn rehearsal(context: &Context, in_cluster: bool, records: &[Record]) -> Result<(), Failure> {
     let namespace = context.namespace();
     let authorities = BTreeSet::from(["our own, trusted by nobody".to_owned()]);
     if !in_cluster {
         let place = format!("rehearsal in a throw-away store; namespace {namespace}");
         say(context, &place, &authorities, "kubectl-acme");
+        say_who_answers(context, records);
         return Ok(());
     }
     let place = place(context)?;
@@ -82,9 +87,21 @@ fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &
         several => format!("; CA: {}", several.join(", ")),
     };
     printer.note(&format!("{place}{ca}; driver: {driver}"));
-    if !authorities.is_empty() && context.cluster().is_none() {
-        printer.note(ANSWERS);
+}
+
+/// Says on this machine who answers HTTP-01, where a solver asks for that.
+fn say_who_answers(context: &Context, issuers: &[Record]) {
+    let issuers = issuers.iter().filter_map(|record| typed::<Issuer>(record.clone()).ok());
+    if context.cluster().is_none() && issuers.into_iter().any(|issuer| asks_for_http01(&issuer)) {
+        context.printer(&OutputArgs::default()).note(ANSWERS);
     }
+}
+
+/// Tells whether HTTP-01 may answer for names of an issuer.
+fn asks_for_http01(issuer: &Issuer) -> bool {
+    let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
+    asked_type(issuer).is_ok_and(|kind| kind.is_none())
+        && solvers.into_iter().any(|solver| solver.http01.is_some())
 }
 
 fn place(context: &Context) -> Result<String, Failure> {

@@ -24,6 +24,7 @@ use crate::controllers::answering::Answering;
 use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
 use crate::print::columns::Namespaces;
 use crate::print::{Group, Shape};
+use crate::solvers::http01::files::Files;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
@@ -181,11 +182,18 @@ impl AnswerArgs {
         }
         let is_http = challenge.spec.kind == ChallengeType::Http01;
         if let Some(folder) = self.http01_webroot.as_ref().filter(|_| is_http) {
-            return Ok(Arc::new(Webroot::new(folder)));
+            let webroot = Webroot::new(folder);
+            return Ok(match context.cluster() {
+                Some(_) => Arc::new(webroot),
+                None => Arc::new(Files::below(folder, webroot)),
+            });
         }
         match context.cluster().filter(|_| is_http && self.http01_listen.is_empty()) {
             Some(cluster) => Ok(Arc::new(self.solver_pods.solver(cluster, None))),
-            // A listener's answers ended with its process.
+            // A listener's answers ended with its process; files are where the challenge remembers them.
+            None if context.cluster().is_none() => {
+                Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))))
+            }
             None => Ok(Arc::new(Together(Vec::new()))),
         }
     }

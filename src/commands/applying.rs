@@ -114,6 +114,7 @@ fn refused(error: &StoreError, place: Option<&Location>) -> Failure {
         | StoreError::AlreadyExists { .. }
         | StoreError::NotFound { .. }
         | StoreError::Invalid { .. }
+        | StoreError::Unreadable { .. }
         | StoreError::Held { .. }
         | StoreError::Denied { .. } => true,
     };

@@ -32,12 +32,12 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
     match args.command {
         CertificateCommand::Renew(renew) => {
             let namespace = context.namespace();
-            let names = renew.names.iter().map(|word| {
+            let words = renew.names.iter().map(|word| {
                 let name = target::name_of(Kind::Certificate, word)?;
-                Ok(ObjectName::new(namespace, name))
+                Ok((ObjectName::new(namespace, name), Vec::new()))
             });
-            let names = names.collect::<Result<_, Failure>>()?;
-            again::run(*renew, names, Wanted::Fresh, context).await
+            let named = words.collect::<Result<_, Failure>>()?;
+            again::run(*renew, named, Wanted::Renewed, context).await
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::model::common::is_true;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order,
 };
@@ -22,6 +23,8 @@ pub struct Chain {
     pub challenges: Vec<Challenge>,
     /// The Issuer it refers to.
     pub issuer: Option<Issuer>,
+    /// Whether all of it is in a cluster.
+    pub in_cluster: bool,
 }
 
 impl Chain {
@@ -53,7 +56,8 @@ impl Chain {
         let issuer = Resources::<Issuer>::new(Arc::clone(store), issuer_key(&certificate).kind)
             .get(&issuer_key(&certificate).name)
             .await?;
-        Ok(Some(Self { certificate, requests, orders, challenges, issuer }))
+        let in_cluster = store.in_cluster();
+        Ok(Some(Self { certificate, requests, orders, challenges, issuer, in_cluster }))
     }
 
     /// The request of the running issuance, or of the last one.
@@ -73,6 +77,17 @@ impl Chain {
         let stuck = |c: &Challenge| !c.status.processing && !c.metadata.finalizers.is_empty();
         self.certificate.status.next_private_key_secret_name.is_empty()
             && self.challenges.iter().all(stuck)
+    }
+
+    /// Tells whether issuance has failed, and something of it is still to be taken down or removed.
+    pub fn is_clearing_up(&self) -> bool {
+        let status = &self.certificate.status;
+        let has_failed =
+            status.last_failure_time.is_some() && !is_true(&status.conditions, "Issuing");
+        let is_left = |c: &Challenge| c.status.processing;
+        has_failed
+            && (!status.next_private_key_secret_name.is_empty()
+                || self.challenges.iter().any(is_left))
     }
 
     /// Keys of every object in the chain, from the Certificate down, the Issuer last.

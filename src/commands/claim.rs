@@ -10,6 +10,7 @@ use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind};
 use super::needs::Part;
 use super::permissions::Permit;
+use super::standby::{Look, Patience};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease, Holder, Who};
 use crate::store::cluster::survey::Driver;
@@ -144,8 +145,8 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
 /// Lease, as a second replica does; a state folder that is taken is refused.
 ///
 /// # Errors
-/// Fails when another process drives the state folder, when a controller without a Lease drives the cluster, when a permission
-/// is missing, or when interrupted.
+/// Fails when another process drives the state folder, when a controller without a Lease drives the cluster or the wish is for
+/// what is not so, when a permission is missing, or when interrupted.
 pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Claim, Failure> {
     let Some(cluster) = context.cluster() else {
         let folder = context.state_folder()?;
@@ -157,58 +158,70 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
         };
         return Ok(Claim::Drives(Turn::Local(guard)));
     };
+    let wish = context.global.cluster.driver;
+    if wish == Wish::CertManager {
+        let message = "cannot drive this cluster: cert-manager does, as --driver=cert-manager says";
+        return Err(Failure::new(Kind::OwnedByAnother, message)
+            .hint("without --driver this command stands by while cert-manager holds the Lease"));
+    }
     permit.check(Part::Drive).await?;
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?;
-    let mut told = String::new();
-    loop {
-        let who = match Driver::of(cluster, namespace).await? {
-            Driver::Nobody => match lease.try_acquire(Role::Always).await? {
-                Some(guard) => return Ok(drives(context, guard)),
-                None => continue,
-            },
+    let look = async || {
+        let driver = Driver::of(cluster, namespace).await?;
+        if wish == Wish::Ourselves
+            && let Some(other) = other(&driver)
+        {
+            return Err(driven(&other.driver));
+        }
+        let who = match driver {
+            Driver::Nobody => {
+                return Ok(match lease.try_acquire(Role::Always).await? {
+                    Some(guard) => Look::Settled(drives(context, guard)),
+                    None => overtaken(),
+                });
+            }
             Driver::WithoutLease { pod } => return Err(driven(&without_lease(&pod).driver)),
             Driver::Unknown { why } => return Err(driven(&why)),
             Driver::Holder(holder) => holder.identity,
         };
-        if told != who {
-            let line = format!("standing by while {who} holds the Lease");
-            context.printer(&OutputArgs::default()).note(&line);
-            told = who;
-        }
-        pause(context, CLUSTER_POLL).await?;
-    }
+        let line = format!("standing by while {who} holds the Lease");
+        Ok(Look::Held { line, refusal: driven(&who) })
+    };
+    settle(context, CLUSTER_POLL, None, look).await
 }
 
 async fn local(context: &Context, deadline: Timestamp) -> Result<Claim, Failure> {
     let folder = context.state_folder()?;
     let lease = LocalLease::new(&folder);
-    let printer = context.printer(&OutputArgs::default());
-    let mut told = false;
-    loop {
-        let now = Timestamp::now();
-        if let Some(guard) = lease.try_acquire(now, Role::Once)? {
-            return Ok(Claim::Drives(Turn::Local(guard)));
+    let taken = |who: &str| {
+        let message = format!("cannot work on {}: {who} still does", folder.display());
+        Failure::new(Kind::OwnedByAnother, message)
+            .hint("wait for it, end it, or use another state folder (--local=DIR)")
+    };
+    let mut told = None;
+    let look = async || {
+        if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
+            return Ok(Look::Settled(Claim::Drives(Turn::Local(guard))));
         }
-        let Some(holder) = lease.holder()? else { continue };
-        let who = holder
-            .process
-            .map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+        let another = "another process".to_owned();
+        let Some(holder) = lease.holder()? else {
+            return Ok(Look::Overtaken { refusal: taken(&another) });
+        };
+        let who = holder.process.map_or(another, |pid| format!("process {pid}"));
         if holder.role == Some(Role::Always) {
-            printer.note(&format!("{who} (run) drives this state folder; watching it"));
-            return Ok(local_run());
+            let line = format!("{who} (run) drives this state folder; watching it");
+            context.printer(&OutputArgs::default()).note(&line);
+            return Ok(Look::Settled(local_run()));
         }
-        if !told {
-            printer.note(&format!("{who} works on {}; waiting for its end", folder.display()));
-            told = true;
-        }
-        if now >= deadline {
-            let message = format!("cannot work on {}: {who} still does", folder.display());
-            return Err(Failure::new(Kind::OwnedByAnother, message)
-                .hint("wait for it, end it, or use another state folder (--local=DIR)"));
-        }
-        pause(context, POLL).await?;
-    }
+        let refusal = taken(&who);
+        // Whoever has the lock takes a moment to sign it, and to take the signature off: that is nobody new.
+        let line = told.get_or_insert_with(|| {
+            format!("{who} works on {}; waiting for its end", folder.display())
+        });
+        Ok(Look::Held { line: line.clone(), refusal })
+    };
+    settle(context, POLL, Some(deadline), look).await
 }
 
 async fn in_cluster(
@@ -223,30 +236,40 @@ async fn in_cluster(
     }
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?;
-    let mut told = false;
-    loop {
+    let look = async || {
         let (driver, ()) = tokio::join!(Driver::of(cluster, namespace), permit.prepare());
         let driver = driver?;
         if let Some(other) = other(&driver) {
-            return watches(wish, other);
+            return watches(wish, other).map(Look::Settled);
         }
         let Driver::Holder(holder) = driver else {
             permit.check(Part::Drive).await?;
-            match lease.try_acquire(Role::Once).await? {
-                Some(guard) => return Ok(drives(context, guard)),
-                None => continue,
-            }
+            return Ok(match lease.try_acquire(Role::Once).await? {
+                Some(guard) => Look::Settled(drives(context, guard)),
+                None => overtaken(),
+            });
         };
-        if !told {
-            let line = format!("{} works on this cluster; waiting for its end", holder.identity);
-            context.printer(&OutputArgs::default()).note(&line);
-            told = true;
-        }
-        if Timestamp::now() >= deadline {
-            return Err(driven(&holder.identity));
-        }
-        pause(context, CLUSTER_POLL).await?;
-    }
+        let line = format!("{} works on this cluster; waiting for its end", holder.identity);
+        Ok(Look::Held { line, refusal: driven(&holder.identity) })
+    };
+    settle(context, CLUSTER_POLL, Some(deadline), look).await
+}
+
+/// Stands by until the claim is settled.
+async fn settle(
+    context: &Context,
+    gap: Duration,
+    deadline: Option<Timestamp>,
+    look: impl AsyncFnMut() -> Result<Look<Claim>, Failure>,
+) -> Result<Claim, Failure> {
+    let patience = Patience { gap, deadline, interrupted: context.interrupted() };
+    let printer = context.printer(&OutputArgs::default());
+    patience.settle(|line| printer.note(line), look).await
+}
+
+/// Somebody wrote the Lease of a cluster between our look and our write.
+fn overtaken() -> Look<Claim> {
+    Look::Overtaken { refusal: driven("another process") }
 }
 
 /// The claim of whoever has the Lease, which is given back when the command ends.
@@ -332,12 +355,4 @@ fn driven(by: &str) -> Failure {
     Failure::new(Kind::OwnedByAnother, format!("cannot drive this cluster: {by} does"))
         .hint("--driver=auto leaves the work to it and watches")
         .hint("scale it down first, if this process is to work in its place")
-}
-
-/// Waits, unless interrupted.
-pub(super) async fn pause(context: &Context, time: Duration) -> Result<(), Failure> {
-    tokio::select! {
-        () = tokio::time::sleep(time) => Ok(()),
-        kind = context.interrupted().wait() => Err(Failure::interrupted(kind)),
-    }
 }

@@ -17,6 +17,7 @@ use super::context::{self, Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
 use super::target;
 use crate::cli;
+use crate::model::text::without_steering;
 use crate::model::{Kind, Record};
 use crate::store::Store;
 use crate::store::cluster::{ClusterStore, Connection};
@@ -292,7 +293,7 @@ async fn open(line: &Line) -> Option<(Arc<dyn Store>, String)> {
         return Some((Arc::new(cluster), namespace));
     }
     let folder = context::state_folder(line.local.as_deref()).ok()?;
-    if !LocalStore::exists(&folder) {
+    if !LocalStore::exists(&folder).unwrap_or(false) {
         return None;
     }
     let store = context::open(folder, Access::ReadOnly).await.ok()?;
@@ -311,7 +312,7 @@ fn help(record: &Record) -> Option<String> {
         Kind::Event | Kind::Secret => return None,
     };
     let words = words.map(|pointer| if pointer.is_empty() { "" } else { record.text(pointer) });
-    let text = words.join(" ").trim().to_owned();
+    let text = without_steering(words.join(" ").trim());
     (!text.is_empty()).then_some(text)
 }
 

@@ -300,7 +300,7 @@ fn no_store(why: &str) -> Failure {
 /// # Errors
 /// Fails when it cannot be used.
 pub async fn open(folder: PathBuf, access: Access) -> Result<Arc<dyn Store>, Failure> {
-    if access == Access::ReadOnly && !LocalStore::exists(&folder) {
+    if access == Access::ReadOnly && !LocalStore::exists(&folder)? {
         return Ok(Arc::new(crate::store::memory::MemoryStore::new()));
     }
     let opened = tokio::task::spawn_blocking(move || LocalStore::open(&folder, access)).await;
@@ -368,7 +368,7 @@ impl Drop for LogLine {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.text);
         if !text.is_empty() {
-            self.talk.line(text.trim_end());
+            self.talk.coloured_line(text.trim_end());
         }
     }
 }

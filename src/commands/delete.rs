@@ -50,7 +50,7 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
         .hint(format!("kubectl delete {}", args.objects.join(" "))));
     }
     // Where nothing is, nothing is made either.
-    let exists = LocalStore::exists(&context.state_folder()?);
+    let exists = LocalStore::exists(&context.state_folder()?)?;
     let access = if exists { Access::ReadWrite } else { Access::ReadOnly };
     let store = context.store(access).await?;
     let mut printer = context.printer(&OutputArgs::default());
@@ -61,7 +61,7 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
             Some(_) => format!("{}\n", qualified_name(&record.object)),
             None => format!("{} deleted\n", quoted(record)),
         };
-        printer.data(&line)?;
+        printer.text(&line)?;
     }
     say_what_waits(&store, &printer, &found).await?;
     if found.is_empty() && missing.is_empty() {

@@ -61,7 +61,7 @@ pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failur
         };
         let sheet = describe::sheet(&record.object, events.as_deref(), context.now());
         let gap = if std::mem::take(&mut is_first) { "" } else { "\n\n" };
-        printer.data(&format!("{gap}{sheet}"))?;
+        printer.text(&format!("{gap}{sheet}"))?;
     }
     conclude(&printer, &wanted, &found, namespace.as_deref())
 }

@@ -46,6 +46,7 @@ use crate::reconcile::required::Types;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::Solver;
 use crate::solvers::dns01::manual::Manual;
+use crate::solvers::http01::files::Files;
 use crate::solvers::http01::listener::{self, Listener};
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
@@ -131,6 +132,11 @@ impl DriveArgs {
         self.http01_webroot.is_some() || !self.http01_listen.is_empty()
     }
 
+    /// Tells whether answering HTTP-01 takes a port of this machine.
+    pub fn takes_a_port(&self, cluster: Option<&ClusterStore>) -> bool {
+        self.http01_webroot.is_none() && (cluster.is_none() || !self.http01_listen.is_empty())
+    }
+
     /// Where things are, as far as flags say it.
     pub fn places(&self, context: &Context) -> Places {
         Places::of(context, !self.answers_here()).with_direct(&self.dns01.dns01_webhook)
@@ -150,15 +156,24 @@ impl DriveArgs {
     /// on this machine port 80.
     ///
     /// # Errors
-    /// Fails when the port is not permitted or taken, and names the ways out; nobody has been asked for anything then.
+    /// Fails when the folder cannot be written, or the port is not permitted or taken, and names the ways out; nobody has
+    /// been asked for anything then.
     pub async fn http01(&self, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
         if let Some(cluster) = cluster.filter(|_| !self.answers_here()) {
             return Ok(Arc::new(self.solver_pods.solver(cluster, None)));
         }
         if let Some(folder) = &self.http01_webroot {
-            return Ok(Arc::new(Webroot::new(folder)));
+            let webroot = Webroot::open(folder).await?;
+            return Ok(match cluster {
+                Some(_) => Arc::new(webroot),
+                None => Arc::new(Files::below(folder, webroot)),
+            });
         }
-        Ok(Arc::new(listener(&self.http01_listen).await?))
+        let listener = Arc::new(listener(&self.http01_listen).await?);
+        Ok(match cluster {
+            Some(_) => listener,
+            None => Arc::new(Files::beside(listener)),
+        })
     }
 }
 
@@ -174,8 +189,7 @@ pub async fn listener(addresses: &[SocketAddr]) -> Result<Listener, Failure> {
     bound.map_err(|error| {
         let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
         let first = addresses.first().copied().unwrap_or(everywhere);
-        let failure = Failure::new(FailureKind::Solver, error.to_string());
-        listener::ways_out(first).into_iter().fold(failure, Failure::hint)
+        listener::ways_out(first, &error).into_iter().fold(Failure::from(error), Failure::hint)
     })
 }
 

@@ -126,7 +126,7 @@ fn print(
         let line = |outcome: &Outcome| {
             format!("{} {} ({how})\n", columns::qualified_name(&outcome.object), outcome.word)
         };
-        return Ok(printer.data(&outcomes.iter().map(line).collect::<String>())?);
+        return Ok(printer.text(&outcomes.iter().map(line).collect::<String>())?);
     }
     if *printer.format() == Format::Yaml {
         let documents: Vec<String> = outcomes.iter().map(|o| document::yaml(&o.object)).collect();

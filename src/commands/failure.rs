@@ -7,6 +7,7 @@ use crate::acme::refusal::{self, Sort};
 use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::model::Problem;
+use crate::solvers::SolveError;
 use crate::store::StoreError;
 use crate::store::cluster::ClusterFault;
 
@@ -73,6 +74,8 @@ impl Kind {
             ReconcileError::Solve(_) => Self::Solver,
             ReconcileError::Store(error) => Self::of_store(error),
             ReconcileError::Missing(_) => Self::Usage,
+            ReconcileError::Taken(_) => Self::Person,
+            ReconcileError::Panicked => Self::Unexpected,
         }
     }
 
@@ -90,7 +93,9 @@ impl Kind {
     /// The sort of a fault of the store.
     pub fn of_store(error: &StoreError) -> Self {
         match error {
-            StoreError::NotFound { .. } | StoreError::Invalid { .. } => Self::Usage,
+            StoreError::NotFound { .. }
+            | StoreError::Invalid { .. }
+            | StoreError::Unreadable { .. } => Self::Usage,
             StoreError::Held { .. } => Self::OwnedByAnother,
             StoreError::Cluster(fault)
                 if matches!(
@@ -170,6 +175,13 @@ impl std::error::Error for Failure {}
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::of(&error)
+    }
+}
+
+impl From<SolveError> for Failure {
+    fn from(error: SolveError) -> Self {
+        let failure = Self::new(Kind::Solver, error.to_string());
+        error.hint.into_iter().fold(failure, Self::hint)
     }
 }
 

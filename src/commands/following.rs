@@ -118,7 +118,7 @@ impl Following {
         let table = columns::table(self.kind, rows, &look, now);
         let row = table.lines().last().unwrap_or_default();
         let text = if headers == Headers::Shown { table } else { format!("{row}\n") };
-        Ok(printer.data(&text)?)
+        Ok(printer.text(&text)?)
     }
 }
 

@@ -157,7 +157,7 @@ impl Task {
             unless_forbidden(store.list(Kind::Challenge, &Scope::namespace(namespace)).await)?;
         let mut ways = BTreeSet::new();
         for record in all.unwrap_or_default() {
-            let challenge = typed::<Challenge>(record)?;
+            let Ok(challenge) = typed::<Challenge>(record) else { continue };
             let is_of_it =
                 challenge.metadata.owner_references.iter().any(|o| orders.contains(&o.name));
             let way = challenge.spec.solver.http01.as_ref().and_then(way).filter(|_| is_of_it);
@@ -198,7 +198,9 @@ impl Task {
             for record in
                 unless_forbidden(store.list(kind, &Scope::all()).await)?.unwrap_or_default()
             {
-                let acme = typed::<Issuer>(record)?.spec.acme.unwrap_or_default();
+                // One that cannot be read is not worked on.
+                let Ok(issuer) = typed::<Issuer>(record) else { continue };
+                let acme = issuer.spec.acme.unwrap_or_default();
                 let solvers =
                     acme.solvers.iter().filter_map(|solver| way(solver.http01.as_ref()?));
                 ways.extend(solvers.map(|way| (String::new(), way)));

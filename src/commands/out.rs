@@ -1,13 +1,26 @@
 //! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`, each replaced by rename, the key first.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep};
+
+use super::context::Interrupted;
 use super::failure::{Failure, Kind};
+use crate::disk::{self, Durability, Readers};
 use crate::model::Secret;
 use crate::store::folder::explain;
+
+/// How long a write waits when there is no deadline, and the longest that it ever does: others have a folder for a moment only.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The shortest, so that results that came last are written, too.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+/// How often a waiting write looks again.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Where a certificate and its key were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,11 +31,37 @@ pub struct Written {
     pub key: PathBuf,
 }
 
+/// How long a write waits for others who write to the same folder.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    limit: Duration,
+    interrupted: Interrupted,
+}
+
+impl Patience {
+    /// That of a command that works until it is interrupted.
+    pub fn new(interrupted: &Interrupted) -> Self {
+        Self { limit: PATIENCE, interrupted: interrupted.clone() }
+    }
+
+    /// That of a command whose time is up one day.
+    pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
+        let left =
+            Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
+        Self { limit: left.clamp(LEAST_PATIENCE, PATIENCE), interrupted: interrupted.clone() }
+    }
+}
+
 /// Writes certificate and key of a Secret below `folder`; what is there already and equal is left alone.
 ///
 /// # Errors
-/// Fails when the Secret holds no pair, or a file cannot be written; the other file is then as it was.
-pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
+/// Fails when the Secret holds no pair, somebody keeps the folder locked, or a file cannot be written; the other file is then as
+/// it was.
+pub async fn write(
+    folder: &Path,
+    secret: &Secret,
+    patience: &Patience,
+) -> Result<Written, Failure> {
     let name = &secret.metadata.name;
     let (Some(certificate), Some(key)) = (secret.value("tls.crt"), secret.value("tls.key")) else {
         let message = format!("cannot write {}: Secret {name} holds no pair", folder.display());
@@ -34,10 +73,10 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
         Failure::new(Kind::Unexpected, message)
     };
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| fail(&folder, &e))?;
-    let _turn = turn(&folder);
+    let _turn = turn(&folder, patience).await?;
     let written = Written { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
-    replace(&written.key, key, 0o600).map_err(|e| fail(&written.key, &e))?;
-    replace(&written.certificate, certificate, 0o644)
+    replace(&written.key, key, Readers::Owner).map_err(|e| fail(&written.key, &e))?;
+    replace(&written.certificate, certificate, Readers::Permitted)
         .map_err(|e| fail(&written.certificate, &e))?;
     Ok(written)
 }
@@ -48,7 +87,7 @@ pub fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
 /// Fails when the file cannot be written.
 pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<PathBuf, Failure> {
     let path = folder.join(&secret.metadata.name).join("secret.yaml");
-    replace(&path, yaml.as_bytes(), 0o600).map_err(|error| {
+    replace(&path, yaml.as_bytes(), Readers::Owner).map_err(|error| {
         let message = format!("cannot write {}: {}", path.display(), explain(&error));
         Failure::new(Kind::Unexpected, message)
     })?;
@@ -60,42 +99,68 @@ pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<Path
 /// # Errors
 /// Fails when it cannot be written.
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
-    replace(path, text.as_bytes(), 0o644).map_err(|error| {
+    replace(path, text.as_bytes(), Readers::Permitted).map_err(|error| {
         let message = format!("cannot write {}: {}", path.display(), explain(&error));
         Failure::new(Kind::Unexpected, message)
     })
 }
 
 /// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
-/// locks, the writers are few.
-fn turn(folder: &Path) -> Option<File> {
-    let folder = File::open(folder).ok()?;
-    folder.lock().ok()?;
-    Some(folder)
+/// locks, the writers are few. Whoever may read the folder may lock it, so this ends.
+async fn turn(folder: &Path, patience: &Patience) -> Result<Option<File>, Failure> {
+    let Ok(file) = File::open(folder) else { return Ok(None) };
+    let end = Instant::now() + patience.limit;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+                let message = format!("cannot write {}: {}", folder.display(), locked(&file));
+                return Err(Failure::new(Kind::Unexpected, message)
+                    .hint("end what holds it, or write elsewhere: --out DIR"));
+            }
+            Err(TryLockError::WouldBlock) => {}
+        }
+        tokio::select! {
+            () = sleep(POLL) => {}
+            kind = patience.interrupted.wait() => {
+                let (folder, locked) = (folder.display(), locked(&file));
+                let message = format!("cannot write {folder}: interrupted while {locked}");
+                return Err(Failure::new(kind, message));
+            }
+        }
+    }
 }
 
-/// Replaces a file as a whole: readers see the old text or the new one, even after a power cut.
-fn replace(path: &Path, text: &[u8], mode: u32) -> io::Result<()> {
+/// Says who holds the lock on a folder, in words.
+fn locked(folder: &File) -> String {
+    let holder = folder.metadata().ok().and_then(|folder| holder(&folder));
+    let who = holder.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"));
+    format!("{who} holds a lock on that folder")
+}
+
+/// The process that holds the lock, where the system lists locks: `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
+fn holder(folder: &Metadata) -> Option<u32> {
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let inode = folder.ino().to_string();
+    let mut locks = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    locks.find_map(|lock| match lock[..] {
+        [_, "FLOCK", _, _, process, place, ..] if place.rsplit(':').next() == Some(&*inode) => {
+            // Processes outside our own view of them have the number 0.
+            process.parse().ok().filter(|id| *id != 0)
+        }
+        _ => None,
+    })
+}
+
+/// Replaces a file as a whole, unless it has that text already.
+fn replace(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
     if fs::read(path).is_ok_and(|old| old == text) {
         return Ok(());
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
-    let written = file.write_all(text).and_then(|()| file.sync_all());
-    let renamed = written.and_then(|()| fs::rename(&beside, path));
-    if renamed.is_err() {
-        // Nothing half-written stays behind.
-        fs::remove_file(&beside).ok();
-    }
-    renamed?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".new");
+    disk::replace(path, Path::new(&draft), text, readers, Durability::Lasting)
 }
 
 #[cfg(test)]
@@ -114,20 +179,64 @@ mod tests {
         }
     }
 
-    #[test]
-    fn certificate_and_key_are_replaced_as_a_whole_and_the_key_is_ours_alone() {
+    async fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
+        super::write(folder, secret, &Patience::new(&Interrupted::default())).await
+    }
+
+    #[tokio::test]
+    async fn certificate_and_key_are_replaced_as_a_whole_and_the_key_is_ours_alone() {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &secret("OLD")).unwrap();
-        let written = write(folder.path(), &secret("NEW")).unwrap();
+        write(folder.path(), &secret("OLD")).await.unwrap();
+        let written = write(folder.path(), &secret("NEW")).await.unwrap();
         assert_eq!(fs::read_to_string(&written.certificate).unwrap(), "NEW");
         assert_eq!(fs::metadata(&written.key).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path().join("web-tls")).unwrap().count(), 2);
     }
 
-    #[test]
-    fn a_secret_without_a_pair_is_not_written() {
+    #[tokio::test]
+    async fn a_secret_without_a_pair_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(write(folder.path(), &Secret::default()).is_err());
+        assert!(write(folder.path(), &Secret::default()).await.is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Writes to a folder that somebody has locked, who may only read it; time passes at once. Tells how it failed.
+    async fn refused(patience: &Patience) -> (Kind, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("web-tls");
+        fs::create_dir(&results).unwrap();
+        let theirs = File::open(&results).unwrap();
+        theirs.lock_shared().unwrap();
+        let failure = super::write(folder.path(), &secret("NEW"), patience).await.unwrap_err();
+        assert_eq!(fs::read_dir(&results).unwrap().count(), 0);
+        drop(theirs);
+        super::write(folder.path(), &secret("NEW"), patience).await.unwrap();
+        let told = failure.message.replace(&folder.path().display().to_string(), "OUT");
+        let us = format!("process {}", std::process::id());
+        (failure.kind, told.replace(&us, "another process"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_that_stays_locked_is_named() {
+        let told = "cannot write OUT/web-tls: another process holds a lock on that folder";
+        let interrupted = Interrupted::default();
+        for (patience, seconds) in [
+            (Patience::new(&interrupted), 10),
+            (Patience::until(Timestamp::MAX, &interrupted), 10),
+            (Patience::until(Timestamp::MIN, &interrupted), 1),
+        ] {
+            let begun = Instant::now();
+            assert_eq!(refused(&patience).await, (Kind::Unexpected, told.to_owned()));
+            assert_eq!(begun.elapsed().as_secs(), seconds);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_ends_the_wait_for_a_locked_folder() {
+        let interrupted = Interrupted::default();
+        interrupted.by_system.cancel();
+        let told = "cannot write OUT/web-tls: interrupted while another process holds a lock on that folder";
+        let patience = Patience::new(&interrupted);
+        assert_eq!(refused(&patience).await, (Kind::Terminated, told.to_owned()));
     }
 }

@@ -11,6 +11,7 @@ use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
 use super::own_solvers;
 use super::provider_secrets::{self, Places};
+use crate::cli;
 use crate::model::asked::asked_type;
 use crate::model::{Certificate, ChallengeSolver, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
@@ -151,6 +152,12 @@ pub async fn check(
 
 fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
     let name = certificate.name();
+    if !certificate.metadata.uid.is_empty() {
+        // It is in the store already, and the command takes no manifests.
+        let message = format!("Certificate {name} refers to {key}, which is not in the store");
+        let again = cli::like("order -f MANIFEST.yaml");
+        return Failure::usage(message).hint(format!("apply the manifest of {key}: {again}"));
+    }
     Failure::usage(format!(
         "Certificate {name} refers to {key}, which is neither in these manifests nor in the store"
     ))
@@ -217,6 +224,17 @@ fn check_own_solvers(
     Ok(())
 }
 
+/// What gets a name DNS-01 that lacks it: from manifests, or without any where names were given in their place.
+fn ways_to_dns01(issuer: &Key, bench: Bench, is_given_names: bool) -> Vec<String> {
+    if !is_given_names {
+        return vec![format!("add a dns01 solver to {issuer}, or widen the selector of one")];
+    }
+    let person = (!bench.is_in_cluster()).then_some("a person makes the records: --dns01-manual");
+    let provider =
+        "a DNS provider: write manifests with a dns01 solver, as in examples/dns01-wildcard/";
+    person.into_iter().chain([provider]).map(str::to_owned).collect()
+}
+
 async fn check_solvers(
     certificate: &Certificate,
     key: &Key,
@@ -241,10 +259,11 @@ async fn check_solvers(
             }
             Ok(_) => {}
             Err(_) if text.starts_with("*.") => {
-                return Err(refused(&format!(
-                    "wildcards need DNS-01, and no dns01 solver of {key} fits"
-                ))
-                .hint(format!("add a dns01 solver to {key}, or widen the selector of one")));
+                let ways = ways_to_dns01(key, bench, cli::is_given_names());
+                return Err(ways.into_iter().fold(
+                    refused(&format!("wildcards need DNS-01, and no dns01 solver of {key} fits")),
+                    Failure::hint,
+                ));
             }
             Err(why) => {
                 return Err(refused(&format!("{why} (solvers of {key})"))
@@ -253,4 +272,41 @@ async fn check_solvers(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::ObjectName;
+
+    /// What helps when the Issuer of a Certificate with that UID is not there.
+    fn check_unknown_issuer(uid: &str, expected: &str) {
+        let certificate = json!({
+            "metadata": {"name": "web", "namespace": "default", "uid": uid},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
+        });
+        let key = Key::new(Kind::Issuer, ObjectName::new("default", "acme"));
+        let failure = unknown_issuer(&serde_json::from_value(certificate).unwrap(), &key);
+        assert!(failure.hints[0].ends_with(expected), "{failure:?}");
+    }
+
+    #[test]
+    fn a_manifest_is_asked_for_as_the_command_takes_it() {
+        check_unknown_issuer("", "with another -f");
+        check_unknown_issuer("uid-of-web", "order -f MANIFEST.yaml");
+    }
+
+    #[test]
+    fn a_wildcard_that_is_given_as_a_name_needs_no_manifest() {
+        let key = Key::new(Kind::Issuer, ObjectName::new("default", "letsencrypt"));
+        let hints = |bench, is_given| ways_to_dns01(&key, bench, is_given).join("\n");
+        assert!(hints(Bench::Local, true).contains("--dns01-manual"));
+        assert!(!hints(Bench::Cluster, true).contains("--dns01-manual"));
+        for bench in [Bench::Local, Bench::Cluster] {
+            assert!(!hints(bench, true).contains("Issuer default/letsencrypt"));
+            assert!(hints(bench, false).contains("add a dns01 solver to Issuer"));
+        }
+    }
 }

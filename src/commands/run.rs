@@ -1,10 +1,13 @@
 //! `run`: the controllers in the foreground until interrupted.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::Timestamp;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::announce;
@@ -13,7 +16,8 @@ use super::context::{Context, OutputArgs};
 use super::drive::{DriveArgs, Engine, Equipment, types};
 use super::failure::{Failure, Kind as FailureKind};
 use super::needs::Task;
-use super::out;
+use super::obstacles;
+use super::out::{self, Patience};
 use super::permissions::Permit;
 use super::provider_talk::talk;
 use super::sweep::sweep_before_work;
@@ -25,7 +29,10 @@ use crate::print::progress::Progress;
 use crate::store::cluster::lease::GRACE;
 use crate::store::local::Access;
 use crate::store::resources::typed;
-use crate::store::{Change, Scope, Store};
+use crate::store::{Change, Scope, Store, StoreError};
+
+/// How soon a store that was away is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Flags of `run`.
 #[derive(Clone, Debug, clap::Args)]
@@ -75,15 +82,18 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);
     let talk = talk(Arc::clone(&store), dns01, context.printer(&OutputArgs::default()));
     let engine = Engine::start_looking(equipment, probe, stop);
-    let out = context.out(args.out.as_deref())?;
+    let (out, patience) = (context.out(args.out.as_deref())?, Patience::new(context.interrupted()));
+    let out = out.as_deref().map(|out| (out, &patience));
     let mut progress = Progress::new(context.talk(), false);
+    let told = obstacles::tell(engine.obstacles(), Progress::new(context.talk(), false));
     let lost = claim.lost();
     let (kind, why) = tokio::select! {
-        ended = follow(&store, out.as_deref(), &mut progress) => {
+        ended = follow(&store, out, &mut progress) => {
             ended?;
             (FailureKind::Unexpected, "ended")
         }
         () = talk => (FailureKind::Unexpected, "ended"),
+        () = told => (FailureKind::Unexpected, "the controllers ended"),
         kind = context.interrupted().wait() => (kind, "ended"),
         () = lost.cancelled() => (FailureKind::OwnedByAnother, "the Lease was lost"),
         () = engine.ended() => (FailureKind::Unexpected, "the controllers ended"),
@@ -113,10 +123,11 @@ async fn permit(
 /// Tells what becomes of Certificates, and writes what was issued.
 async fn follow(
     store: &Arc<dyn Store>,
-    out: Option<&Path>,
+    out: Option<(&Path, &Patience)>,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
     let mut changes = store.watch(Kind::Certificate, Scope::all());
+    let mut told = Told::default();
     while let Some(change) = changes.next().await {
         let change = match change {
             Err(error) if error.may_pass() => continue,
@@ -128,37 +139,59 @@ async fn follow(
             Change::Deleted(_) => Vec::new(),
         };
         for record in records {
-            let certificate = typed::<Certificate>(record)?;
+            // What cannot be read is told with the obstacles.
+            let Ok(certificate) = typed::<Certificate>(record) else { continue };
             let conditions = &certificate.status.conditions;
             let is_good = is_true(conditions, "Ready") && !is_true(conditions, "Issuing");
             if is_good {
+                told.forget(&certificate.name());
                 write(store, &certificate, out, progress).await?;
             } else if let Some(condition) = conditions.iter().find(|c| c.kind == "Issuing") {
                 let name = certificate.name();
-                progress
-                    .line(&format!("Certificate {name}: {}", condition.message), Timestamp::now());
+                if told.is_news(&name, &condition.message) {
+                    let line = format!("Certificate {name}: {}", condition.message);
+                    progress.line(&line, Timestamp::now());
+                }
             }
         }
     }
     Ok(())
 }
 
+/// What was said last of Certificates that are being issued: a record changes more often than what it says.
+#[derive(Debug, Default)]
+struct Told(BTreeMap<ObjectName, String>);
+
+impl Told {
+    /// Remembers a message; tells whether it is another one than before.
+    fn is_news(&mut self, name: &ObjectName, message: &str) -> bool {
+        let before = self.0.insert(name.clone(), message.to_owned());
+        before.as_deref() != Some(message)
+    }
+
+    /// The next issuance is told from its beginning.
+    fn forget(&mut self, name: &ObjectName) {
+        self.0.remove(name);
+    }
+}
+
 async fn write(
     store: &Arc<dyn Store>,
     certificate: &Certificate,
-    out: Option<&Path>,
+    out: Option<(&Path, &Patience)>,
     progress: &mut Progress,
 ) -> Result<(), Failure> {
-    let Some(out) = out else {
+    let Some((out, patience)) = out else {
         progress.line(&format!("Certificate {}: up to date", certificate.name()), Timestamp::now());
         return Ok(());
     };
     let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
-    let Some(record) = store.get(&Key::new(Kind::Secret, name)).await? else { return Ok(()) };
+    let key = Key::new(Kind::Secret, name);
+    let Some(record) = answered(async || store.get(&key).await).await? else { return Ok(()) };
     let secret = typed::<Secret>(record)?;
     let now = Timestamp::now();
     // A full disk must not end the controllers: the Secret is safe in the store.
-    match out::write(out, &secret) {
+    match out::write(out, &secret, patience).await {
         Ok(written) => progress.line(
             &format!(
                 "Certificate {}: up to date in {}",
@@ -172,4 +205,68 @@ async fn write(
         }
     }
     Ok(())
+}
+
+/// Asks a store until it answers: what passes by itself must not end the controllers.
+async fn answered<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    loop {
+        match ask().await {
+            Err(error) if error.may_pass() => {
+                tracing::debug!(%error, "the store is away; it is asked again");
+                sleep(AGAIN).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::store::cluster::ClusterFault;
+
+    fn away() -> Result<(), StoreError> {
+        let (server, why) = ("https://server".into(), "connection refused".into());
+        Err(ClusterFault::Unreachable { server, why }.into())
+    }
+
+    fn missing() -> Result<(), StoreError> {
+        Err(StoreError::NotFound { key: Key::new(Kind::Secret, ObjectName::new("web", "a")) })
+    }
+
+    /// Asks a store that answers so, one after the other; time passes at once. Tells what came of it.
+    async fn check(mut answers: Vec<Result<(), StoreError>>, expected: Result<(), &str>) {
+        answers.reverse();
+        let answers = RefCell::new(answers);
+        let answer = answered(async || answers.borrow_mut().pop().unwrap()).await;
+        assert_eq!(answer.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+        assert!(answers.borrow().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_is_away_for_a_while_is_asked_until_it_answers() {
+        check(vec![away(), away(), Ok(())], Ok(())).await;
+        check(vec![away(), missing()], Err("Secret web/a not found")).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fault_that_does_not_pass_ends_it() {
+        check(vec![missing()], Err("Secret web/a not found")).await;
+    }
+
+    #[test]
+    fn a_message_is_told_once_in_every_issuance() {
+        let (web, mail) = (ObjectName::new("default", "web"), ObjectName::new("default", "mail"));
+        let mut told = Told::default();
+        assert!(told.is_news(&web, "issuing"));
+        assert!(!told.is_news(&web, "issuing"));
+        assert!(told.is_news(&mail, "issuing"));
+        assert!(told.is_news(&web, "failed"));
+        assert!(told.is_news(&web, "issuing"));
+        told.forget(&web);
+        assert!(told.is_news(&web, "issuing"));
+        assert!(!told.is_news(&mail, "issuing"));
+    }
 }

@@ -55,7 +55,8 @@ pub async fn run(args: SolveArgs, context: &mut Context) -> Result<(), Failure> 
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        ended = serving => ended.map_err(failed),
-        () = stopping => Ok(()),
+        () = serving => {}
+        () = stopping => {}
     }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use super::needs::Part;
 use super::permissions::Permit;
 use crate::store::StoreError;
 use crate::store::cluster::ClusterStore;
-use crate::store::cluster::lease::{ClusterLease, Who};
+use crate::store::cluster::lease::{ClusterGuard, ClusterLease, Who};
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::{LocalLease, Role};
 
@@ -69,9 +69,13 @@ async fn in_cluster(
                 let since = *free_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= GRACE {
                     permit.check(Part::Drive).await?;
-                    let why = why(cluster, last.as_ref()).await?;
-                    if let Some(guard) = lease.try_acquire(Role::Once).await? {
-                        return Ok(Inherited { claim: drives(context, guard), why });
+                    match take(cluster, &lease, last.as_ref()).await {
+                        Ok(Some((guard, why))) => {
+                            return Ok(Inherited { claim: drives(context, guard), why });
+                        }
+                        Ok(None) => {}
+                        Err(error) if error.may_pass() => {}
+                        Err(error) => return Err(error.into()),
                     }
                 }
             }
@@ -81,6 +85,16 @@ async fn in_cluster(
         }
         sleep(LOOK).await;
     }
+}
+
+/// Takes the Lease, and tells why it was free.
+async fn take(
+    cluster: &ClusterStore,
+    lease: &ClusterLease,
+    last: Option<&Driver>,
+) -> Result<Option<(ClusterGuard, String)>, StoreError> {
+    let why = why(cluster, last).await?;
+    Ok(lease.try_acquire(Role::Once).await?.map(|guard| (guard, why)))
 }
 
 /// What has become of whoever drove before.

@@ -1,11 +1,10 @@
 //! How far a Certificate is from its end, judged from what the store and the driver know.
 
-use jiff::Timestamp;
-
 use super::advice;
 use super::caa_advice::Excluded;
 use super::chain::{Chain, issuer_key};
 use super::failure::{Failure, Kind as FailureKind};
+use super::holdup::{Holdup, of_challenges, of_order};
 use crate::acme::{AcmeError, Retry};
 use crate::cli;
 use crate::controllers::ReconcileError;
@@ -15,7 +14,7 @@ use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
-    Certificate, Challenge, ConditionStatus, Issuer, Key, Kind, Order, Problem, State,
+    Certificate, Challenge, Condition, ConditionStatus, Issuer, Key, Kind, Order, Problem, State,
 };
 use crate::reconcile::order::solver_message;
 use crate::store::resources::typed;
@@ -61,37 +60,6 @@ pub struct Tried {
     pub name: String,
 }
 
-/// An obstacle that may pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holdup {
-    /// Sort, should time run out.
-    pub kind: FailureKind,
-    /// The kind of object that waits.
-    pub of: Kind,
-    /// What it is, in one line.
-    pub what: String,
-    /// When the next try comes, if that is known.
-    pub until: Option<Timestamp>,
-    /// Whether the CA has named that moment, so that no earlier try makes sense.
-    pub named_by_ca: bool,
-    /// What helps.
-    pub hint: Option<String>,
-}
-
-impl Holdup {
-    /// The store does not answer, which may pass.
-    pub fn of_store(key: &Key, error: &StoreError) -> Self {
-        Self {
-            kind: FailureKind::of_store(error),
-            of: key.kind,
-            what: format!("{key}: {error}"),
-            until: None,
-            named_by_ca: false,
-            hint: error.hints().into_iter().next(),
-        }
-    }
-}
-
 /// Tells whether a change is that of a Certificate which nobody is issuing any more.
 pub fn may_end(change: &Change) -> bool {
     let Change::Applied(record) = change else { return false };
@@ -100,13 +68,16 @@ pub fn may_end(change: &Change) -> bool {
             .is_ok_and(|certificate| !is_true(&certificate.status.conditions, "Issuing"))
 }
 
-/// Judges a Certificate; `since` is its revision when this run began, for one that was due.
+/// Judges a Certificate; `since` is its revision when this run began, for one that was due. Without it, nothing has to be issued:
+/// its status, or what an issuance has left behind, is to be put right.
 pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
     let status = &chain.certificate.status;
     let issuing = is_true(&status.conditions, "Issuing");
     let revision = status.revision.unwrap_or(0);
     let moved = since.is_none_or(|before| revision > before);
-    if !issuing && moved && is_true(&status.conditions, "Ready") {
+    let is_ready = current_ready(&chain.certificate)
+        .is_some_and(|ready| ready.status == ConditionStatus::True);
+    if !issuing && moved && is_ready {
         return if chain.is_tidy() { Verdict::Issued } else { Verdict::Waiting(None) };
     }
     if !issuing
@@ -115,24 +86,36 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     {
         return Verdict::Failed(failed);
     }
+    if !issuing && since.is_none() {
+        return held_up(chain, obstacles).unwrap_or(Verdict::Waiting(None));
+    }
     if let Some(failed) = failed_request(chain) {
         return Verdict::Failed(failed);
     }
     if let Some(failed) = chain.order().and_then(|order| no_solver(chain, order)) {
         return Verdict::Failed(failed);
     }
-    for key in chain.keys() {
-        let Some(obstacle) = obstacles.get(&key) else { continue };
-        if is_outdated(chain, &key) {
-            continue;
-        }
-        return of_obstacle(&key, obstacle, &issuer_key(&chain.certificate));
+    if let Some(verdict) = held_up(chain, obstacles) {
+        return verdict;
     }
     let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
     if let Some(verdict) = of_issuer(chain, issuer) {
         return verdict;
     }
-    Verdict::Waiting(of_order(chain).or_else(|| of_challenges(&chain.challenges)))
+    Verdict::Waiting(of_order(chain).or_else(|| of_challenges(chain)))
+}
+
+/// What the status says of a Certificate as it is now.
+fn current_ready(certificate: &Certificate) -> Option<&Condition> {
+    condition(&certificate.status.conditions, "Ready")
+        .filter(|ready| ready.observed_generation == certificate.metadata.generation)
+}
+
+/// Judges by the first obstacle in the way of a Certificate.
+fn held_up(chain: &Chain, obstacles: &Obstacles) -> Option<Verdict> {
+    let in_the_way = |key: &Key| obstacles.contains_key(key) && !is_outdated(chain, key);
+    let key = chain.keys().into_iter().find(in_the_way)?;
+    Some(of_obstacle(&key, obstacles.get(&key)?, &issuer_key(&chain.certificate)))
 }
 
 /// Whether a Challenge is about to give way, because its issuer has another dns01 solver by now.
@@ -211,10 +194,12 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     };
     let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
     let excluded = Excluded::of(chain, &failed, &why).map(Box::new);
-    let failure = match &excluded {
+    let failure = if excluded.is_some() {
         // What the challenge has to show was seen.
-        Some(_) => failure,
-        None => advice::for_order(failure, problem_in(&why).as_ref(), challenge),
+        failure
+    } else {
+        let place = (&issuer_key(&chain.certificate), chain.in_cluster);
+        advice::for_order(failure, problem_in(&why).as_ref(), challenge, place)
     };
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),
@@ -237,7 +222,7 @@ fn ended_badly<'a>(
 
 /// The Secret is there, and nobody can say when to renew it.
 fn no_window(chain: &Chain) -> Option<Failed> {
-    let ready = condition(&chain.certificate.status.conditions, "Ready")?;
+    let ready = current_ready(&chain.certificate)?;
     if ready.reason != reason::WINDOW_ERROR {
         return None;
     }
@@ -264,11 +249,13 @@ fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
     }
 }
 
-/// Finds a problem in a reason: `… 429 urn:ietf:params:acme:error:rateLimited: …`.
+/// Finds a problem in a reason: `… 429 urn:ietf:params:acme:error:rateLimited: …`. cert-manager leaves out the space before it in
+/// `Failed to update ACME account:400 …`.
 pub fn problem_in(reason: &str) -> Option<Problem> {
     let words: Vec<&str> = reason.split_whitespace().collect();
     words.windows(2).find_map(|pair| {
-        let status = pair[0].parse::<u16>().ok().filter(|s| (400..600).contains(s))?;
+        let status = pair[0].rsplit(':').next()?.parse::<u16>().ok();
+        let status = status.filter(|status| (400..600).contains(status))?;
         let kind = pair[1].trim_end_matches(':');
         (pair[1].ends_with(':')).then(|| Problem {
             kind: kind.to_owned(),
@@ -332,54 +319,30 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
             hint: None,
         })));
     }
-    if memory.unreachable_since.is_some() {
+    let is_theirs = problem.is_none() && in_go_s_words(&ready.message);
+    if memory.unreachable_since.is_some() || is_theirs {
         let kind = FailureKind::CaUnreachable;
+        let hint = is_theirs.then(|| {
+            format!("check spec.acme.server of {key}, and whether cert-manager may connect there")
+        });
         return Some(Verdict::Waiting(Some(Holdup {
             kind,
             of: key.kind,
             what,
             until: None,
             named_by_ca: false,
-            hint: None,
+            hint,
         })));
     }
     let failure = Failure::new(kind, what).hint(hint);
     Some(Verdict::Failed(failure.into()))
 }
 
-/// The CA named a moment before which the order makes no sense.
-fn of_order(chain: &Chain) -> Option<Holdup> {
-    let order = chain.order()?;
-    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
-    if order.status.reason.is_empty() {
-        return None;
-    }
-    let kind = problem_in(&order.status.reason)
-        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
-    let reason = &order.status.reason;
-    let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
-    let named_by_ca = names_a_moment(reason);
-    Some(Holdup { kind, of: Kind::Order, what, until: memory.next_try, named_by_ca, hint: None })
-}
-
-/// What the first waiting challenge waits for.
-fn of_challenges(challenges: &[Challenge]) -> Option<Holdup> {
-    let challenge = challenges
+/// Tells whether cert-manager says that it could not reach a server; it keeps trying (recording 07).
+fn in_go_s_words(message: &str) -> bool {
+    ["dial tcp", "i/o timeout", "context deadline exceeded", "connection reset by peer", ": EOF"]
         .iter()
-        .find(|c| !c.status.state.is_some_and(State::is_final) && !c.status.reason.is_empty())?;
-    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-    let kind = problem_in(&challenge.status.reason)
-        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
-    let reason = &challenge.status.reason;
-    let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
-    let named_by_ca = names_a_moment(reason);
-    let hint = (kind == FailureKind::Timeout).then(|| advice::for_name(challenge));
-    Some(Holdup { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
-}
-
-/// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.
-fn names_a_moment(reason: &str) -> bool {
-    reason.contains("; next try at ")
+        .any(|words| message.contains(words))
 }
 
 #[cfg(test)]
@@ -432,6 +395,7 @@ mod tests {
             orders: vec![typed(object("Order", "order", "request", order)).unwrap()],
             challenges: vec![typed(object("Challenge", "challenge", "order", challenge)).unwrap()],
             issuer: None,
+            in_cluster: false,
         }
     }
 
@@ -448,7 +412,7 @@ mod tests {
                 "Error accepting authorization: acme: authorization error for www.example.com: 403 urn:ietf:params:acme:error:{problem}"
             );
             let chain = failed_at_cert_managers(&reason);
-            let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), None) else {
+            let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(0)) else {
                 panic!("it waits");
             };
             assert_eq!(failed.failure.kind, FailureKind::Validation);
@@ -465,7 +429,34 @@ mod tests {
         let problem = problem_in(reason).unwrap();
         assert_eq!((problem.status, problem.short_kind()), (429, "rateLimited"));
         assert_eq!(FailureKind::of_problem(&problem), FailureKind::RateLimited);
+        let reason =
+            "Failed to update ACME account:400 urn:ietf:params:acme:error:invalidContact: no";
+        assert_eq!(problem_in(reason).map(|p| p.status), Some(400));
         assert_eq!(problem_in("the order expired in 2026"), None);
         assert_eq!(problem_in("Failed: 503 : upstream is away").map(|p| p.status), Some(503));
+    }
+
+    #[test]
+    fn a_ca_that_cert_manager_does_not_reach_is_waited_for() {
+        let check = |message: &str, expected: Option<FailureKind>| {
+            let ready = json!({"type": "Ready", "status": "False", "message": message});
+            let issuer = json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+                "metadata": {"name": "ca", "namespace": "default"},
+                "spec": {}, "status": {"conditions": [ready]},
+            });
+            let issuer: Issuer = serde_json::from_value(issuer).unwrap();
+            let verdict = judge_issuer(&Key::new(Kind::Issuer, issuer.name()), &issuer);
+            let held_up = match verdict {
+                Some(Verdict::Waiting(Some(holdup))) => Some(holdup.kind),
+                _ => None,
+            };
+            assert_eq!(held_up, expected, "{message}");
+        };
+        let refused = "Failed to register ACME account: Get \"https://ca.example/dir\": dial tcp 192.0.2.1:443: connect: \
+                       connection refused";
+        check(refused, Some(FailureKind::CaUnreachable));
+        check("Failed to register ACME account: 400 urn:x:malformed: dial tcp", None);
+        check("Failed to get ACME key: secrets \"eab\" not found", None);
     }
 }

@@ -42,6 +42,16 @@ impl fmt::Display for Wait<'_> {
 }
 
 impl<'a> Wait<'a> {
+    /// The same as a part of a sentence about the challenge; a reason has words of its own.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Reason(reason) => (*reason).to_owned(),
+            Self::Queue(_) | Self::Answer | Self::SelfCheck | Self::Authority | Self::CleanUp => {
+                format!("waiting for {self}")
+            }
+        }
+    }
+
     /// What a challenge that has its slot waits for.
     pub fn of_running(challenge: &'a Challenge) -> Self {
         let status = &challenge.status;
@@ -152,9 +162,21 @@ mod tests {
             orders: order.map(|order| serde_json::from_value(order).unwrap()).into_iter().collect(),
             challenges: Vec::new(),
             issuer: serde_json::from_value(issuer).ok(),
+            in_cluster: false,
         };
         let step = step(&chain).map(|step| step.waits_for);
         assert_eq!(step.unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn a_reason_is_not_waited_for() {
+        for (wait, expected) in [
+            (Wait::Authority, "waiting for the CA's validation"),
+            (Wait::Reason("the hook fails: it ended"), "the hook fails: it ended"),
+            (Wait::Reason("Waiting for HTTP-01 …"), "Waiting for HTTP-01 …"),
+        ] {
+            assert_eq!(wait.sentence(), expected);
+        }
     }
 
     #[test]

@@ -13,7 +13,8 @@ use crate::acme::{AccountKey, Acme, AcmeError, Clients, TlsOptions};
 use crate::model::common::is_true;
 use crate::model::event::source;
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
-use crate::model::{Issuer, IssuerRef, Kind, ObjectName, Secret};
+use crate::model::metadata::Metadata;
+use crate::model::{Issuer, IssuerRef, Key, Kind, ObjectName, Secret};
 use crate::reconcile::issuer::{self, Outcome};
 use crate::store::resources::Resources;
 use crate::store::{Store, StoreError};
@@ -37,8 +38,15 @@ pub struct Accounts {
     cluster_namespace: String,
     connect: Box<Connect>,
     sessions: Mutex<HashMap<String, Opened>>,
-    /// When a CA last had forgotten the account, by UID of the issuer.
-    gone: Mutex<HashMap<String, Timestamp>>,
+    /// Accounts that a CA had forgotten, by UID of the issuer.
+    gone: Mutex<HashMap<String, Gone>>,
+}
+
+/// An account that was taken out of an issuer's status, to be registered again.
+struct Gone {
+    at: Timestamp,
+    /// Revision of the issuer that still had it.
+    revision: String,
 }
 
 /// A session and what it was made from.
@@ -180,23 +188,38 @@ impl Accounts {
 
     /// Takes note that the CA has forgotten the account, so that it is registered again; returns whether that may help:
     /// not when it has just been done.
+    ///
+    /// # Errors
+    /// Fails with a conflict when `issuer` is not what is there now: the account that was refused may be gone already.
     pub async fn account_is_gone(
         &self,
         issuer: &Issuer,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let uid = &issuer.metadata.uid;
+        let Metadata { uid, resource_version: revision, .. } = &issuer.metadata;
+        let issuers = if issuer.is_cluster() { &self.cluster_issuers } else { &self.issuers };
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
         let before = {
-            let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-            gone.insert(uid.clone(), now)
+            let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+            gone.get(uid).map(|gone| (gone.at, gone.revision == *revision))
         };
-        if before.is_some_and(|before| now.duration_since(before) < REGISTERED_AGAIN) {
-            return Ok(false);
+        let kind = if issuer.is_cluster() { Kind::ClusterIssuer } else { Kind::Issuer };
+        let conflict = || Err(StoreError::Conflict { key: Key::new(kind, issuer.name()) });
+        match before {
+            // Others asked in its name while it was found to be gone.
+            Some((_, true)) => return conflict(),
+            Some((at, false)) if now.duration_since(at) < REGISTERED_AGAIN => {
+                let found = issuers.get(&issuer.name()).await?;
+                let is_current =
+                    found.is_some_and(|found| found.metadata.resource_version == *revision);
+                return if is_current { Ok(false) } else { conflict() };
+            }
+            _ => {}
         }
         let recorded = issuer::record(issuer, Outcome::AccountGone, Timestamp::default());
-        let issuers = if issuer.is_cluster() { &self.cluster_issuers } else { &self.issuers };
         issuers.replace_status(issuer, &recorded.status).await?;
+        let gone = Gone { at: now, revision: revision.clone() };
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.clone(), gone);
         Ok(true)
     }
 }

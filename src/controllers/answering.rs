@@ -35,7 +35,14 @@ impl Answering {
         answer: &Answer,
         now: Timestamp,
     ) -> Result<(), ReconcileError> {
-        let challenge = self.challenges.mark(challenge).await?;
+        let mut challenge = self.challenges.mark(challenge).await?;
+        if let Some(placed) = self.challenges.place(&challenge, answer, &*self.solver).await? {
+            self.challenges.keep(&challenge, placed, now).await?;
+            let Some(current) = self.challenges.resources.get(&challenge.name()).await? else {
+                return Ok(());
+            };
+            challenge = current;
+        }
         if let Err(error) = self.solver.present(&challenge, answer).await {
             let why = Outcome::PresentFailed(error.to_string());
             self.challenges.keep(&challenge, why, now).await?;

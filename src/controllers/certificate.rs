@@ -5,16 +5,21 @@ use jiff::Timestamp;
 
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, aside, delivery, facts};
+use super::{Controller, ReconcileError, aside, delivery, facts, taken};
 use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
-use crate::model::{Blob, Certificate, CertificateRequest, Key, Kind, ObjectName, Record, Secret};
+use crate::model::{
+    Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
+};
 use crate::reconcile::certificate::{self, Action, Delivery, KeyOrigin, Outcome};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::{Wake, differences};
-use crate::store::resources::Resources;
+use crate::store::resources::{Resources, Stored};
 use crate::store::{Scope, StoreError};
+
+/// Most steps by which a Certificate is put right: more are left to whoever drives.
+const STEPS: usize = 100;
 
 /// Whether a Certificate has to be issued now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,9 +75,7 @@ impl CertificateController {
     /// # Errors
     /// Fails when there is no such Certificate, or the store does.
     pub async fn due(&self, name: &ObjectName, now: Timestamp) -> Result<Due, StoreError> {
-        for other in self.certificates.list(&Scope::namespace(&name.namespace)).await? {
-            self.neighbours.remember(&other.name(), &other.spec.secret_name);
-        }
+        self.meet_neighbours(name).await?;
         let Some(certificate) = self.certificates.get(name).await? else {
             return Err(StoreError::NotFound { key: Key::new(Kind::Certificate, name.clone()) });
         };
@@ -92,6 +95,66 @@ impl CertificateController {
             Some(_) if status.last_failure_time.is_some() => Due::TryAgain { revision },
             Some(_) => Due::Issue { revision },
         })
+    }
+
+    /// Puts right what needs no issuance: the status, labels and annotations of the Secret, and what an earlier issuance has left
+    /// behind. What has to be issued is left as it is.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn put_right(&self, name: &ObjectName, now: Timestamp) -> Result<(), ReconcileError> {
+        self.meet_neighbours(name).await?;
+        for _ in 0..STEPS {
+            let Some(certificate) = self.certificates.get_anew(name).await? else { return Ok(()) };
+            if is_true(&certificate.status.conditions, certificate::ISSUING) {
+                return Ok(());
+            }
+            let (secret, action) = self.next(&certificate, now).await?;
+            if let Action::Wait(_) | Action::Conclude(Outcome::Due(..)) = action {
+                return Ok(());
+            }
+            match self.carry_out(&certificate, secret.as_ref(), action, now).await {
+                Err(ReconcileError::Store(StoreError::Conflict { .. })) => {}
+                carried_out => carried_out?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers which Certificates of its namespace name which Secret.
+    async fn meet_neighbours(&self, name: &ObjectName) -> Result<(), StoreError> {
+        for other in self.certificates.list(&Scope::namespace(&name.namespace)).await? {
+            self.neighbours.remember(&other.name(), &other.spec.secret_name);
+        }
+        Ok(())
+    }
+
+    /// What to do next, and the Secret as it is now.
+    async fn next(
+        &self,
+        certificate: &Certificate,
+        now: Timestamp,
+    ) -> Result<(Option<Secret>, Action), StoreError> {
+        let namespace = &certificate.metadata.namespace;
+        let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
+        let secret = self.secrets.get(&secret).await?;
+        let observed = self.neighbours.observe(certificate, secret.as_ref()).await?;
+        let action = certificate::next_action(certificate, &observed, now);
+        Ok((secret, action))
+    }
+
+    /// Performs one deed, and keeps what came of it.
+    async fn carry_out(
+        &self,
+        certificate: &Certificate,
+        secret: Option<&Secret>,
+        action: Action,
+        now: Timestamp,
+    ) -> Result<(), ReconcileError> {
+        let outcome = self.perform(certificate, secret, action).await?;
+        let certificates = self.certificates.clone().written_by(outcome.writer());
+        let recorded = certificate::record(certificate, outcome, now);
+        Ok(self.recorder.keep(&certificates, certificate, None, recorded, now).await?)
     }
 
     async fn perform(
@@ -136,8 +199,11 @@ impl CertificateController {
         name: Option<String>,
         origin: KeyOrigin,
     ) -> Result<Outcome, ReconcileError> {
-        if name.is_some() && !self.is_there_still(certificate).await? {
-            return Ok(Outcome::Deleted);
+        if let Some(name) = &name {
+            if !self.is_there_still(certificate).await? {
+                return Ok(Outcome::Deleted);
+            }
+            expect_free(&self.next_keys, name, certificate).await?;
         }
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
         let key = match kept.and_then(|secret| secret.value(facts::TLS_KEY)) {
@@ -166,6 +232,7 @@ impl CertificateController {
         mut request: CertificateRequest,
         key: &ObjectName,
     ) -> Result<Outcome, ReconcileError> {
+        expect_free(&self.requests, &request.metadata.name, certificate).await?;
         let key = self.read_key(key).await?;
         match csr::sign(&certificate.spec, &key) {
             Ok(signed) => request.spec.request = Blob(signed.to_pem().into_bytes()),
@@ -220,7 +287,9 @@ impl Controller for CertificateController {
                 Ok(vec![changed.key.clone()])
             }
             Kind::CertificateRequest => {
-                Ok(super::owner_of(changed, Kind::Certificate).into_iter().collect())
+                let owner = super::owner_of(changed, Kind::Certificate);
+                // One that nobody owns may stand in the way of the next.
+                Ok(owner.or_else(|| annotated.map(|name| certificate(&name))).into_iter().collect())
             }
             // A failed Order that goes is a person's wish for another try.
             Kind::Order => Ok(annotated.iter().map(|name| certificate(name)).collect()),
@@ -237,19 +306,25 @@ impl Controller for CertificateController {
         let Some(certificate) = self.certificates.get_known(&key.name).await? else {
             return Ok(Wake::OnChange);
         };
-        let secret = ObjectName::new(&key.name.namespace, &certificate.spec.secret_name);
-        let secret = self.secrets.get(&secret).await?;
-        let observed = self.neighbours.observe(&certificate, secret.as_ref()).await?;
-        let action = certificate::next_action(&certificate, &observed, now);
+        let (secret, action) = self.next(&certificate, now).await?;
         if let Action::Wait(wake) = action {
             return Ok(wake);
         }
-        let outcome = self.perform(&certificate, secret.as_ref(), action).await?;
-        let certificates = self.certificates.clone().written_by(outcome.writer());
-        let recorded = certificate::record(&certificate, outcome, now);
-        self.recorder.keep(&certificates, &certificate, None, recorded, now).await?;
+        self.carry_out(&certificate, secret.as_ref(), action, now).await?;
         Ok(Wake::Now)
     }
+}
+
+/// Fails when what a Certificate does not own bears the name of what is to be made for it.
+async fn expect_free<R: Stored>(
+    resources: &Resources<R>,
+    name: &str,
+    certificate: &Certificate,
+) -> Result<(), ReconcileError> {
+    let Metadata { namespace, uid, .. } = &certificate.metadata;
+    let key = resources.key(&ObjectName::new(namespace, name));
+    let ours = Key::new(Kind::Certificate, certificate.name());
+    Ok(taken::look(resources, key, &ours, uid).await??)
 }
 
 /// Makes a key as the spec asks; RSA takes long enough to be made aside.
@@ -280,6 +355,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::acme::Retry;
     use crate::controllers::request::RequestController;
     use crate::controllers::testing::Desk;
     use crate::model::common::{condition, is_true};
@@ -375,6 +451,51 @@ mod tests {
             params.not_after = rcgen::date_time_ymd(2027, 2, 19);
             params.self_signed(&key).unwrap().pem()
         }
+    }
+
+    /// What stands in the way when objects that nobody owns have the names of ours.
+    async fn check_taken(objects: &[Value], taken: &str) {
+        let bench = bench(json!({})).await;
+        for object in objects {
+            bench.desk.create(object.clone()).await;
+            if object["kind"] == "Secret" {
+                let certificate = bench.certificate().await;
+                let mut status = certificate.status.clone();
+                status.next_private_key_secret_name =
+                    object["metadata"]["name"].as_str().unwrap().to_owned();
+                let issuing = json!({"type": "Issuing", "status": "True"});
+                status.conditions.push(serde_json::from_value::<Condition>(issuing).unwrap());
+                bench
+                    .certificates
+                    .certificates
+                    .replace_status(&certificate, &status)
+                    .await
+                    .unwrap();
+            }
+        }
+        let settled = bench.desk.settle(&bench.certificates, Kind::Certificate, "web", now()).await;
+        let error = settled.unwrap_err();
+        let expected = format!(
+            "cannot create {taken} for Certificate web/web: there is one already, which nobody owns"
+        );
+        assert_eq!((error.to_string(), error.retry()), (expected, Retry::Never));
+    }
+
+    #[tokio::test]
+    async fn a_name_that_somebody_else_has_is_told_and_nothing_is_made() {
+        let request = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "CertificateRequest",
+            "metadata": {
+                "name": "web-1", "namespace": "web", "annotations": {"cert-manager.io/certificate-name": "web"},
+            },
+            "spec": {"issuerRef": {"name": "acme"}, "request": ""},
+        });
+        check_taken(std::slice::from_ref(&request), "CertificateRequest web/web-1").await;
+        let key = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-key", "namespace": "web"}});
+        check_taken(&[key], "Secret web/web-key").await;
+        let woken = bench(json!({})).await.certificates.wakes(&Record::new(request).unwrap()).await;
+        let certificate = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
+        assert_eq!(woken.unwrap(), [certificate], "when it goes, the name is free");
     }
 
     #[tokio::test]

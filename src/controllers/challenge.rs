@@ -211,12 +211,16 @@ impl ChallengeController {
         challenge: &Challenge,
         answer: Result<&Answer, &String>,
     ) -> Result<Outcome, ReconcileError> {
+        let solver = self.means.solver(challenge);
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => return Ok(Outcome::PresentFailed(why.clone())),
         };
-        match self.means.solver(challenge).present(challenge, answer).await {
-            Ok(()) if self.means.solver(challenge).is_by_hand() => Ok(Outcome::HandedOver),
+        if let Some(placed) = self.challenges.place(challenge, answer, solver).await? {
+            return Ok(placed);
+        }
+        match solver.present(challenge, answer).await {
+            Ok(()) if solver.is_by_hand() => Ok(Outcome::HandedOver),
             Ok(()) => Ok(Outcome::Presented),
             Err(error) => {
                 let why = Outcome::PresentFailed(error.to_string());

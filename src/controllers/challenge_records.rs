@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use super::recorder::Recorder;
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
 use crate::model::event::source;
-use crate::model::memory::Holder;
-use crate::model::{Challenge, Kind};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Answer, Challenge, Kind};
 use crate::reconcile::challenge::{self, Outcome};
+use crate::solvers::{SolveError, Solver};
 use crate::store::StoreError;
 use crate::store::resources::Resources;
 
@@ -47,6 +48,26 @@ impl ChallengeRecords {
             return Ok(marked);
         }
         self.resources.replace_finalizers(&marked).await
+    }
+
+    /// Tells in which document root the answer is about to be, unless the Challenge remembers it: it has to before the file is
+    /// there, or nobody finds the file after a kill. What an earlier process wrote into another one goes first.
+    ///
+    /// # Errors
+    /// Fails when that cannot be removed.
+    pub(super) async fn place(
+        &self,
+        challenge: &Challenge,
+        answer: &Answer,
+        solver: &dyn Solver,
+    ) -> Result<Option<Outcome>, SolveError> {
+        let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+        let webroot = solver.webroot().filter(|path| memory.webroot.as_deref() != Some(path));
+        let Some(webroot) = webroot else { return Ok(None) };
+        if memory.webroot.is_some() {
+            solver.clean_up(challenge, answer).await?;
+        }
+        Ok(Some(Outcome::Placed(webroot.to_owned())))
     }
 
     /// Takes the finalizer off.

@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::select_all;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
+use super::agenda::{Agenda, Heard, Job};
 use super::selection::Selection;
 use super::substance::Substances;
+use super::tries::{self, BREATH};
 use super::{Clock, Controller, ReconcileError};
 use crate::acme::Retry;
 use crate::model::{Key, Kind, Record};
@@ -22,16 +23,6 @@ use crate::store::{Change, Scope, Store, StoreError};
 
 /// Most objects looked at side by side.
 const CONCURRENCY: usize = 256;
-/// When an obstacle is looked at again that only a person can remove.
-const UNTOLD: SignedDuration = SignedDuration::from_mins(10);
-/// The same where looking costs the world nothing: a permission, a port, an Ingress that is missing.
-const NEARBY: SignedDuration = SignedDuration::from_secs(30);
-/// Longest rest of an object after a look, before changes of others make us look again.
-const LONGEST_REST: SignedDuration = SignedDuration::from_millis(30);
-/// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
-const STEPS: u32 = 100;
-/// How long it pauses.
-const BREATH: SignedDuration = SignedDuration::from_secs(1);
 
 /// Something that stands in the way of an object: what went wrong when it was last looked at.
 #[derive(Clone, Debug)]
@@ -46,6 +37,13 @@ pub struct Obstacle {
     pub tries: u32,
 }
 
+impl Obstacle {
+    /// Tells whether it stands until somebody changes something.
+    pub fn stays(&self) -> bool {
+        self.error.is_race() || self.error.retry() == Retry::Never
+    }
+}
+
 /// What stands in the way of which object, right now.
 pub type Obstacles = BTreeMap<Key, Obstacle>;
 
@@ -57,43 +55,14 @@ pub struct Driver {
     controllers: Vec<Arc<dyn Controller>>,
     selection: Selection,
     obstacles: watch::Sender<Obstacles>,
-    work: HashMap<Job, Work>,
-    waiting: Vec<Job>,
-    delays: BTreeMap<(Timestamp, u64), Job>,
-    serial: u64,
-    running: JoinSet<(Job, Result<Wake, ReconcileError>)>,
-    /// Until when a job rests: three times as long as its last look took. An Order of a hundred Challenges changes with
-    /// each of them, and looks at all of them.
-    rests: HashMap<Job, Timestamp>,
+    agenda: Agenda,
+    running: JoinSet<Result<Wake, ReconcileError>>,
+    /// What each task looks at: one that panics cannot say it.
+    looks: HashMap<task::Id, Job>,
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: Vec<Record>,
     listens: Option<Timestamp>,
     substances: Substances,
-}
-
-type Job = (usize, Key);
-
-/// What is known about one job.
-#[derive(Debug, Default)]
-struct Work {
-    running: bool,
-    /// When it was started.
-    started: Timestamp,
-    /// It is to be looked at again, at once.
-    again: bool,
-    /// It is to be looked at again after its rest.
-    rested: bool,
-    failures: u32,
-    /// Steps in a row.
-    steps: u32,
-    delay: Option<(Timestamp, u64)>,
-}
-
-impl Work {
-    /// Tells whether it is looked at now, or will be by itself.
-    fn goes_on(&self) -> bool {
-        self.running || self.delay.is_some()
-    }
 }
 
 impl Driver {
@@ -111,12 +80,9 @@ impl Driver {
             controllers,
             selection,
             obstacles,
-            work: HashMap::new(),
-            waiting: Vec::new(),
-            delays: BTreeMap::new(),
-            serial: 0,
+            agenda: Agenda::default(),
             running: JoinSet::new(),
-            rests: HashMap::new(),
+            looks: HashMap::new(),
             unheard: Vec::new(),
             listens: None,
             substances: Substances::default(),
@@ -137,14 +103,16 @@ impl Driver {
         let clock = Arc::clone(&self.clock);
         loop {
             self.start_waiting();
-            let next_delay = self.delays.keys().next().map(|(at, _)| *at);
-            let next_delay = next_delay.into_iter().chain(self.listens).min();
+            let next_alarm = self.agenda.next_alarm().into_iter().chain(self.listens).min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                Some(done) = self.running.join_next(), if !self.running.is_empty() => {
-                    // A task that panicked has been reported by the runtime; its object is looked at on its next change.
-                    if let Ok((job, result)) = done {
+                Some(done) = self.running.join_next_with_id(), if !self.running.is_empty() => {
+                    let (id, result) = match done {
+                        Ok(done) => done,
+                        Err(panic) => (panic.id(), Err(ReconcileError::Panicked)),
+                    };
+                    if let Some(job) = self.looks.remove(&id) {
                         self.settle(job, result);
                     }
                 }
@@ -156,8 +124,8 @@ impl Driver {
                     Some(Err(error)) => return Err(error),
                     None => break,
                 },
-                () = sleep(&*clock, next_delay) => {
-                    self.wake_due();
+                () = sleep(&*clock, next_alarm) => {
+                    self.agenda.wake_due(self.clock.now());
                     self.listen_again().await?;
                 }
             }
@@ -169,18 +137,18 @@ impl Driver {
     async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
         match change {
             Change::Applied(record) => {
-                let is_new = self.substances.is_new(&record);
-                self.hear(record, is_new).await
+                let news = self.substances.news(&record);
+                self.hear(record, news).await
             }
             Change::Deleted(record) => {
                 self.substances.forget(&record.key);
-                self.hear(record, true).await
+                self.hear(record, Heard::Wish).await
             }
             Change::Resynced(records) => {
                 self.substances.forget_all();
                 for record in records {
-                    let is_new = self.substances.is_new(&record);
-                    self.hear(record, is_new).await?;
+                    let news = self.substances.news(&record);
+                    self.hear(record, news).await?;
                 }
                 Ok(())
             }
@@ -189,8 +157,8 @@ impl Driver {
 
     /// Wakes whom a change concerns; while the store is away the change is kept. An object whose substance is the same keeps
     /// its pause: reasons that differ at each look would else have it look without end.
-    async fn hear(&mut self, record: Record, is_new: bool) -> Result<(), StoreError> {
-        match self.wake_for(&record, is_new).await {
+    async fn hear(&mut self, record: Record, news: Heard) -> Result<(), StoreError> {
+        match self.wake_for(&record, news).await {
             Err(error) if error.may_pass() || error.lacks_permission() => {
                 debug!(%error, object = %record.key, "this change is heard later");
                 self.unheard.push(record);
@@ -207,176 +175,85 @@ impl Driver {
         }
         self.listens = None;
         for record in std::mem::take(&mut self.unheard) {
-            self.hear(record, true).await?;
+            self.hear(record, Heard::Wish).await?;
         }
         Ok(())
     }
 
-    async fn wake_for(&mut self, record: &Record, is_new: bool) -> Result<(), StoreError> {
+    async fn wake_for(&mut self, record: &Record, news: Heard) -> Result<(), StoreError> {
         for index in 0..self.controllers.len() {
             let controller = Arc::clone(&self.controllers[index]);
             if !controller.watches().contains(&record.key.kind) {
                 continue;
             }
-            for key in controller.wakes(record).await? {
+            let woken = match controller.wakes(record).await {
+                // Its own look says so, as an obstacle of that object alone.
+                Err(error @ StoreError::Unreadable { .. }) => {
+                    debug!(%error, object = %record.key, "nobody else is woken");
+                    let is_own = controller.watches().first() == Some(&record.key.kind);
+                    is_own.then(|| record.key.clone()).into_iter().collect()
+                }
+                woken => woken?,
+            };
+            for key in woken {
                 if !self.selection.covers(&*self.store, &key).await? {
                     continue;
                 }
-                if key == record.key {
-                    let job = (index, key);
-                    if is_new || !self.work.get(&job).is_some_and(Work::goes_on) {
-                        self.wake(job);
-                    }
-                } else {
-                    self.wake_rested((index, key));
-                }
+                let is_own = key == record.key;
+                let job = (index, key);
+                let news = match (is_own, news) {
+                    (false, _) => Heard::Neighbour,
+                    (true, Heard::Nothing) if self.agenda.goes_on(&job) => continue,
+                    (true, news) => news.max(Heard::Progress),
+                };
+                self.agenda.hear(job, news, self.clock.now());
             }
         }
         Ok(())
     }
 
-    fn wake(&mut self, job: Job) {
-        let work = self.work.entry(job.clone()).or_default();
-        if let Some(delay) = work.delay.take() {
-            self.delays.remove(&delay);
-        }
-        if work.running {
-            work.again = true;
-        } else if !work.again {
-            work.again = true;
-            self.waiting.push(job);
-        }
-    }
-
-    /// Wakes a job because another object changed: many may change together.
-    fn wake_rested(&mut self, job: Job) {
-        let work = self.work.entry(job.clone()).or_default();
-        if work.running {
-            work.rested = true;
-            return;
-        }
-        let Some(rest) = self.rests.get(&job).copied() else { return self.wake(job) };
-        if rest <= self.clock.now() {
-            return self.wake(job);
-        }
-        match work.delay {
-            _ if work.again => {}
-            Some((at, _)) if at <= rest => {}
-            _ => self.wake_at(job, rest),
-        }
-    }
-
-    fn wake_due(&mut self) {
-        let now = self.clock.now();
-        while let Some(entry) = self.delays.first_entry() {
-            if entry.key().0 > now {
-                return;
-            }
-            let job = entry.remove();
-            self.wake(job);
-        }
-    }
-
-    fn wake_at(&mut self, job: Job, at: Timestamp) {
-        self.serial += 1;
-        let delay = (at, self.serial);
-        let later = self.work.entry(job.clone()).or_default().delay.replace(delay);
-        if let Some(later) = later {
-            self.delays.remove(&later);
-        }
-        self.delays.insert(delay, job);
-    }
-
     /// Starts what waits, oldest first, as far as the concurrency allows.
     fn start_waiting(&mut self) {
-        let free = CONCURRENCY.saturating_sub(self.running.len()).min(self.waiting.len());
-        for job in self.waiting.drain(..free).collect::<Vec<_>>() {
-            let work = self.work.entry(job.clone()).or_default();
-            work.again = false;
-            work.running = true;
+        let now = self.clock.now();
+        for job in self.agenda.start(CONCURRENCY.saturating_sub(self.running.len()), now) {
             let controller = Arc::clone(&self.controllers[job.0]);
-            let now = self.clock.now();
-            work.started = now;
-            let span = info_span!("reconcile", kind = %job.1.kind, name = %job.1.name);
-            self.running.spawn(
-                async move {
-                    let result = controller.reconcile(&job.1, now).await;
-                    (job, result)
-                }
-                .instrument(span),
-            );
+            let key = job.1.clone();
+            let span = info_span!("reconcile", kind = %key.kind, name = %key.name);
+            let look = async move { controller.reconcile(&key, now).await }.instrument(span);
+            self.looks.insert(self.running.spawn(look).id(), job);
         }
     }
 
     fn settle(&mut self, job: Job, result: Result<Wake, ReconcileError>) {
         let now = self.clock.now();
-        let work = self.work.entry(job.clone()).or_default();
-        work.running = false;
-        let again = std::mem::take(&mut work.again);
-        let rested = std::mem::take(&mut work.rested);
-        let rest = now + (now.duration_since(work.started) * 3).min(LONGEST_REST);
-        match result {
+        let look = self.agenda.ended(&job, now);
+        let error = match result {
             Ok(wake) => {
-                work.failures = 0;
-                work.steps = if wake == Wake::Now { work.steps.saturating_add(1) } else { 0 };
-                let restless = work.steps > STEPS;
                 self.obstacles.send_if_modified(|all| all.remove(&job.1).is_some());
-                self.rests.retain(|_, rest| *rest > now);
-                self.rests.insert(job.clone(), rest);
-                match wake {
-                    _ if restless => {
-                        debug!(?job, "many steps in a row");
-                        self.wake_at(job, now + BREATH);
-                    }
-                    _ if again => self.wake(job),
-                    Wake::Now => self.wake(job),
-                    Wake::At(at) if rested => self.wake_at(job, at.min(rest)),
-                    Wake::At(at) => self.wake_at(job, at),
-                    Wake::OnChange if rested => self.wake_at(job, rest),
-                    Wake::OnChange => {
-                        self.work.remove(&job);
-                    }
-                }
+                return self.agenda.went_well(job, wake, look, now);
             }
-            Err(ReconcileError::Store(
-                StoreError::Conflict { .. } | StoreError::AlreadyExists { .. },
-            )) => {
-                // Somebody wrote in between: look again at what is there now.
-                self.wake_at(job, now + Duration::from_millis(5));
-            }
-            Err(error) => self.failed(job, error, now, again || rested),
-        }
-    }
-
-    fn failed(&mut self, job: Job, error: ReconcileError, now: Timestamp, again: bool) {
-        let work = self.work.entry(job.clone()).or_default();
-        work.failures = work.failures.saturating_add(1);
-        let tries = work.failures;
-        let next_try = match error.retry() {
-            Retry::At(at) => at.max(now + Duration::from_millis(100)),
-            Retry::Backoff => now + backoff(tries),
-            // Whatever changed while we looked may be just what was missing.
-            Retry::Never if again => now,
-            // A person may mend what no change here tells of: a name in DNS, the server itself.
-            Retry::Never => match error {
-                ReconcileError::Solve(_) | ReconcileError::Store(_) => now + NEARBY,
-                ReconcileError::Acme(_) | ReconcileError::Missing(_) => now + UNTOLD,
-            },
+            Err(error) => error,
         };
-        debug!(%error, tries, %next_try, "this step could not be taken");
+        let (tries, next_try) = if error.is_race() {
+            // Somebody wrote in between: look again at what is there now.
+            let times = self.agenda.outrun(&job);
+            let (pause, is_obstacle) = tries::race(times);
+            if !is_obstacle {
+                return self.agenda.sleep_until(job, now + pause);
+            }
+            (times, now + pause)
+        } else {
+            let tries = self.agenda.failed(&job);
+            (tries, tries::next_try(&error, tries, look.heard, now))
+        };
+        debug!(%error, tries, %next_try, object = %job.1, "this step could not be taken");
         let error = Arc::new(error);
         self.obstacles.send_modify(|all| {
             let since = all.get(&job.1).map_or(now, |old| old.since);
             all.insert(job.1.clone(), Obstacle { error, since, next_try, tries });
         });
-        self.wake_at(job, next_try);
+        self.agenda.sleep_until(job, next_try);
     }
-}
-
-/// Pauses between tries: 1 s doubling to 30 s.
-fn backoff(failures: u32) -> SignedDuration {
-    SignedDuration::from_secs(1_i64 << failures.saturating_sub(1).min(5))
-        .min(SignedDuration::from_secs(30))
 }
 
 async fn sleep(clock: &dyn Clock, until: Option<Timestamp>) {
@@ -390,14 +267,21 @@ async fn sleep(clock: &dyn Clock, until: Option<Timestamp>) {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use std::time::Duration;
+
     use async_trait::async_trait;
+    use jiff::SignedDuration;
     use serde_json::json;
 
     use super::*;
+    use crate::controllers::agenda::STEPS;
     use crate::controllers::clock::SystemClock;
+    use crate::model::Certificate;
+    use crate::solvers::SolveError;
     use crate::store::Part;
     use crate::store::cluster::ClusterFault;
     use crate::store::memory::MemoryStore;
+    use crate::store::resources::{Resources, typed};
 
     /// Always has another step to take.
     #[derive(Debug, Default)]
@@ -433,7 +317,7 @@ mod tests {
         let working = tokio::spawn(driver.run(stop.clone()));
         let steps = || restless.0.load(Ordering::Relaxed);
         while steps() <= STEPS {
-            tokio::task::yield_now().await;
+            task::yield_now().await;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(steps(), STEPS + 1);
@@ -555,5 +439,179 @@ mod tests {
         tokio::time::timeout(Duration::from_mins(1), looked.cancelled()).await.unwrap();
         stop.cancel();
         working.await.unwrap().unwrap();
+    }
+
+    /// Reads what it hears of.
+    #[derive(Debug)]
+    struct Reader(Resources<Certificate>);
+
+    #[async_trait]
+    impl Controller for Reader {
+        fn watches(&self) -> &'static [Kind] {
+            &[Kind::Certificate]
+        }
+        async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+            typed::<Certificate>(changed.clone()).map(|_| vec![changed.key.clone()])
+        }
+        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+            self.0.get(&key.name).await?;
+            Ok(Wake::OnChange)
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_an_obstacle_of_its_own_until_it_is_corrected() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let certificate = |duration: &str| {
+            let object = json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+                "metadata": {"name": "web", "namespace": "web"},
+                "spec": {"secretName": "web", "issuerRef": {"name": "acme"}, "duration": duration},
+            });
+            Record::new(object).unwrap()
+        };
+        let key = store.create(certificate("banana")).await.unwrap().key;
+        let (sender, mut obstacles) = watch::channel(Obstacles::new());
+        let reader = Reader(Resources::new(Arc::clone(&store), Kind::Certificate));
+        let driver = Driver::new(
+            Arc::clone(&store),
+            Arc::new(SystemClock),
+            vec![Arc::new(reader)],
+            Selection::all(),
+            sender,
+        );
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        let patience = Duration::from_mins(1);
+        let stands = obstacles.wait_for(|all| all.get(&key).is_some_and(Obstacle::stays));
+        drop(tokio::time::timeout(patience, stands).await.unwrap().unwrap());
+        store.replace(certificate("90m"), Part::Whole).await.unwrap();
+        let gone = obstacles.wait_for(Obstacles::is_empty);
+        drop(tokio::time::timeout(patience, gone).await.unwrap().unwrap());
+        stop.cancel();
+        working.await.unwrap().unwrap();
+    }
+
+    /// What happens during a first look.
+    #[derive(Clone, Copy, Debug)]
+    enum Mishap {
+        Panic,
+        /// Somebody else is quicker, at every look.
+        Race,
+        /// A fault that names a far moment, after a change of the object was heard.
+        After(Interference),
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Interference {
+        Deletion,
+        Label,
+        /// The look's own.
+        Status,
+    }
+
+    #[derive(Debug)]
+    struct Unlucky {
+        store: Arc<dyn Store>,
+        mishap: Mishap,
+        looks: watch::Sender<u32>,
+        heard: watch::Sender<u32>,
+    }
+
+    impl Unlucky {
+        async fn change(&self, key: &Key, interference: Interference) {
+            let heard = self.heard.subscribe().borrow().to_owned();
+            let mut record = self.store.get(key).await.unwrap().unwrap();
+            match interference {
+                Interference::Deletion => drop(self.store.delete(key).await.unwrap()),
+                Interference::Label => {
+                    record.object["metadata"]["labels"] = json!({"a-person": "was-here"});
+                    self.store.replace(record, Part::Metadata).await.unwrap();
+                }
+                Interference::Status => {
+                    record.object["status"] = json!({"reason": "asked too often"});
+                    self.store.replace(record, Part::Status).await.unwrap();
+                }
+            }
+            self.heard.subscribe().wait_for(|now| *now > heard).await.unwrap();
+        }
+    }
+
+    #[async_trait]
+    impl Controller for Unlucky {
+        fn watches(&self) -> &'static [Kind] {
+            &[Kind::Order]
+        }
+        async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+            self.heard.send_modify(|heard| *heard += 1);
+            Ok(vec![changed.key.clone()])
+        }
+        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+            self.looks.send_modify(|looks| *looks += 1);
+            let is_first = *self.looks.borrow() == 1;
+            match self.mishap {
+                Mishap::Race => Err(StoreError::AlreadyExists { key: key.clone() }.into()),
+                Mishap::Panic if is_first => panic!("a mistake"),
+                Mishap::After(interference) if is_first => {
+                    self.change(key, interference).await;
+                    let until = Some(now + SignedDuration::from_hours(1));
+                    let [what, why] = ["cannot ask", "too many requests"].map(str::to_owned);
+                    Err(SolveError { what, why, needs_person: false, hint: None, until }.into())
+                }
+                Mishap::Panic | Mishap::After(_) => Ok(Wake::OnChange),
+            }
+        }
+    }
+
+    /// Looks at one object until so many looks were taken and obstacles are as expected.
+    async fn check(mishap: Mishap, looks: u32, expected: impl Fn(Option<&Obstacle>) -> bool) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let order = json!({
+            "apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "metadata": {"name": "web", "namespace": "web"},
+        });
+        let key = store.create(Record::new(order).unwrap()).await.unwrap().key;
+        let (sender, mut obstacles) = watch::channel(Obstacles::new());
+        let (looked, mut seen) = watch::channel(0);
+        let unlucky = Unlucky {
+            store: Arc::clone(&store),
+            mishap,
+            looks: looked,
+            heard: watch::channel(0).0,
+        };
+        let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(unlucky)];
+        let driver =
+            Driver::new(store, Arc::new(SystemClock), controllers, Selection::all(), sender);
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        tokio::time::timeout(Duration::from_mins(1), async {
+            seen.wait_for(|seen| *seen >= looks).await.unwrap();
+            obstacles.wait_for(|all| expected(all.get(&key))).await.unwrap();
+        })
+        .await
+        .unwrap();
+        stop.cancel();
+        working.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_object_whose_look_panics_is_looked_at_again() {
+        check(Mishap::Panic, 1, |obstacle| obstacle.is_some()).await;
+        check(Mishap::Panic, 2, |obstacle| obstacle.is_none()).await;
+    }
+
+    #[tokio::test]
+    async fn what_others_want_during_a_look_does_not_wait_for_the_moment_that_it_names() {
+        for interference in [Interference::Deletion, Interference::Label] {
+            check(Mishap::After(interference), 2, |obstacle| obstacle.is_none()).await;
+        }
+        let is_far = |obstacle: &Obstacle| {
+            obstacle.next_try.duration_since(obstacle.since) > SignedDuration::from_mins(59)
+        };
+        check(Mishap::After(Interference::Status), 1, |it| it.is_some_and(is_far)).await;
+    }
+
+    #[tokio::test]
+    async fn whoever_is_outrun_without_end_pauses_longer_and_is_seen() {
+        check(Mishap::Race, 1, |it| it.is_some_and(|it| it.stays() && it.tries > 10)).await;
     }
 }

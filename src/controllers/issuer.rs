@@ -363,6 +363,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn those_who_asked_in_the_name_of_a_forgotten_account_look_again() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        let first: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        let is_gone = async |issuer: &Issuer, now| match bench
+            .desk
+            .accounts
+            .account_is_gone(issuer, now)
+            .await
+        {
+            Err(StoreError::Conflict { .. }) => None,
+            known => Some(known.unwrap()),
+        };
+        assert_eq!(is_gone(&first, now()).await, Some(true));
+        assert_eq!(is_gone(&first, now()).await, None);
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        let second: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
+        assert_eq!(is_gone(&first, now()).await, None);
+        let mut between = first.clone();
+        between.metadata.resource_version = "0".into();
+        assert_eq!(is_gone(&between, now()).await, None);
+        // The account that was registered since is not known either.
+        assert_eq!(is_gone(&second, now()).await, Some(false));
+        let later = now() + jiff::SignedDuration::from_secs(61);
+        assert_eq!(is_gone(&second, later).await, Some(true));
+    }
+
+    #[tokio::test]
     async fn a_refusal_is_told_and_asked_again_only_after_a_change() {
         let bench = bench(json!({})).await;
         bench.will_answer(refusal(400, None));

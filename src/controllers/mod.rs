@@ -2,6 +2,7 @@
 
 pub mod account_secrets;
 pub mod accounts;
+mod agenda;
 pub mod answering;
 pub mod aside;
 mod awaited_secrets;
@@ -26,11 +27,14 @@ pub mod scheduler;
 pub mod selection;
 pub mod shared_orders;
 mod substance;
+pub mod taken;
 #[cfg(test)]
 mod testing;
+mod tries;
 pub mod unwritten_orders;
 
 pub use self::clock::Clock;
+use self::taken::Taken;
 
 use std::fmt;
 
@@ -93,17 +97,35 @@ pub enum ReconcileError {
     /// Something that should be there is not; a change of it wakes the object.
     #[error("{0}")]
     Missing(String),
+    /// Something else bears the name of what is to be made.
+    #[error(transparent)]
+    Taken(#[from] Box<Taken>),
+    /// Our own mistake.
+    #[error("this step failed by a mistake of kubectl-acme itself")]
+    Panicked,
 }
 
 impl ReconcileError {
+    /// Tells whether somebody else was quicker: what is there now has to be looked at.
+    fn is_race(&self) -> bool {
+        let Self::Store(error) = self else { return false };
+        matches!(error, StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })
+    }
+
     /// Says when another try helps.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Acme(error) => error.retry(),
             Self::Solve(error) if error.needs_person => Retry::Never,
             Self::Solve(SolveError { until: Some(until), .. }) => Retry::At(*until),
+            Self::Store(StoreError::Unreadable { .. }) => Retry::Never,
             Self::Store(error) if error.lacks_permission() => Retry::Never,
-            Self::Store(_) | Self::Solve(_) | Self::Missing(_) => Retry::Backoff,
+            Self::Taken(taken) if !taken.passes => Retry::Never,
+            Self::Store(_)
+            | Self::Solve(_)
+            | Self::Missing(_)
+            | Self::Taken(_)
+            | Self::Panicked => Retry::Backoff,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::tz::TimeZone;
 
 use super::facts;
-use crate::model::{Certificate, CertificateRequest, Kind, ObjectName, Order, Secret};
+use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Secret};
 use crate::reconcile::certificate::{NextKey, Observed, Rival};
 use crate::reconcile::facts::{RequestFacts, annotation};
 use crate::reconcile::{renewal, request};
@@ -16,7 +16,7 @@ use crate::store::{Scope, Store, StoreError};
 /// Gathers what stands around Certificates.
 #[derive(Debug)]
 pub struct Neighbours {
-    certificates: Resources<Certificate>,
+    store: Arc<dyn Store>,
     requests: Resources<CertificateRequest>,
     orders: Resources<Order>,
     secrets: Resources<Secret>,
@@ -28,7 +28,7 @@ impl Neighbours {
     /// Knows of no sharing yet.
     pub fn new(store: &Arc<dyn Store>) -> Self {
         Self {
-            certificates: Resources::new(Arc::clone(store), Kind::Certificate),
+            store: Arc::clone(store),
             requests: Resources::new(Arc::clone(store), Kind::CertificateRequest),
             orders: Resources::new(Arc::clone(store), Kind::Order),
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
@@ -116,11 +116,13 @@ impl Neighbours {
         let mut sharing = self.sharing(&secret);
         sharing.remove(&certificate.metadata.name);
         for name in sharing {
-            let found = self.certificates.get(&ObjectName::new(namespace, &name)).await?;
-            let still =
-                found.filter(|rival| rival.spec.secret_name == certificate.spec.secret_name);
+            let key = Key::new(Kind::Certificate, ObjectName::new(namespace, &name));
+            // Whatever else is wrong with a rival, it names the Secret.
+            let found = self.store.get(&key).await?;
+            let still = found
+                .filter(|rival| rival.text("/spec/secretName") == certificate.spec.secret_name);
             rivals.extend(
-                still.map(|rival| Rival { name, created: rival.metadata.creation_timestamp }),
+                still.map(|rival| Rival { name, created: rival.metadata().creation_timestamp }),
             );
         }
         Ok(rivals)

@@ -12,7 +12,7 @@ use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::SharedOrders;
 use super::unwritten_orders::UnwrittenOrders;
-use super::{Controller, ReconcileError};
+use super::{Controller, ReconcileError, taken};
 use crate::model::asked::asked_type;
 use crate::model::event::source;
 use crate::model::memory::Holder;
@@ -195,7 +195,11 @@ impl OrderController {
         Ok(Outcome::ChallengesCreated(made))
     }
 
-    async fn create_challenge(&self, order: &Order, required: Required) -> Result<(), StoreError> {
+    async fn create_challenge(
+        &self,
+        order: &Order,
+        required: Required,
+    ) -> Result<(), ReconcileError> {
         let challenge = Challenge {
             api_version: Kind::Challenge.api_version().to_owned(),
             kind: Kind::Challenge.as_str().to_owned(),
@@ -209,8 +213,12 @@ impl OrderController {
             status: ChallengeStatus::default(),
         };
         match self.challenges.create(&challenge).await {
-            Ok(_) | Err(StoreError::AlreadyExists { .. }) => Ok(()),
-            Err(error) => Err(error),
+            Ok(_) => Ok(()),
+            Err(StoreError::AlreadyExists { key }) => {
+                let ours = Key::new(Kind::Order, order.name());
+                Ok(taken::look(&self.challenges, key, &ours, &order.metadata.uid).await??)
+            }
+            Err(error) => Err(error.into()),
         }
     }
 

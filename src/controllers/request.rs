@@ -8,6 +8,7 @@ use tracing::debug;
 
 use super::accounts::Accounts;
 use super::recorder::{Recorder, reference};
+use super::taken::Taken;
 use super::{Controller, ReconcileError, facts};
 use crate::model::common::condition;
 use crate::model::event::source;
@@ -111,6 +112,14 @@ impl Controller for RequestController {
                 let note = request::waiting_for_approval();
                 self.recorder.note(&reference(&request), &note, now).await?;
                 return Ok(Wake::OnChange);
+            }
+            Action::YieldName => {
+                let ours = Key::new(Kind::CertificateRequest, request.name());
+                let taken = observed.order.as_ref().and_then(|order| {
+                    let key = Key::new(Kind::Order, order.name());
+                    Taken::by(&order.metadata, key, &ours, &request.metadata.uid)
+                });
+                return taken.map_or(Ok(Wake::Now), |taken| Err(Box::new(taken).into()));
             }
             Action::Conclude(outcome) => outcome,
             Action::CreateOrder(order) => {

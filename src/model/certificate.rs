@@ -152,6 +152,20 @@ pub struct OtherName {
     pub utf8_value: String,
 }
 
+/// The numbers of an object identifier as they are encoded, its first two in one (X.690 §8.19.4); `None` when the text is none,
+/// or has numbers larger than we encode.
+pub fn subidentifiers(dotted: &str) -> Option<Vec<u64>> {
+    let is_number = |arc: &str| arc.bytes().all(|digit| digit.is_ascii_digit());
+    let number = |arc: &str| is_number(arc).then(|| arc.parse::<u64>().ok()).flatten();
+    let arcs: Vec<u64> = dotted.split('.').map(number).collect::<Option<_>>()?;
+    let [first, second, rest @ ..] = arcs.as_slice() else { return None };
+    if *first > 2 || (*first < 2 && *second > 39) {
+        return None;
+    }
+    let both = (first * 40).checked_add(*second)?;
+    Some(std::iter::once(both).chain(rest.iter().copied()).collect())
+}
+
 /// Labels and annotations of the Secret.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -8,6 +8,8 @@ use jiff::Timestamp;
 const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
 /// That a person puts the Challenge's answer up, and takes it away.
 const CHALLENGE_BY_HAND: &str = "kubectl-acme/challenge-by-hand";
+/// In which document root the Challenge's answer is written as a file.
+const CHALLENGE_WEBROOT: &str = "kubectl-acme/challenge-webroot";
 /// When an Order was finalized.
 const ORDER_FINALIZED_AT: &str = "kubectl-acme/order-finalized-at";
 /// Not before this moment does the Order ask the CA again.
@@ -30,6 +32,8 @@ pub struct Memory {
     pub accepted_at: Option<Timestamp>,
     /// Challenge: a person puts the answer up, so nobody else takes it away.
     pub by_hand: bool,
+    /// Challenge: the document root, as an absolute path, below which the answer is a file that outlives whoever wrote it.
+    pub webroot: Option<String>,
     /// Order: the signing request was sent.
     pub finalized_at: Option<Timestamp>,
     /// Order, Challenge, Issuer: the CA asked us to wait until then.
@@ -70,6 +74,10 @@ impl Memory {
         Self {
             accepted_at: at(CHALLENGE_ACCEPTED_AT),
             by_hand: annotations.get(CHALLENGE_BY_HAND).is_some_and(|text| text == "true"),
+            webroot: annotations
+                .get(CHALLENGE_WEBROOT)
+                .filter(|_| holder == Holder::Challenge)
+                .cloned(),
             finalized_at: at(ORDER_FINALIZED_AT),
             next_try: at(holder.next_try()),
             expires: at(ORDER_EXPIRES),
@@ -111,6 +119,9 @@ impl Memory {
             annotations.remove(CHALLENGE_BY_HAND);
             let mark = self.by_hand.then(|| (CHALLENGE_BY_HAND.to_owned(), "true".to_owned()));
             annotations.extend(mark);
+            annotations.remove(CHALLENGE_WEBROOT);
+            let webroot = self.webroot.clone();
+            annotations.extend(webroot.map(|folder| (CHALLENGE_WEBROOT.to_owned(), folder)));
         }
         if holder == Holder::Issuer {
             match &self.account_of {
@@ -145,7 +156,8 @@ mod tests {
         assert_eq!(Memory::read(Holder::Order, &annotations), memory);
         assert!(Memory::default().write(Holder::Order, &mut annotations));
         assert_eq!(annotations.len(), 1);
-        let memory = Memory { by_hand: true, ..Memory::default() };
+        let webroot = Some("/srv/www".to_owned());
+        let memory = Memory { by_hand: true, webroot, ..Memory::default() };
         memory.write(Holder::Challenge, &mut annotations);
         assert_eq!(Memory::read(Holder::Challenge, &annotations), memory);
         Memory::default().write(Holder::Challenge, &mut annotations);

@@ -29,6 +29,7 @@ pub mod secret;
 pub mod solver;
 mod solver_secrets;
 pub mod state;
+pub mod text;
 pub mod validation;
 
 pub use self::certificate::{Certificate, CertificateSpec, CertificateStatus};

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::age::age;
+use super::escape::escape;
 use super::label::heading;
 use super::tabs;
 use super::value::{plain, text};
@@ -32,7 +33,7 @@ pub fn sheet(object: &Value, events: Option<&[Event]>, now: Timestamp) -> String
             event_table(&mut out, events, now);
         }
     }
-    tabs::align(&tabs::escape(&out))
+    tabs::align(&escape(&out))
 }
 
 fn head(out: &mut String, object: &Value) {

@@ -8,6 +8,7 @@ pub mod columns;
 pub mod custom_columns;
 pub mod describe;
 pub mod document;
+mod escape;
 pub mod format;
 pub mod jsonpath;
 mod label;
@@ -31,6 +32,7 @@ use serde_json::Value;
 
 use self::colour::Colours;
 use self::columns::{Look, Namespaces, Naming, Width};
+use self::escape::escape;
 use self::format::Format;
 use self::label_columns::LabelColumns;
 use self::table::{Colour, Headers};
@@ -115,7 +117,13 @@ impl Printer {
         &self.labels
     }
 
-    /// Writes data as it is. A reader that went away is no error: the rest is dropped.
+    /// Writes text for people: nothing in it but our own colours steers the terminal.
+    pub fn text(&mut self, text: &str) -> io::Result<()> {
+        let text = escape::escape_but_colours(text, self.colours.out);
+        self.data(&text)
+    }
+
+    /// Writes data for programs, as it is. A reader that went away is no error: the rest is dropped.
     pub fn data(&mut self, text: &str) -> io::Result<()> {
         if self.closed {
             return Ok(());
@@ -146,7 +154,7 @@ impl Printer {
             Format::Wide => Width::Wide,
             Format::CustomColumns(columns) => {
                 let text = columns.render(objects, self.headers);
-                return self.data(&text);
+                return self.text(&text);
             }
             Format::Name => {
                 let names = objects.map(|object| columns::qualified_name(object) + "\n");
@@ -174,7 +182,7 @@ impl Printer {
             .iter()
             .map(|group| columns::table(group.kind, group.objects.iter().copied(), &look, now));
         let text = tables.collect::<Vec<_>>().join("\n");
-        self.data(&text)
+        self.text(&text)
     }
 
     /// Writes a report of our own: as a document where one is asked for, else as text for people.
@@ -183,11 +191,11 @@ impl Printer {
         report: &Value,
         text: impl FnOnce(Colour) -> String,
     ) -> io::Result<()> {
-        let text = match self.format.document(report) {
-            Some(document) => document,
-            None => text(self.colours.out),
-        };
-        self.data(&text)
+        if let Some(document) = self.format.document(report) {
+            return self.data(&document);
+        }
+        let text = text(self.colours.out);
+        self.text(&text)
     }
 
     /// Writes a timeline: text for people, one report as a document, or one entry a line.
@@ -215,7 +223,7 @@ impl Printer {
 
     /// Says something on stderr.
     pub fn note(&self, message: &str) {
-        self.talk.line(&tabs::escape(message));
+        self.talk.line(message);
     }
 
     /// Says what somebody should look at.
@@ -245,14 +253,14 @@ impl Printer {
     }
 
     fn labelled(&self, label: &str, colour: AnsiColor, message: &str) {
-        let message = tabs::escape(message);
-        self.talk.line(&match self.colours.talk {
-            Colour::Off => format!("{label}: {message}"),
+        let message = escape(message);
+        match self.colours.talk {
+            Colour::Off => self.talk.line(&format!("{label}: {message}")),
             Colour::On => {
                 let style = Style::new().bold().fg_color(Some(colour.into()));
-                format!("{style}{label}:{style:#} {message}")
+                self.talk.coloured_line(&format!("{style}{label}:{style:#} {message}"));
             }
-        });
+        }
     }
 }
 
@@ -365,6 +373,44 @@ mod tests {
         let (printer, _, err) = printer("table", Colour::On);
         printer.error::<&str>("it \u{1b}[2Jfailed", &[]);
         assert_eq!(err.text(), "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m it ^[[2Jfailed\n");
+    }
+
+    #[test]
+    fn people_see_what_would_steer_the_terminal_and_programs_get_it_as_it_is() {
+        let rude = "\u{1b}]0;owned\u{7}\u{9b}31m";
+        let seen = "^[]0;owned^G\\u{9b}31m";
+        let issuer = json!({"metadata": {"name": rude}, "status": {"conditions": [
+            {"type": "Ready", "status": rude, "message": rude},
+        ]}});
+        let now = Timestamp::UNIX_EPOCH;
+        let columns = "custom-columns=A:.metadata.name";
+        for (format, colour) in [
+            ("table", Colour::Off),
+            ("table", Colour::On),
+            ("wide", Colour::On),
+            (columns, Colour::On),
+            ("jsonpath={.metadata.name}", Colour::On),
+            ("json", Colour::Off),
+            ("yaml", Colour::Off),
+        ] {
+            let (mut printer, out, err) = printer(format, colour);
+            let group = Group { kind: Kind::Issuer, objects: vec![&issuer] };
+            printer.resources(&[group], Shape::One, Namespaces::Hidden, now).unwrap();
+            let of_name = match format {
+                "json" => "\\u001b]0;owned\\u0007\u{9b}31m",
+                "yaml" => &serde_yaml::to_string(&rude).unwrap(),
+                "jsonpath={.metadata.name}" => rude,
+                _ => seen,
+            };
+            assert!(out.text().contains(of_name), "{format}: {:?}", out.text());
+            printer.note(rude);
+            printer.error(rude, &[rude]);
+            assert_eq!(err.text().matches(seen).count(), 3, "{:?}", err.text());
+            let (mut printer, out, _) = self::printer("table", colour);
+            printer.text(rude).unwrap();
+            printer.report(&json!({}), |_| rude.to_owned()).unwrap();
+            assert_eq!(out.text(), seen.repeat(2));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{SignedDuration, Timestamp};
 
 use super::age::short;
-use super::tabs::escape;
+use super::escape::escape;
 use super::talk::Talk;
 use crate::model::Time;
 
@@ -22,7 +22,7 @@ const SILENCE: SignedDuration = SignedDuration::from_mins(1);
 pub struct Wait {
     /// The state in one word: `pending`.
     pub state: String,
-    /// What has to happen: `2 of 4 nameservers answer`.
+    /// What is waited for, `waiting for a free slot`, or what stands in the way, in its own words.
     pub waits_for: String,
     /// Since when.
     pub since: Timestamp,
@@ -65,7 +65,7 @@ impl Progress {
         let is_new = before.is_none_or(|b| b.state != wait.state || b.waits_for != wait.waits_for);
         if is_new && self.screen.is_none() {
             let until = until(&wait);
-            self.line(&format!("{name} {}{until}: {}", wait.state, phrase(&wait.waits_for)), now);
+            self.line(&format!("{name} {}{until}: {}", wait.state, wait.waits_for), now);
         }
         self.waits.insert(name.to_owned(), wait);
         self.draw(now);
@@ -92,10 +92,9 @@ impl Progress {
 
     /// Says something; without a terminal the time comes first.
     pub fn line(&mut self, text: &str, now: Timestamp) {
-        let text = escape(text);
         self.spoke = Some(now);
         match self.screen {
-            Some(_) => self.talk.line(&text),
+            Some(_) => self.talk.line(text),
             None => self.talk.line(&format!("{} {text}", Time::new(now))),
         }
     }
@@ -161,9 +160,8 @@ fn lines(waits: &BTreeMap<String, Wait>, now: Timestamp) -> Vec<String> {
         .iter()
         .take(shown)
         .map(|(name, wait)| {
-            let (state, length, waits_for) =
-                (&wait.state, length(wait, now), phrase(&wait.waits_for));
-            escape(&format!("{name} {state} {length}: {waits_for}"))
+            let (state, length) = (&wait.state, length(wait, now));
+            escape(&format!("{name} {state} {length}: {}", wait.waits_for))
         })
         .collect();
     if waits.len() > shown {
@@ -182,7 +180,11 @@ fn lines(waits: &BTreeMap<String, Wait>, now: Timestamp) -> Vec<String> {
 fn still_waiting(waits: &BTreeMap<String, Wait>, now: Timestamp) -> String {
     const NAMED: usize = 3;
     let named = waits.iter().take(NAMED).map(|(name, wait)| {
-        let waits_for = wait.waits_for.strip_prefix("Waiting for ").unwrap_or(&wait.waits_for);
+        // cert-manager's reasons begin with a capital.
+        let waits_for = ["Waiting for ", "waiting for "]
+            .iter()
+            .find_map(|start| wait.waits_for.strip_prefix(start))
+            .unwrap_or(&wait.waits_for);
         format!("{name} {}: {waits_for}", length(wait, now))
     });
     let mut parts: Vec<String> = named.collect();
@@ -190,14 +192,6 @@ fn still_waiting(waits: &BTreeMap<String, Wait>, now: Timestamp) -> String {
         parts.push(format!("and {} more", waits.len() - NAMED));
     }
     format!("still waiting: {}", parts.join("; "))
-}
-
-/// cert-manager's fixed words stay, since people search for them.
-fn phrase(waits_for: &str) -> String {
-    if waits_for.starts_with("Waiting") {
-        return waits_for.to_owned();
-    }
-    format!("waiting for {waits_for}")
 }
 
 fn length(wait: &Wait, now: Timestamp) -> String {
@@ -241,15 +235,19 @@ mod tests {
         let text = check(|progress| {
             progress.waiting(
                 "challenge/web-1",
-                wait("pending", "port 80 to answer"),
+                wait("pending", "waiting for port 80 to answer"),
                 at("04:30:25"),
             );
             progress.waiting(
                 "challenge/web-1",
-                wait("pending", "port 80 to answer"),
+                wait("pending", "waiting for port 80 to answer"),
                 at("04:30:27"),
             );
-            progress.waiting("challenge/web-1", wait("processing", "the CA"), at("04:30:29"));
+            progress.waiting(
+                "challenge/web-1",
+                wait("processing", "waiting for the CA"),
+                at("04:30:29"),
+            );
             progress.done("challenge/web-1", "valid", at("04:30:31"));
         });
         insta::assert_snapshot!(text, @"
@@ -260,12 +258,25 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_in_the_way_is_told_in_its_own_words() {
+        let text = check(|progress| {
+            let reason = "cannot write to /srv/www: permission denied";
+            progress.waiting("challenge/web-1", wait("pending", reason), at("04:30:25"));
+            progress.heartbeat(at("04:31:26"));
+        });
+        insta::assert_snapshot!(text, @"
+        2026-11-21T04:30:25Z challenge/web-1 pending until 2026-11-21T04:40:25Z: cannot write to /srv/www: permission denied
+        2026-11-21T04:31:26Z still waiting: challenge/web-1 for 61s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): cannot write to /srv/www: permission denied
+        ");
+    }
+
+    #[test]
     fn after_a_minute_of_silence_a_pipe_hears_what_is_still_waited_for() {
         let text = check(|progress| {
             progress.heartbeat(at("04:30:20"));
             progress.waiting(
                 "challenge/web-1",
-                wait("pending", "port 80 to answer"),
+                wait("pending", "waiting for port 80 to answer"),
                 at("04:30:25"),
             );
             progress.heartbeat(at("04:31:24"));
@@ -282,8 +293,9 @@ mod tests {
 
     #[test]
     fn a_heartbeat_names_three_and_counts_the_rest() {
-        let waits =
-            (0..5).map(|n| (format!("challenge/{n}"), wait("pending", "its slot"))).collect();
+        let waits = (0..5)
+            .map(|n| (format!("challenge/{n}"), wait("pending", "waiting for its slot")))
+            .collect();
         insta::assert_snapshot!(still_waiting(&waits, at("04:31:25")), @"still waiting: challenge/0 for 60s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): its slot; challenge/1 for 60s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): its slot; challenge/2 for 60s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): its slot; and 2 more");
     }
 
@@ -297,7 +309,10 @@ mod tests {
                     "Waiting for DNS-01 challenge propagation: 2 of 4 nameservers answer",
                 ),
             ),
-            ("order/web".to_owned(), Wait { until: None, ..wait("ready", "the CA to issue") }),
+            (
+                "order/web".to_owned(),
+                Wait { until: None, ..wait("ready", "waiting for the CA to issue") },
+            ),
         ];
         let lines = lines(&waits.into(), at("04:30:37")).join("\n");
         insta::assert_snapshot!(lines, @"
@@ -354,7 +369,11 @@ mod tests {
         let (err, screen) = (Memory::default(), Memory::default());
         let target = ProgressDrawTarget::term_like(Box::new(Paper(screen.clone())));
         let mut progress = Progress::drawing_to(Talk::new(Box::new(err.clone())), Some(target));
-        progress.waiting("challenge/web-1", wait("pending", "port 80 to answer"), at("04:30:25"));
+        progress.waiting(
+            "challenge/web-1",
+            wait("pending", "waiting for port 80 to answer"),
+            at("04:30:25"),
+        );
         progress.heartbeat(at("04:31:26"));
         progress.done("challenge/web-1", "valid", at("04:31:27"));
         progress.finish();

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Printer;
+use super::escape::{escape, escape_but_colours};
 use super::table::Colour;
 
 /// Lines that are drawn in place of those drawn before.
@@ -70,12 +71,13 @@ impl Frame {
 
     /// Adds a block of lines, such as a table; blocks stand a blank line apart.
     pub fn block(&mut self, text: &str) {
+        let text = escape_but_colours(text, self.colour);
         self.blocks.push(text.lines().map(str::to_owned).collect());
     }
 
     /// Fills the space that is left with the last of these lines.
     pub fn tail(&mut self, lines: impl Iterator<Item = String>) {
-        self.tail = lines.map(|line| line.trim_end().to_owned()).collect();
+        self.tail = lines.map(|line| escape(line.trim_end())).collect();
     }
 
     /// Sets the last line.
@@ -151,6 +153,15 @@ mod tests {
     fn then_the_longest_block() {
         check(8, 80, "NAME|a|… 3 more||NAME|z|Ctrl-C ends");
         check(4, 80, "NAME||Ctrl-C ends");
+    }
+
+    #[test]
+    fn nobody_but_us_moves_the_cursor() {
+        let mut frame = Frame::new(20, 80, Colour::On);
+        frame.block("\u{1b}[32mTrue\u{1b}[0m \u{1b}[2J\n");
+        frame.tail(["\u{1b}[2J\u{9b}31m".to_owned()].into_iter());
+        let expected = ["\u{1b}[32mTrue\u{1b}[0m ^[[2J", "", "^[[2J\\u{9b}31m"];
+        assert_eq!(frame.lines(), expected);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, presets};
 
-use super::tabs::escape;
+use super::escape::escape;
 
 /// What a cell says when there is nothing to say.
 pub const NONE: &str = "<none>";

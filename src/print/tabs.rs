@@ -38,11 +38,6 @@ pub(super) fn align(text: &str) -> String {
     out
 }
 
-/// Makes control characters visible, so that another's words cannot steer the terminal.
-pub(super) fn escape(text: &str) -> String {
-    text.replace('\u{1b}', "^[").replace('\r', "\\r")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,10 +64,5 @@ mod tests {
     #[test]
     fn width_counts_characters_not_bytes() {
         check("ü\tx\nab\ty", "ü   x\nab  y");
-    }
-
-    #[test]
-    fn control_characters_become_visible() {
-        assert_eq!(escape("\u{1b}[31mred\rback"), "^[[31mred\\rback");
     }
 }

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::MultiProgress;
 
+use super::escape::{escape, escape_but_colours};
+use super::table::Colour;
+
 /// Where the conversation goes; clones share one stream.
 #[derive(Clone)]
 pub struct Talk(Arc<Mutex<Inner>>);
@@ -22,10 +25,18 @@ impl Talk {
         Self(Arc::new(Mutex::new(Inner { sink, spinners: None })))
     }
 
-    /// Writes a line. A stream that takes no more is no reason to stop working, so there is no error.
+    /// Writes a line; nothing in it steers the terminal. A stream that takes no more is no reason to stop working, so there
+    /// is no error.
     pub fn line(&self, text: &str) {
-        let mut line = String::with_capacity(text.len() + 1);
-        line.push_str(text);
+        self.write_line(escape(text));
+    }
+
+    /// The same for a line that has colours of ours.
+    pub fn coloured_line(&self, text: &str) {
+        self.write_line(escape_but_colours(text, Colour::On));
+    }
+
+    fn write_line(&self, mut line: String) {
         line.push('\n');
         // Nobody is left to be told.
         self.clone().write_all(line.as_bytes()).ok();
@@ -74,11 +85,11 @@ impl fmt::Debug for Talk {
 /// A stream in memory, for tests of everything that writes.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memory(pub(super) Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Memory(pub(super) Arc<Mutex<Vec<u8>>>);
 
 #[cfg(test)]
 impl Memory {
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }

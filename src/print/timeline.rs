@@ -172,7 +172,7 @@ pub fn text(entries: &[Entry], now: Timestamp, headers: Headers, colour: Colour)
     let mut out = table.render(headers, colour);
     out.push('\n');
     for remark in remarks(entries, now) {
-        out.push_str(&super::tabs::escape(&remark));
+        out.push_str(&super::escape::escape(&remark));
         out.push('\n');
     }
     out

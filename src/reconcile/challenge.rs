@@ -2,12 +2,14 @@
 
 use jiff::Timestamp;
 
-use super::challenge_facts::{has_failed, has_finalizer, has_only_our_finalizer, verified};
+use super::challenge_facts::{
+    has_failed, has_finalizer, has_only_our_finalizer, memory, settled_by_order, verified,
+};
 use super::lingering::Lingering;
 use super::pauses::{poll_at, poll_pause};
 use super::{Note, Recorded, Refusal, Wake};
 use crate::model::event::{reason, source};
-use crate::model::memory::{Holder, Memory};
+use crate::model::memory::Memory;
 use crate::model::{Challenge, ChallengeStatus, Order, Problem, State, Time};
 
 /// What the machine looks at beside the Challenge.
@@ -91,6 +93,8 @@ pub enum Outcome {
     HeldBack(Lingering),
     /// Our finalizer is on the object.
     FinalizerAdded,
+    /// The answer is about to be a file below that document root, which outlives whoever writes it.
+    Placed(String),
     /// The answer is up.
     Presented,
     /// The answer could not be put up.
@@ -162,21 +166,6 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
     before_acceptance(challenge, observed, now)
 }
 
-/// The order has moved on, so this authorization holds; no request is spent to learn it.
-fn settled_by_order(
-    challenge: &Challenge,
-    memory: &Memory,
-    order: Option<&Order>,
-) -> Option<State> {
-    if challenge.status.state.is_some_and(State::is_final) || memory.accepted_at.is_none() {
-        return None;
-    }
-    match order?.status.state? {
-        State::Ready | State::Processing | State::Valid => Some(State::Valid),
-        State::Errored | State::Expired | State::Invalid | State::Pending => None,
-    }
-}
-
 fn finish(challenge: &Challenge) -> Action {
     if !challenge.metadata.finalizers.is_empty() && has_finalizer(challenge) {
         return Action::CleanUp;
@@ -242,7 +231,9 @@ pub fn record(
             "The Order has failed or is gone: the challenge is not needed any more"
                 .clone_into(&mut new.status.reason);
         }
+        Outcome::Placed(webroot) => new.memory.webroot = Some(webroot),
         Outcome::CleanedUp | Outcome::Settled => {
+            new.memory.webroot = None;
             new.status.presented = false;
             new.status.processing = false;
             if !challenge.status.state.is_some_and(State::is_final) {
@@ -282,7 +273,8 @@ pub fn record(
         Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
         Outcome::Accepted(said) => {
             new.memory.accepted_at = Some(now);
-            new.memory.next_try = said.retry_after;
+            // Its Retry-After is about the validation; the authorization, which is what is read, has one of its own.
+            new.memory.next_try = None;
             // What a failed self-check left behind is no longer true.
             new.status.reason = String::new();
             if said.state.is_some_and(State::is_final) {
@@ -382,10 +374,6 @@ fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: 
     new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
 }
 
-fn memory(challenge: &Challenge) -> Memory {
-    Memory::read(Holder::Challenge, &challenge.metadata.annotations)
-}
-
 /// The state that the Order read when it read the authorization.
 pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
     order?
@@ -400,6 +388,7 @@ pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State
 mod tests {
     use super::*;
     use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+    use crate::model::memory::Holder;
     use crate::reconcile::testing::{at, challenge, order};
 
     const NOBODY_LOOKED: Observed<'static> = Observed {

@@ -1,6 +1,7 @@
 //! Small facts about a Challenge and its Order.
 
 use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ChallengeType, Order, State};
 
 pub(super) fn has_failed(order: Option<&Order>) -> bool {
@@ -14,6 +15,25 @@ pub(super) fn has_finalizer(challenge: &Challenge) -> bool {
 pub(super) fn has_only_our_finalizer(challenge: &Challenge) -> bool {
     let finalizers = &challenge.metadata.finalizers;
     finalizers.iter().any(|f| f == FINALIZER) && !finalizers.iter().any(|f| f == LEGACY_FINALIZER)
+}
+
+pub(super) fn memory(challenge: &Challenge) -> Memory {
+    Memory::read(Holder::Challenge, &challenge.metadata.annotations)
+}
+
+/// The order has moved on, so this authorization holds; no request is spent to learn it.
+pub(super) fn settled_by_order(
+    challenge: &Challenge,
+    memory: &Memory,
+    order: Option<&Order>,
+) -> Option<State> {
+    if challenge.status.state.is_some_and(State::is_final) || memory.accepted_at.is_none() {
+        return None;
+    }
+    match order?.status.state? {
+        State::Ready | State::Processing | State::Valid => Some(State::Valid),
+        State::Errored | State::Expired | State::Invalid | State::Pending => None,
+    }
 }
 
 /// cert-manager's sentence for a verified name.

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::issuer_faults::{self, Fault};
 use super::{Note, Recorded, Refusal, Wake};
-use crate::model::common::{condition, set_condition};
+use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
 use crate::model::memory::{Holder, Memory};
@@ -166,6 +166,27 @@ fn conclude_once(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Action {
         return Action::Wait(Wake::OnChange);
     }
     Action::Conclude(outcome)
+}
+
+/// Tells whether the status calls the Issuer ready as its spec is now.
+pub fn is_ready(issuer: &Issuer) -> bool {
+    condition(&issuer.status.conditions, "Ready").is_some_and(|ready| {
+        ready.status == ConditionStatus::True
+            && ready.observed_generation == issuer.metadata.generation
+    })
+}
+
+/// Tells whether the status calls the Issuer ready and names the account of its spec. cert-manager looks no further, and leaves
+/// the generation of its condition behind then.
+pub fn is_ready_to_cert_manager(issuer: &Issuer) -> bool {
+    let has_account = |acme: &AcmeIssuer| {
+        let account = issuer.status.acme.as_ref();
+        account.is_some_and(|account| is_on_one_host(&account.uri, &acme.server))
+            && registered_email(issuer) == acme.email
+    };
+    is_ready(issuer)
+        || is_true(&issuer.status.conditions, "Ready")
+            && issuer.spec.acme.as_ref().is_some_and(has_account)
 }
 
 /// Folds an outcome into status, memory and notes.

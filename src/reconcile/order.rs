@@ -88,6 +88,7 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
     let expires = memory.expires.filter(|_| !order.status.state.is_some_and(State::is_final));
     match (action, expires.and_then(|at| at.checked_add(GIVEN_UP_AFTER).ok())) {
         (Action::Wait(Wake::OnChange), Some(end)) if end > now => Action::Wait(Wake::At(end)),
+        (Action::Wait(Wake::At(at)), Some(end)) => Action::Wait(Wake::At(at.min(end))),
         (action, _) => action,
     }
 }
@@ -101,6 +102,9 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     if status.state == Some(State::Valid) && !status.certificate.is_empty() {
         return clear_away(observed.challenges);
     }
+    if let Some(at) = memory.expires.filter(|at| now.duration_since(*at) > EXPIRED_FOR) {
+        return Action::Expire(at);
+    }
     if let Some(at) = memory.next_try.filter(|at| *at > now) {
         // The CA asked for patience; what concerns our own objects goes on meanwhile.
         return own_deeds(order, observed).unwrap_or(Action::Wait(Wake::At(at)));
@@ -110,9 +114,6 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
             Ok(wanted) => Action::Create(wanted),
             Err(why) => Action::GiveUp(why),
         };
-    }
-    if let Some(at) = memory.expires.filter(|at| now.duration_since(*at) > EXPIRED_FOR) {
-        return Action::Expire(at);
     }
     if status.finalize_url.is_empty() || status.state == Some(State::Valid) {
         return Action::Fetch(a_second_ago(now));
@@ -419,6 +420,15 @@ mod tests {
         let unanswered = [challenge(NAME).running(true).state(State::Pending).build()];
         check(&read, &unanswered, 1, &Action::Wait(Wake::At(at(161))));
         check(&read, &unanswered, 161, &Action::Expire(at(100)));
+        // However patient the CA wants us to be.
+        let memory = Memory { expires: Some(at(100)), next_try: Some(at(9000)), ..memory };
+        let asked = order("o")
+            .state(State::Processing)
+            .authorization(NAME)
+            .change(|o| remember(o, &memory))
+            .build();
+        check(&asked, &[], 1, &Action::Wait(Wake::At(at(161))));
+        check(&asked, &[], 161, &Action::Expire(at(100)));
     }
 
     #[test]

@@ -96,6 +96,10 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         }
         Outcome::Fetched(seen, since) => {
             let is_ready = seen.state == Some(State::Ready);
+            if seen.state == Some(State::Processing) && new.memory.finalized_at.is_none() {
+                // We were killed before that could be noted.
+                new.memory.finalized_at = Some(now);
+            }
             let finalized_at = new.memory.finalized_at;
             if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
                 new.memory.finalized_at = None;

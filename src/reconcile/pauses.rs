@@ -4,6 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::model::{Challenge, Time};
 
+/// The longest that we pause between two polls when the CA does not say.
+pub const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(2);
+
 /// Returns the moment of the next self-check after one that failed: 1, 2 and 5 s after the first failure, then every
 /// `period` (product.md 5). Computed from when the answer was put up, so that a restart forgets nothing.
 pub fn next_self_check(challenge: &Challenge, period: SignedDuration, now: Timestamp) -> Timestamp {
@@ -34,7 +37,7 @@ pub fn poll_at(
 /// Returns how long to pause after a poll that found nothing new.
 pub fn poll_pause(since: Timestamp, now: Timestamp) -> SignedDuration {
     let gone = now.duration_since(since);
-    (gone / 2).clamp(SignedDuration::from_millis(50), SignedDuration::from_secs(2))
+    (gone / 2).clamp(SignedDuration::from_millis(50), LONGEST_PAUSE)
 }
 
 #[cfg(test)]

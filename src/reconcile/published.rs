@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::challenge::Readiness;
 use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
 use crate::model::persist::Demand;
+use crate::model::text::is_steering;
 use crate::model::{Answer, Challenge};
 
 /// How many servers a reason names.
@@ -228,7 +229,7 @@ fn some(addresses: &[String]) -> String {
 
 /// The beginning of a text on one line.
 fn excerpt(text: &str) -> String {
-    let printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let printable = text.chars().map(|c| if is_steering(c) { ' ' } else { c });
     let mut start: String = printable.take(NAMED * 15).collect();
     if start.len() < text.len() {
         start.push('…');

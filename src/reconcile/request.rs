@@ -54,6 +54,8 @@ pub enum Action {
     DeleteOrder,
     /// Wait.
     Wait(Wake),
+    /// Say that the Order of its name is somebody else's.
+    YieldName,
 }
 
 /// What came of it.
@@ -213,8 +215,13 @@ fn sign(
         return Action::CreateOrder(Box::new(order_for(request, issuer, csr)));
     };
     if !order.metadata.is_controlled_by(&request.metadata.uid) {
-        // An earlier request of this name owned it; it goes by garbage collection.
-        return Action::Wait(Wake::At(now + FOREIGN_ORDER_PAUSE));
+        // What an earlier request of this name owned goes by garbage collection.
+        let owner = order.metadata.controller();
+        let is_earlier = owner.is_some_and(|owner| owner.name == request.metadata.name);
+        if is_earlier || order.metadata.is_deleted() {
+            return Action::Wait(Wake::At(now + FOREIGN_ORDER_PAUSE));
+        }
+        return Action::YieldName;
     }
     if order.metadata.is_deleted() {
         return Action::Wait(Wake::OnChange);
@@ -463,6 +470,7 @@ mod tests {
             Action::CreateOrder(order) => format!("create {}", order.metadata.name),
             Action::DeleteOrder => "delete the order".to_owned(),
             Action::Wait(wake) => format!("wait {wake:?}"),
+            Action::YieldName => "yield the name".to_owned(),
         };
         assert_eq!(shown, expected);
     }
@@ -580,11 +588,13 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_order_of_the_same_name_is_waited_for() {
+    fn an_order_that_an_earlier_request_left_is_waited_for_and_anybody_elses_is_not() {
         let mut foreign = ordered(Some(State::Valid), "");
         foreign.order.as_mut().unwrap().metadata.owner_references[0].uid =
             "uid-of-an-earlier".into();
         check(&approved(), &foreign, &format!("wait {:?}", Wake::At(at(5))));
+        foreign.order.as_mut().unwrap().metadata.owner_references.clear();
+        check(&approved(), &foreign, "yield the name");
     }
 
     #[test]

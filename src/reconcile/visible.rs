@@ -5,6 +5,7 @@
 use super::challenge::Readiness;
 use crate::model::Answer;
 use crate::model::observation::{Observation, Seen, Vantage};
+use crate::model::text::is_steering;
 
 /// How much of a wrong body a reason shows, in characters.
 const EXCERPT: usize = 60;
@@ -90,7 +91,7 @@ fn wrong_body(answer: &Answer, body: &str, truncated: bool) -> Option<String> {
 
 /// The beginning of a text on one line.
 fn excerpt(text: &str) -> String {
-    let mut printable = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut printable = text.chars().map(|c| if is_steering(c) { ' ' } else { c });
     let start: String = printable.by_ref().take(EXCERPT).collect();
     match printable.next() {
         Some(_) => format!("{start}…"),

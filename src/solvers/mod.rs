@@ -36,6 +36,10 @@ pub trait Solver: fmt::Debug + Send + Sync {
     async fn is_everywhere(&self, _: &Challenge, _: &Answer) -> Result<bool, SolveError> {
         Ok(true)
     }
+    /// Document root below which answers are files that outlive this process, so that somebody has to remember it.
+    fn webroot(&self) -> Option<&str> {
+        None
+    }
     /// What a person removes where the answer cannot be taken away, in words.
     async fn place(&self, challenge: &Challenge, _: &Answer) -> String {
         format!("the {} answer for {}", challenge.spec.kind, challenge.spec.dns_name)

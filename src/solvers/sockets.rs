@@ -7,6 +7,11 @@ use tokio::net::TcpListener;
 
 use super::SolveError;
 
+/// Why an address of this machine is refused to this user.
+pub(super) const FORBIDDEN: &str = "permission denied";
+/// Why an address that another program has is refused.
+pub(super) const TAKEN: &str = "another program listens there";
+
 /// Listens on all these addresses, or on none: the first that cannot be had is the error.
 pub(super) async fn at(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, SolveError> {
     let mut sockets = Vec::new();
@@ -56,8 +61,8 @@ pub(super) fn address(socket: &TcpListener) -> Result<SocketAddr, SolveError> {
 
 fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
     let why = match error.kind() {
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::AddrInUse => "another program listens there".to_owned(),
+        io::ErrorKind::PermissionDenied => FORBIDDEN.to_owned(),
+        io::ErrorKind::AddrInUse => TAKEN.to_owned(),
         io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
         kind => kind.to_string(),
     };

@@ -140,6 +140,14 @@ pub enum StoreError {
         /// Reason.
         why: String,
     },
+    /// The object is there, and does not have the shape of its kind: plain texts of a schema may say anything.
+    #[error("cannot read {key}: {why}; it is left alone until that is corrected")]
+    Unreadable {
+        /// Object.
+        key: Key,
+        /// Which field, and what about it.
+        why: String,
+    },
     /// Another field manager holds what would be written.
     #[error("cannot apply {key}: {why}")]
     Held {
@@ -180,7 +188,7 @@ impl StoreError {
         match self {
             Self::Cluster(fault) => !fault.may_pass(),
             Self::Denied { why, .. } => !why.contains("exceeded quota: "),
-            Self::Held { .. } => true,
+            Self::Held { .. } | Self::Unreadable { .. } => true,
             Self::Conflict { .. }
             | Self::AlreadyExists { .. }
             | Self::NotFound { .. }
@@ -208,6 +216,7 @@ impl StoreError {
             | Self::AlreadyExists { .. }
             | Self::NotFound { .. }
             | Self::Invalid { .. }
+            | Self::Unreadable { .. }
             | Self::Unusable { .. } => Vec::new(),
         }
     }
@@ -273,6 +282,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Tells whether a watch of everything tells of that object; a view of a part does not of what is elsewhere.
     fn reaches(&self, _key: &Key) -> bool {
         true
+    }
+
+    /// Tells whether it is a cluster's, and not this machine's own.
+    fn in_cluster(&self) -> bool {
+        false
     }
 
     /// What was told through this store lately; nothing where looking it up costs no request.

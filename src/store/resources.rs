@@ -1,12 +1,14 @@
 //! [`Resources`]: the typed view of a store that every caller uses.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tracing::debug;
 
 use super::manager::Manager;
 use super::object::invalid;
@@ -59,13 +61,15 @@ impl Stored for Secret {
 pub struct Resources<R> {
     store: Arc<dyn Store>,
     kind: Kind,
+    /// What could not be read, by the revision at which the log said so.
+    left_out: Arc<Mutex<HashMap<Key, String>>>,
     resource: PhantomData<fn() -> R>,
 }
 
 impl<R: Stored> Resources<R> {
     /// Makes the view; Issuer serves two kinds, so the kind is named.
     pub fn new(store: Arc<dyn Store>, kind: Kind) -> Self {
-        Self { store, kind, resource: PhantomData }
+        Self { store, kind, left_out: Arc::default(), resource: PhantomData }
     }
 
     /// The same view, writing under a controller's name.
@@ -94,9 +98,25 @@ impl<R: Stored> Resources<R> {
         self.store.get_anew(&self.key(name)).await?.map(typed).transpose()
     }
 
-    /// Reads the objects of a scope, ordered by namespace and name.
+    /// Reads the objects of a scope, ordered by namespace and name. Those that cannot be read are left out: one tenant's
+    /// mistake is not everybody's. The log says so once.
     pub async fn list(&self, scope: &Scope) -> Result<Vec<R>, StoreError> {
-        self.store.list(self.kind, scope).await?.into_iter().map(typed).collect()
+        let records = self.store.list(self.kind, scope).await?.into_iter();
+        Ok(records.filter_map(|record| self.readable(record)).collect())
+    }
+
+    fn readable(&self, record: Record) -> Option<R> {
+        let revision = record.text("/metadata/resourceVersion").to_owned();
+        let key = record.key.clone();
+        let error = match typed(record) {
+            Ok(resource) => return Some(resource),
+            Err(error) => error,
+        };
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if left_out.insert(key, revision.clone()) != Some(revision) {
+            debug!(%error, "left out of a list");
+        }
+        None
     }
 
     /// Takes in a new object; its status is not.
@@ -178,7 +198,8 @@ impl<R: Stored> Resources<R> {
 
 impl<R> Clone for Resources<R> {
     fn clone(&self) -> Self {
-        Self { store: Arc::clone(&self.store), kind: self.kind, resource: PhantomData }
+        let left_out = Arc::clone(&self.left_out);
+        Self { store: Arc::clone(&self.store), kind: self.kind, left_out, resource: PhantomData }
     }
 }
 
@@ -191,12 +212,17 @@ impl<R> fmt::Debug for Resources<R> {
 /// Gives a record its type.
 ///
 /// # Errors
-/// Fails with [`StoreError::Invalid`] when the object does not have the shape of its kind.
+/// Fails with [`StoreError::Unreadable`] when the object does not have the shape of its kind.
 pub fn typed<R: DeserializeOwned>(record: Record) -> Result<R, StoreError> {
     let Record { key, object } = record;
-    serde_json::from_value(object).map_err(|error| match key.kind {
-        // The parser's own words may quote the value.
-        Kind::Secret => invalid(&key, "it does not have the shape of a Secret"),
-        _ => invalid(&key, format!("it does not have the shape of its kind: {error}")),
+    serde_path_to_error::deserialize(object).map_err(|error| {
+        let field = error.path().to_string();
+        let why = match (key.kind, field.as_str()) {
+            // The parser's own words may quote the value.
+            (Kind::Secret, _) => "it does not have the shape of a Secret".to_owned(),
+            (_, ".") => error.inner().to_string(),
+            (_, field) => format!("{field}: {}", error.inner()),
+        };
+        StoreError::Unreadable { key, why }
     })
 }

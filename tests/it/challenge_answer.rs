@@ -126,6 +126,23 @@ async fn a_file_is_written_and_removed() {
 }
 
 #[tokio::test]
+async fn a_file_is_removed_from_where_it_was_written_whatever_is_chosen_now() {
+    let terminal = terminal(&[http01("pending")]).await;
+    let [old, new] = ["old", "new"].map(|root| terminal.path(root).join(PATH));
+    for root in ["old", "new"] {
+        fs::create_dir(terminal.path(root)).unwrap();
+    }
+    check(&terminal, &["present", NAME, "--http01-webroot=old"]);
+    assert!(old.exists());
+    check(&terminal, &["present", NAME, "--http01-webroot=new"]);
+    assert_eq!((old.exists(), new.exists()), (false, true));
+    assert_eq!(check(&terminal, &["cleanup", NAME]), (false, 1));
+    assert!(!new.exists());
+    let annotations = &terminal.objects("challenges")[0]["metadata"]["annotations"];
+    assert_eq!(annotations["kubectl-acme/challenge-webroot"], Value::Null);
+}
+
+#[tokio::test]
 async fn the_listener_answers_until_it_is_told_to_end() {
     let terminal = terminal(&[http01("pending")]).await;
     let port = free_port();

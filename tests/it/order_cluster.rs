@@ -41,6 +41,14 @@ fn whoever_holds_the_lease_drives() {
     let refused = shared.order(&kubectl, &["--driver=self"], 12);
     assert!(refused.contains("error: cannot drive this cluster: cert-manager ("), "{refused}");
     assert!(kubectl.items("certificates").is_empty(), "nothing is applied");
+    for (driver, words) in
+        [("self", "cert-manager ("), ("cert-manager", "cert-manager does, as --driver")]
+    {
+        let said = shared.run(&kubectl, &["run", &format!("--driver={driver}")]);
+        let refused = check(&said, 12);
+        let expected = format!("error: cannot drive this cluster: {words}");
+        assert!(refused.contains(&expected), "{refused}");
+    }
     solvers_of_ours_are_refused(&shared);
     let refused =
         check(&alone.run(&alone.namespace.kubectl(), &["challenge", "present", "one"]), 12);

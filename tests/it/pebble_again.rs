@@ -39,12 +39,16 @@ impl Scene {
 
     /// Orders `web` where self-checks find nothing, until time is up; returns the Order's name.
     fn get_stuck(&self) -> String {
+        self.get_stuck_with(&format!("--http01-listen=127.0.0.1:{}", free_port()))
+    }
+
+    /// The same, where challenges are answered so.
+    fn get_stuck_with(&self, answers: &str) -> String {
         let path =
             self.terminal.manifests(&[self.issuer(), certificate("web", &[NAME], json!({}))]);
-        let listen = format!("--http01-listen=127.0.0.1:{}", free_port());
         let resolve = format!("--http01-resolve=*=127.0.0.1:{}", free_port());
         let order = ["order", "-f", path.to_str().unwrap(), "--out=out", "--timeout=3s"];
-        let said = self.terminal.run(&[&order[..], &[&listen, &resolve]].concat());
+        let said = self.terminal.run(&[&order[..], &[answers, &resolve]].concat());
         assert_eq!(said.code, Some(124), "{said:?}");
         self.order_name()
     }
@@ -205,6 +209,25 @@ fn an_order_that_the_ca_has_forgotten_is_made_anew() {
 
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
+fn answers_in_a_document_root_go_with_their_order_whatever_answers_now() {
+    let scene = Scene::new(&PebbleOptions::default());
+    fs::create_dir(scene.terminal.path("www")).unwrap();
+    let folder = scene.terminal.path("www/.well-known/acme-challenge");
+    let answers = || fs::read_dir(&folder).map_or(0, Iterator::count);
+    let order = scene.get_stuck_with("--http01-webroot=www");
+    assert_eq!(answers(), 1);
+    let said = scene.terminal.run(&["order", "delete", &order]);
+    assert_eq!((said.code, answers()), (Some(0), 0), "{said:?}");
+
+    scene.get_stuck_with("--http01-webroot=www");
+    assert_eq!(answers(), 1);
+    let said = scene.issue(json!({}));
+    scene.check(&said);
+    assert_eq!(answers(), 0);
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
 fn a_deleted_order_goes_with_its_challenges_and_may_be_made_again() {
     let scene = Scene::new(&PebbleOptions::default());
     let order = scene.get_stuck();
@@ -217,4 +240,20 @@ fn a_deleted_order_goes_with_its_challenges_and_may_be_made_again() {
     let said = scene.issue(json!({}));
     scene.check(&said);
     assert_eq!((scene.pebble.accounts(), scene.pebble.orders()), (1, 2));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_ca_that_asks_for_more_patience_than_there_is_ends_the_wait_at_once() {
+    let options = PebbleOptions { retry_after_order: 8_640_000, ..PebbleOptions::calm() };
+    let scene = Scene::new(&options);
+    let path = scene.terminal.manifests(&[scene.issuer(), certificate("web", &[NAME], json!({}))]);
+    let said = scene.terminal.drive(&["order", "-f", path.to_str().unwrap()]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    for words in [
+        "the CA has it as processing, and asks for patience until 2",
+        "hint: run the same command again after 2",
+    ] {
+        assert!(said.stderr.contains(words), "{words}\n{said:?}");
+    }
 }

@@ -6,12 +6,13 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::bed::{Server, free_port};
 use crate::support::http;
 use crate::support::name_server::NameServer;
-use crate::support::terminal::{Pair, Said};
+use crate::support::terminal::{Pair, Said, Terminal, certificate, issuer};
 
 /// The command `ca`, with every name led to one port of loopback.
 struct Ca {
@@ -150,4 +151,24 @@ fn lego_is_refused_a_name_whose_caa_records_mean_another_ca() {
     names.add_caa("example.com", "issue", "ca.example");
     let said = run();
     assert_eq!(said.code, Some(0), "{said:?}");
+}
+
+#[test]
+fn a_refused_order_leaves_nothing_up_however_patient_the_ca_wants_us_to_be() {
+    let ca = Ca::start_with(&["--retry-after=3600".to_owned()]);
+    let terminal = Terminal::elsewhere();
+    let trust = fs::read_to_string(ca.root()).unwrap();
+    let path = terminal.manifests(&[
+        issuer(&ca.directory(), &trust, json!({})),
+        certificate("web", &["www.example.com"], json!({})),
+    ]);
+    let said = terminal.drive(&["order", "-f", path.to_str().unwrap()]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let challenges = terminal.objects("challenges");
+    let status = &challenges[0]["status"];
+    assert_eq!(status["state"], "invalid", "{status}");
+    assert_eq!(status["presented"], json!(false), "{status}");
+    assert!(status["reason"].as_str().unwrap().contains("connection"), "{status}");
+    let certificates = terminal.objects("certificates");
+    assert_eq!(certificates[0]["status"]["nextPrivateKeySecretName"], Value::Null, "{said:?}");
 }

@@ -9,22 +9,24 @@ use std::process::Command;
 const WALL: usize = 400;
 
 /// Rooms, and the rooms they may import; `*` stands for every room. Down only.
-const FLOORS: [(&str, &[&str]); 17] = [
+const FLOORS: [(&str, &[&str]); 19] = [
     ("main", &["*"]),
     ("lib", &["*"]),
     ("commands", &["*"]),
     ("cli", &["model", "print", "commands"]),
     ("print", &["model"]),
     ("controllers", &["model", "reconcile", "store", "acme", "solvers", "probes"]),
-    ("solvers", &["model", "dns"]),
+    ("solvers", &["model", "disk", "dns", "serve"]),
     (IN_CLUSTER[0], &["model", "solvers", "store"]),
     (IN_CLUSTER[1], &["model", "probes", "store"]),
     ("probes", &["model", "dns", "fetch", "acme"]),
-    ("ca", &["model", "dns", "fetch"]),
+    ("ca", &["model", "dns", "fetch", "serve"]),
     ("fetch", &["model", "dns"]),
     ("store", &["model"]),
     ("acme", &["model"]),
+    ("disk", &[]),
     ("dns", &["model"]),
+    ("serve", &[]),
     ("reconcile", &["model"]),
     ("model", &[]),
 ];

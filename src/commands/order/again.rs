@@ -8,10 +8,12 @@ use jiff::Timestamp;
 use super::followed::Followed;
 use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
+use crate::cli;
 use crate::commands::announce;
 use crate::commands::chain::issuer_key;
 use crate::commands::claim::claim;
 use crate::commands::context::Context;
+use crate::commands::due::due;
 use crate::commands::failure::Failure;
 use crate::commands::permissions::{all_that_is_missing, workplace};
 use crate::commands::precheck::{self, Bench};
@@ -19,10 +21,10 @@ use crate::commands::provider_check;
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::target;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Key, Kind, ObjectName, Record};
+use crate::model::{Certificate, Key, Kind, ObjectName, Order, Record, State};
 use crate::store::Store;
 use crate::store::local::Access;
-use crate::store::resources::typed;
+use crate::store::resources::{Resources, typed};
 
 /// Flags of commands that go on with what is in the store.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,10 +41,15 @@ pub struct AgainArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// A fresh order, whatever there is.
-    Fresh,
+    Renewed,
+    /// A fresh order for one that failed.
+    Retried,
     /// That what was begun goes on.
     Resumed,
 }
+
+/// Certificates, each with those of its Orders that were named.
+pub type Named = BTreeMap<ObjectName, Vec<ObjectName>>;
 
 /// Works on Certificates that are in the store until each has ended.
 ///
@@ -50,7 +57,7 @@ pub enum Wanted {
 /// Fails with the lowest exit code of all Certificates.
 pub async fn run(
     args: AgainArgs,
-    certificates: Vec<ObjectName>,
+    named: Named,
     wanted: Wanted,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -59,7 +66,7 @@ pub async fn run(
     manual.check(context)?;
     args.work.drive.probe_pod.check(context)?;
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
-    let keys = certificates.into_iter().map(|name| Key::new(Kind::Certificate, name));
+    let keys = named.keys().map(|name| Key::new(Kind::Certificate, name.clone()));
     let keys: Vec<Key> = keys.collect();
     let found = match read(&context.store(Access::ReadWrite).await?, &keys).await {
         Ok(found) => found,
@@ -74,23 +81,26 @@ pub async fn run(
     let out = context.out(args.work.out.as_deref())?;
     let namespace = &context.global.cluster_resource_namespace;
     precheck::check(&records, &store, bench, out.as_deref(), namespace).await?;
-    if wanted == Wanted::Fresh && bench.has_providers() {
+    let printer = context.printer(&args.work.output);
+    let mut wanting = Vec::new();
+    for record in &records {
+        match nothing_to_do(&store, record, &named, wanted, started).await? {
+            Some(why) => printer.note(&why),
+            None => wanting.push(record),
+        }
+    }
+    if wanted != Wanted::Resumed && bench.has_providers() {
         let told = (context, &args.work.output);
-        let due = records.iter().map(|record| &record.key);
+        let due = wanting.iter().map(|record| &record.key);
         provider_check::check(due, &store, &args.work.drive, None, told).await?;
     }
     announce::work(context, &store, &precheck::issuers(&records), &[], &claim).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
-    for record in &records {
+    for record in wanting {
         let certificate = typed::<Certificate>(record.clone())?;
         let name = certificate.name();
-        if wanted == Wanted::Fresh {
+        if wanted != Wanted::Resumed {
             mark_for_renewal(&store, &name, started).await?;
-        } else if !is_true(&certificate.status.conditions, "Issuing") {
-            context
-                .printer(&args.work.output)
-                .note(&format!("Certificate {name}: nothing is under way"));
-            continue;
         }
         let revision = certificate.status.revision.unwrap_or(0);
         let followed = Followed::due(&store, &name, revision).await?;
@@ -116,9 +126,52 @@ pub async fn run(
         out_secret: args.work.out_secret,
         zone_file: manual.dns01_zone_file.as_deref(),
         is_kept: true,
+        deadline,
         records: &records,
     };
     settle::settle(&results, &args.work.output, context, ends).await
+}
+
+/// Says why nothing is to be done about a Certificate, if so.
+async fn nothing_to_do(
+    store: &Arc<dyn Store>,
+    record: &Record,
+    named: &Named,
+    wanted: Wanted,
+    now: Timestamp,
+) -> Result<Option<String>, Failure> {
+    let name = &record.key.name;
+    let certificate = typed::<Certificate>(record.clone())?;
+    let is_under_way = is_true(&certificate.status.conditions, "Issuing");
+    match wanted {
+        Wanted::Renewed => Ok(None),
+        Wanted::Resumed => {
+            Ok((!is_under_way).then(|| format!("Certificate {name}: nothing is under way")))
+        }
+        Wanted::Retried => {
+            let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
+            let mut ends = Vec::new();
+            for order in named.get(name).into_iter().flatten() {
+                // Another process, whose end was waited for, may have replaced it.
+                let state = orders.get(order).await?.and_then(|order| order.status.state);
+                if state.is_some_and(|state| state != State::Valid) {
+                    return Ok(None);
+                }
+                ends.push(match state {
+                    Some(_) => format!("Order {order} is valid"),
+                    None => format!("Order {order} is gone"),
+                });
+            }
+            if is_under_way || due(store, name, now).await?.is_some() {
+                return Ok(None);
+            }
+            let (why, renew) = (ends.join(", "), format!("certificate renew {}", name.name));
+            Ok(Some(format!(
+                "{why}: there is nothing to try again; a fresh certificate all the same: {}",
+                cli::like(&renew)
+            )))
+        }
+    }
 }
 
 async fn read(store: &Arc<dyn Store>, keys: &[Key]) -> Result<Vec<Record>, Failure> {

@@ -1,28 +1,26 @@
 //! `order create`: from manifests to certificates on disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::followed::Followed;
+use super::opening::{Opening, opening};
 use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
 use crate::commands::announce;
 use crate::commands::applying::{self, Target};
-use crate::commands::chain::Chain;
 use crate::commands::claim::{Claim, claim};
 use crate::commands::context::Context;
 use crate::commands::dry_run::{self, DryRun};
-use crate::commands::due::due;
 use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
 use crate::commands::permissions::{Permit, workplace};
 use crate::commands::precheck::{self, Bench};
 use crate::commands::provider_check;
 use crate::commands::rehearsal::{Rehearsal, Rehearse};
-use crate::model::{Key, Kind, Record};
+use crate::model::{Key, Record};
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
 
@@ -99,7 +97,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(records));
     match &workshop.rehearsal {
-        Some(rehearsal) => announce::rehearsal(context, rehearsal.is_in_cluster())?,
+        Some(rehearsal) => announce::rehearsal(context, rehearsal.is_in_cluster(), records)?,
         None => {
             announce::work(context, &workshop.store, &given, records, &workshop.claim).await?;
         }
@@ -111,7 +109,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
     let target = Target { store: &workshop.store, cluster };
     applying::apply(&intake, records, target, &printer).await?;
-    let open = followed(records, &workshop.store, started).await?;
+    let Opening { open, ends: known } =
+        opening(records, &workshop.store, &workshop.claim, cluster.is_some(), started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if bench.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, followed)| followed.since.is_some()).map(|(key, _)| key);
@@ -139,13 +138,15 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     if let Err(failure) = &tidied {
         context.printer(&args.work.output).error(&failure.message, &failure.hints);
     }
-    let ends = ends?;
+    let mut ends = ends?;
+    ends.extend(known);
     let results = Results {
         store: &workshop.store,
         out: workshop.out.as_deref(),
         out_secret: args.work.out_secret,
         zone_file: manual.dns01_zone_file.as_deref(),
         is_kept: workshop.rehearsal.is_none(),
+        deadline,
         records,
     };
     settle::settle(&results, &args.work.output, context, ends).await?;
@@ -172,29 +173,4 @@ async fn open(
     let claim = claim(context, deadline, &permit).await?;
     let out = context.out(args.work.out.as_deref())?;
     Ok(Workshop { store, records, rehearsal: None, out, claim, permit })
-}
-
-/// What has to be followed: Certificates that are due or left untidy, and Issuers given alone.
-async fn followed(
-    records: &[Record],
-    store: &Arc<dyn Store>,
-    now: Timestamp,
-) -> Result<BTreeMap<Key, Followed>, Failure> {
-    let of_kind = |kind| records.iter().filter(move |r| r.key.kind == kind);
-    let mut open = BTreeMap::new();
-    for record in of_kind(Kind::Certificate) {
-        let name = &record.key.name;
-        if let Some(since) = due(store, name, now).await? {
-            open.insert(record.key.clone(), Followed::due(store, name, since).await?);
-        } else if Chain::read(store, name).await?.is_some_and(|chain| !chain.is_tidy()) {
-            // An earlier run was killed when the certificate was in its Secret already.
-            open.insert(record.key.clone(), Followed::default());
-        }
-    }
-    if of_kind(Kind::Certificate).next().is_none() {
-        for record in of_kind(Kind::Issuer).chain(of_kind(Kind::ClusterIssuer)) {
-            open.insert(record.key.clone(), Followed::default());
-        }
-    }
-    Ok(open)
 }

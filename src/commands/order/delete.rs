@@ -28,6 +28,7 @@ use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::cluster::{ClusterSolver, Options};
+use crate::solvers::http01::files::Files;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
@@ -90,7 +91,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
     for (key, uid) in &orders {
         store.delete(key).await?;
         gone(&store, key, uid, deadline).await?;
-        printer.data(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
+        printer.text(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
     }
     if !by_hand.is_empty() {
         let probe = DnsProbe { zones: args.zones().await?.1 };
@@ -146,10 +147,11 @@ async fn engine(
     context: &Context,
 ) -> Result<Engine, Failure> {
     let http01: Arc<dyn Solver> = match (&args.http01_webroot, context.cluster()) {
-        (Some(folder), _) => Arc::new(Webroot::new(folder)),
+        (Some(folder), Some(_)) => Arc::new(Webroot::new(folder)),
+        (Some(folder), None) => Arc::new(Files::below(folder, Webroot::new(folder))),
         (None, Some(cluster)) => Arc::new(ClusterSolver::new(cluster.clone(), Options::default())),
-        // A listener's answers ended with its process.
-        (None, None) => Arc::new(Together(Vec::new())),
+        // A listener's answers ended with its process; files are where the challenge remembers them.
+        (None, None) => Arc::new(Files::beside(Arc::new(Together(Vec::new())))),
     };
     let (fetcher, zones) = args.zones().await?;
     Ok(Engine::start(Equipment {

@@ -1,18 +1,20 @@
 //! `order`: from manifests to certificates, and what to do with the orders on the way.
 
 pub mod again;
+pub mod asked;
 pub mod create;
 pub mod delete;
 pub mod followed;
 pub mod left;
 pub mod manual;
+pub mod opening;
 pub mod settle;
 pub mod supervise;
 pub mod work;
 
 use clap::Subcommand;
 
-use self::again::{AgainArgs, Wanted, certificate_of_order};
+use self::again::{AgainArgs, Named, Wanted, certificate_of_order};
 use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
 use super::context::Context;
@@ -84,7 +86,7 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
             let wanted = target::Wanted::of_kind(Kind::Order, &args.names)?;
             get::show(&wanted, &args.list, context).await
         }
-        Some(OrderCommand::Retry(again)) => go_on(*again, Wanted::Fresh, context).await,
+        Some(OrderCommand::Retry(again)) => go_on(*again, Wanted::Retried, context).await,
         Some(OrderCommand::Resume(again)) => go_on(*again, Wanted::Resumed, context).await,
         Some(OrderCommand::Delete(delete)) => delete::run(*delete, context).await,
     }
@@ -92,15 +94,13 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
 
 async fn go_on(args: AgainArgs, wanted: Wanted, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
-    let mut certificates = Vec::new();
+    let mut named = Named::new();
     for word in &args.names {
         let order = ObjectName::new(context.namespace(), target::name_of(Kind::Order, word)?);
         match certificate_of_order(&store, &order).await {
-            Ok(certificate) => certificates.push(certificate),
+            Ok(certificate) => named.entry(certificate).or_default().push(order),
             Err(failure) => return Err(all_that_is_missing(context, failure).await),
         }
     }
-    certificates.sort();
-    certificates.dedup();
-    Box::pin(again::run(args, certificates, wanted, context)).await
+    Box::pin(again::run(args, named, wanted, context)).await
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::followed::End;
@@ -11,7 +12,7 @@ use super::manual;
 use crate::commands::context::{Context, OutputArgs};
 use crate::commands::failure::Failure;
 use crate::commands::history;
-use crate::commands::out::{self, Written};
+use crate::commands::out::{self, Patience, Written};
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::columns::Namespaces;
 use crate::print::table::Headers;
@@ -35,6 +36,8 @@ pub struct Results<'a> {
     pub zone_file: Option<&'a Path>,
     /// Whether the store outlives this process.
     pub is_kept: bool,
+    /// When time is up.
+    pub deadline: Timestamp,
     /// The objects.
     pub records: &'a [Record],
 }
@@ -89,7 +92,8 @@ pub async fn settle(
     }
     for key in certificates.iter().filter(|key| !failed.contains(**key)) {
         let Some(out) = results.out else { continue };
-        match write(results, &key.name, out).await {
+        let patience = Patience::until(results.deadline, context.interrupted());
+        match write(results, &key.name, out, &patience).await {
             Ok(Some(written)) if printer.format().is_for_people() => {
                 printer.note(&format!("certificate: {}", written.certificate.display()));
                 printer.note(&format!("key:         {}", written.key.display()));
@@ -101,6 +105,9 @@ pub async fn settle(
     if due == 0 && !certificates.is_empty() && failures.is_empty() {
         printer.note("nothing is due: every certificate is in its Secret and up to date");
     }
+    // A Certificate fails by its Issuer, which may be followed, too.
+    let mut told = BTreeSet::new();
+    failures.retain(|failure| told.insert(failure.message.clone()));
     // Last, where a person looks first.
     for failure in &failures {
         printer.error(&failure.message, &failure.hints);
@@ -120,6 +127,7 @@ async fn write(
     results: &Results<'_>,
     name: &ObjectName,
     folder: &Path,
+    patience: &Patience,
 ) -> Result<Option<Written>, Failure> {
     let store = results.store;
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
@@ -128,7 +136,7 @@ async fn write(
     let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
     let yaml = results.out_secret.then(|| document::yaml(&document::shown(&record.object)));
     let secret = typed::<Secret>(record)?;
-    let written = out::write(folder, &secret)?;
+    let written = out::write(folder, &secret, patience).await?;
     if let Some(yaml) = yaml {
         out::write_manifest(folder, &secret, &yaml)?;
     }

@@ -10,6 +10,7 @@ use std::time::Duration as StdDuration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use super::asked::asked_types;
 use super::followed::{End, Followed};
 use super::left;
 use super::manual::ManualArgs;
@@ -26,17 +27,17 @@ use crate::commands::sweep::sweep_before_work;
 use crate::commands::takeover::{Inherited, inherit};
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
-use crate::model::asked::asked_type;
-use crate::model::{Challenge, ChallengeType, Duration, Issuer, Key, Kind, State};
+use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
+use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
 use crate::reconcile::request::Approval;
+use crate::solvers::http01::files::Files;
 use crate::solvers::tls_alpn01::TlsAlpn01;
-use crate::solvers::{SolveError, Solver, Together};
+use crate::solvers::{Solver, Together};
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::GRACE;
-use crate::store::resources::Resources;
-use crate::store::{Scope, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// So long the end of what is under way is awaited without a word.
 const SILENCE: StdDuration = StdDuration::from_secs(1);
@@ -123,7 +124,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let hands = if job.by_hand {
         Some(Hands::All)
     } else if context.cluster().is_none()
-        && asked_types(&job).await?.contains(&ChallengeType::DnsPersist01)
+        && asked(&job, &supervision).await?.contains(&ChallengeType::DnsPersist01)
     {
         Some(Hands::Persistent)
     } else {
@@ -139,6 +140,8 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     let watched = loop {
+        let is_theirs = job.claim.is_cert_manager();
+        supervision.is_ready = if is_theirs { is_ready_to_cert_manager } else { is_ready };
         if let Claim::Drives(_) | Claim::Alone = job.claim {
             engine = begin(&mut job, &mut supervision, context).await?;
             supervision.clients = engine.as_ref().map(|engine| Arc::clone(engine.clients()));
@@ -213,12 +216,15 @@ async fn begin(
     } else {
         (LOCAL_ACCOUNT_KEYS, Approval::Ours)
     };
-    let (http01, tls_alpn01, fetcher) = match job.rehearsal.take() {
-        Some(means) => means,
-        None => (http01(job, cluster).await?, job.drive.tls_alpn01(), job.drive.fetcher().await?),
+    let asked = asked(job, supervision).await?;
+    let (http01, tls_alpn01, fetcher) = if let Some(means) = job.rehearsal.take() {
+        means
+    } else {
+        let http01 = http01(job.drive, cluster, &asked).await?;
+        (http01, job.drive.tls_alpn01(), job.drive.fetcher().await?)
     };
-    if context.cluster().is_none() && asked_types(job).await?.contains(&ChallengeType::TlsAlpn01) {
-        tls_alpn01.open().await.map_err(cannot_answer)?;
+    if context.cluster().is_none() && asked.contains(&ChallengeType::TlsAlpn01) {
+        tls_alpn01.open().await?;
     }
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
@@ -240,46 +246,24 @@ async fn begin(
     Ok(Some(Engine::start_looking(equipment, probe, stop)))
 }
 
-/// What answers HTTP-01; nothing on this machine where nobody may ask for it, so that no port is taken for DNS-01 alone.
-async fn http01(job: &Job<'_>, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
-    if cluster.is_some()
-        || job.drive.answers_here()
-        || asked_types(job).await?.contains(&ChallengeType::Http01)
-    {
-        return job.drive.http01(cluster).await;
-    }
-    Ok(Arc::new(Together(Vec::new())))
+/// Which types of challenges may have to be answered.
+async fn asked(
+    job: &Job<'_>,
+    supervision: &Supervision,
+) -> Result<BTreeSet<ChallengeType>, StoreError> {
+    asked_types(&job.store, &job.given, &supervision.open).await
 }
 
-/// Why nothing can be answered, before anybody has been asked for anything.
-fn cannot_answer(error: SolveError) -> Failure {
-    let failure = Failure::new(FailureKind::Solver, error.to_string());
-    error.hint.into_iter().fold(failure, Failure::hint)
-}
-
-/// Types that the issuers may ask for, beside those by a dns01 solver, and those of challenges that are still there.
-async fn asked_types(job: &Job<'_>) -> Result<BTreeSet<ChallengeType>, StoreError> {
-    let mut asked = BTreeSet::new();
-    for key in job.given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
-        let issuers = Resources::<Issuer>::new(Arc::clone(&job.store), key.kind);
-        let issuer = issuers.get(&key.name).await?;
-        let kind = issuer.as_ref().map_or(Ok(None), asked_type).unwrap_or_default();
-        let acme = issuer.and_then(|issuer| issuer.spec.acme);
-        let has_http01 =
-            acme.is_none_or(|acme| acme.solvers.iter().any(|solver| solver.http01.is_some()));
-        asked.extend(kind.or_else(|| has_http01.then_some(ChallengeType::Http01)));
+/// What answers HTTP-01; nobody where it would take a port of this machine that nobody asks at.
+async fn http01(
+    drive: &DriveArgs,
+    cluster: Option<&ClusterStore>,
+    asked: &BTreeSet<ChallengeType>,
+) -> Result<Arc<dyn Solver>, Failure> {
+    if drive.takes_a_port(cluster) && !asked.contains(&ChallengeType::Http01) {
+        return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
     }
-    // Those of an interrupted run, not what others have left behind.
-    let challenges = Resources::<Challenge>::new(Arc::clone(&job.store), Kind::Challenge);
-    let selection = Selection::only(job.given.clone());
-    for challenge in challenges.list(&Scope::all()).await? {
-        let key = Key::new(Kind::Challenge, challenge.name());
-        let is_over = challenge.status.state.is_some_and(State::is_final);
-        if !is_over && selection.covers(&*job.store, &key).await? {
-            asked.insert(challenge.spec.kind);
-        }
-    }
-    Ok(asked)
+    drive.http01(cluster).await
 }
 
 /// Whoever takes the Lease works on the same objects: two at once would make two orders.

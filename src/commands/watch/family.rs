@@ -22,6 +22,11 @@ impl Family {
         Self { root, members: BTreeSet::new() }
     }
 
+    /// The object itself.
+    pub(super) fn root(&self) -> &Key {
+        &self.root
+    }
+
     /// Tells whether an object, or what an event is about, belongs.
     pub(super) async fn holds(
         &mut self,

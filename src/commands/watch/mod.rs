@@ -64,11 +64,12 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
     let root_kind = root.as_ref().map(|key| key.kind);
     let mut changes = changes(&store, root.as_ref(), namespace.as_deref());
-    let mut scene = Scene::new(store, root.map(Family::of), args.all_namespaces);
+    let mut scene = Scene::new(Arc::clone(&store), root.map(Family::of), args.all_namespaces);
     let mut screen = is_screen.then(Screen::default);
     let mut tick = tokio::time::interval(TICK);
     // The second that is on the screen; none when something has changed since.
     let mut drawn = None;
+    let mut is_missing_told = false;
     while !printer.is_closed() {
         tokio::select! {
             change = changes.next() => {
@@ -85,6 +86,10 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
                 drawn = None;
                 if screen.is_none() {
                     tell(&mut printer, &news)?;
+                    if let Some(root) = scene.missing().filter(|_| !is_missing_told) {
+                        is_missing_told = true;
+                        tell_missing(&store, root, context).await?;
+                    }
                 }
             }
             _ = tick.tick(), if screen.is_some() => {
@@ -111,10 +116,10 @@ pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failu
         return context.store(Access::ReadOnly).await;
     }
     let folder = context.state_folder()?;
-    if !LocalStore::exists(&folder) {
+    if !LocalStore::exists(&folder)? {
         context.talk().line(&format!("waiting for state in {}", folder.display()));
     }
-    while !LocalStore::exists(&folder) {
+    while !LocalStore::exists(&folder)? {
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
             kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
@@ -149,10 +154,63 @@ fn others(changes: Changes, kind: Kind) -> Changes {
     changes.filter(move |(other, _)| std::future::ready(*other != kind)).boxed()
 }
 
-fn tell(printer: &mut Printer, news: &[news::News]) -> Result<(), Failure> {
-    for news in news {
-        let line = if printer.format().is_for_people() { news.line() } else { news.json_line() };
-        printer.data(&line)?;
+/// Says that the object is not there, and where one of its name is: it may come, or be misspelt.
+async fn tell_missing(
+    store: &Arc<dyn Store>,
+    root: &Key,
+    context: &Context,
+) -> Result<(), Failure> {
+    let failure = target::not_found(store, root).await?;
+    context.talk().line(&format!("{failure}; waiting for it until Ctrl-C"));
+    for hint in failure.hints {
+        context.talk().line(&hint);
     }
     Ok(())
+}
+
+fn tell(printer: &mut Printer, news: &[news::News]) -> Result<(), Failure> {
+    for news in news {
+        if printer.format().is_for_people() {
+            printer.text(&news.line())?;
+        } else {
+            printer.data(&news.json_line())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::model::ObjectName;
+    use crate::print::colour::Colours;
+    use crate::print::table::{Colour, Headers};
+    use crate::print::talk::{Memory, Talk};
+
+    #[test]
+    fn the_words_of_others_do_not_steer_the_terminal() {
+        let news = news::News {
+            at: Timestamp::UNIX_EPOCH,
+            subject: Key::new(Kind::Order, ObjectName::new("shop", "web")),
+            namespaces: false,
+            text: "errored: \u{1b}]0;owned\u{7}\u{9b}31m".to_owned(),
+        };
+        for (format, expected) in [
+            ("table", "1970-01-01T00:00:00Z order/web errored: ^[]0;owned^G\\u{9b}31m\n"),
+            ("jsonl", &news.json_line()),
+        ] {
+            let out = Memory::default();
+            let mut printer = Printer::new(
+                Box::new(out.clone()),
+                Talk::new(Box::new(Memory::default())),
+                format.parse().unwrap(),
+                Headers::Shown,
+                Colours { out: Colour::On, talk: Colour::On },
+            );
+            tell(&mut printer, std::slice::from_ref(&news)).unwrap();
+            assert_eq!(out.text(), expected);
+        }
+    }
 }

@@ -118,6 +118,13 @@ impl Scene {
         Ok(())
     }
 
+    /// The object that is watched, where it is known not to be there: not yet, not any more, or by a slip of the pen.
+    pub(super) fn missing(&self) -> Option<&Key> {
+        let root = self.family.as_ref()?.root();
+        let is_missing = self.begun.contains(&root.kind) && !self.objects.contains_key(root);
+        is_missing.then_some(root)
+    }
+
     fn news(&self, subject: Key, text: String, at: Timestamp) -> News {
         News { at, subject, namespaces: self.namespaces, text }
     }
@@ -135,7 +142,10 @@ impl Scene {
             frame.block(&columns::table(kind, objects, &look, now));
         }
         if frame.is_empty() {
-            frame.block("Nothing runs.\n");
+            match self.missing() {
+                Some(root) => frame.block(&format!("There is no {root}; waiting for it.\n")),
+                None => frame.block("Nothing runs.\n"),
+            }
         }
         frame.tail(self.recent.iter().map(News::line));
         frame.footer(format!("{}  Ctrl-C ends", Time::new(now)));
@@ -146,5 +156,40 @@ impl Scene {
         let of_kind = self.objects.iter().filter(|(key, _)| key.kind == kind);
         let objects = of_kind.map(|(_, record)| &record.object);
         objects.filter(|o| kind == Kind::Certificate || !news::is_settled(o)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::ObjectName;
+    use crate::store::Scope;
+    use crate::store::memory::MemoryStore;
+
+    #[tokio::test]
+    async fn an_object_that_is_not_there_is_named_as_soon_as_its_kind_has_been_listed() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let root = Key::new(Kind::Certificate, ObjectName::new("default", "web"));
+        let mut scene = Scene::new(Arc::clone(&store), Some(Family::of(root.clone())), false);
+        assert_eq!(scene.missing(), None);
+        let (orders, none) = (Kind::Order, Vec::new());
+        scene.take(orders, Change::Resynced(none.clone()), Timestamp::UNIX_EPOCH).await.unwrap();
+        assert_eq!(scene.missing(), None);
+        let listed = store.list(Kind::Certificate, &Scope::all()).await.unwrap();
+        let certificates = Change::Resynced(listed);
+        scene.take(root.kind, certificates, Timestamp::UNIX_EPOCH).await.unwrap();
+        assert_eq!(scene.missing(), Some(&root));
+
+        let certificate = json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Certificate",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
+        });
+        let made = store.create(Record::new(certificate).unwrap()).await.unwrap();
+        scene.take(root.kind, Change::Applied(made), Timestamp::UNIX_EPOCH).await.unwrap();
+        assert_eq!(scene.missing(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Rules for Certificates.
 
 use super::Verdict;
-use crate::model::certificate::{Certificate, CertificateSpec};
+use crate::model::certificate::{Certificate, CertificateSpec, subidentifiers};
 use crate::model::common::Duration;
 use crate::model::cron::Cron;
 use crate::model::field::FieldPath;
@@ -80,8 +80,7 @@ fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
     for (index, name) in spec.other_names.iter().enumerate() {
         let at = at.key("otherNames").index(index);
-        let arcs: Vec<&str> = name.oid.split('.').collect();
-        if arcs.len() < 2 || arcs.iter().any(|arc| arc.parse::<u64>().is_err()) {
+        if subidentifiers(&name.oid).is_none() {
             verdict.error(
                 at.key("oid"),
                 "must be an object identifier such as 1.3.6.1.4.1.311.20.2.3",
@@ -311,6 +310,10 @@ mod tests {
             ),
             (
                 json!({"otherNames": [{"oid": "1", "utf8Value": "a"}]}),
+                "spec.otherNames[0].oid: must be an object identifier such as 1.3.6.1.4.1.311.20.2.3",
+            ),
+            (
+                json!({"otherNames": [{"oid": "2.18446744073709551615", "utf8Value": "a"}]}),
                 "spec.otherNames[0].oid: must be an object identifier such as 1.3.6.1.4.1.311.20.2.3",
             ),
         ] {

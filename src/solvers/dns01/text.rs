@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::model::text::is_steering;
+
 /// A name without the final dot.
 pub(super) fn relative(name: &str) -> &str {
     name.trim_end_matches('.')
@@ -72,7 +74,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// A text that others wrote as one line, without what steers terminals, no longer than a status should be.
 pub(super) fn one_line(text: &str) -> String {
     const LONGEST: usize = 300;
-    let blank = |c: char| c.is_whitespace() || c.is_control();
+    let blank = |c: char| c.is_whitespace() || is_steering(c);
     let words = text.split(blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &words[..at]),

@@ -1,7 +1,6 @@
 //! Serves all answers from one table in memory.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tracing::debug;
 
 use super::PATH;
 use crate::model::{Answer, Challenge, Identifier};
+use crate::serve::{self, Patience, Places};
 use crate::solvers::{SolveError, Solver, sockets};
 
 /// How long an answer is still served after its clean-up: the CA's remote perspectives may come late, when the
@@ -32,7 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub struct Listener {
     addresses: Vec<SocketAddr>,
     table: Table,
-    servers: JoinSet<io::Result<()>>,
+    servers: JoinSet<()>,
     stop: DropGuard,
 }
 
@@ -66,14 +66,15 @@ impl Listener {
     fn serve(sockets: Vec<TcpListener>) -> Result<Self, SolveError> {
         let table = Table::default();
         let router = Router::new().fallback(answer).with_state(table.clone());
-        let stop = CancellationToken::new();
+        let (stop, places) = (CancellationToken::new(), Places::default());
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
         for socket in sockets {
             addresses.push(sockets::address(&socket)?);
-            let stopped = stop.clone().cancelled_owned();
-            let server = axum::serve(socket, router.clone()).with_graceful_shutdown(stopped);
-            servers.spawn(server.into_future());
+            let (router, stopped) = (router.clone(), stop.clone());
+            let serve =
+                move |stream| serve::http(stream, router.clone(), Patience::SHORT, stopped.clone());
+            servers.spawn(serve::accept_all(socket, places.clone(), stop.clone(), serve));
         }
         Ok(Self { addresses, table, servers, stop: stop.drop_guard() })
     }
@@ -96,16 +97,27 @@ impl Solver for Listener {
     }
 }
 
-/// Returns the ways out when an address cannot be listened on, one sentence each.
-pub fn ways_out(address: SocketAddr) -> Vec<String> {
-    let elsewhere = SocketAddr::new(address.ip(), 8080);
+/// Returns the ways out when an address cannot be listened on for that reason, one sentence each.
+pub fn ways_out(address: SocketAddr, error: &SolveError) -> Vec<String> {
     let port = address.port();
-    vec![
-        format!("forward port 80 to another port of this machine and listen there: --http01-listen {elsewhere}"),
+    let elsewhere = SocketAddr::new(address.ip(), if port == 8080 { 8081 } else { 8080 });
+    let mut ways = vec![
+        format!(
+            "forward port 80 to another port of this machine and listen there: --http01-listen {elsewhere}"
+        ),
         format!("let the web server on port {port} serve the answers: --http01-webroot DIR"),
-        "run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM"
-            .to_owned(),
-    ]
+    ];
+    match error.why.as_str() {
+        sockets::FORBIDDEN => ways.push(
+            "run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM"
+                .to_owned(),
+        ),
+        sockets::TAKEN => ways.push(format!(
+            "end the program that listens there; sudo ss -ltnp 'sport = :{port}' names it"
+        )),
+        _ => {}
+    }
+    ways
 }
 
 /// Serves one request; the Host header is read as cert-manager's solver does, but in any case.
@@ -313,10 +325,27 @@ mod tests {
         assert!(error.needs_person);
     }
 
-    #[test]
-    fn the_first_way_out_is_another_port() {
+    /// The last way out when port 80 is refused for that reason.
+    fn check_way_out(why: &str, expected: &str) {
         let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
-        assert!(ways_out(address)[0].ends_with("--http01-listen 0.0.0.0:8080"));
+        let error = SolveError {
+            what: format!("cannot listen on {address}"),
+            why: why.to_owned(),
+            needs_person: true,
+            hint: None,
+            until: None,
+        };
+        let ways = ways_out(address, &error);
+        assert!(ways[0].ends_with("--http01-listen 0.0.0.0:8080"));
+        assert!(ways.last().is_some_and(|way| way.contains(expected)), "{ways:?}");
+        assert_eq!(ways.iter().any(|way| way.contains("setcap")), why == sockets::FORBIDDEN);
+    }
+
+    #[test]
+    fn a_right_is_offered_only_where_one_is_missing() {
+        check_way_out(sockets::FORBIDDEN, "setcap");
+        check_way_out(sockets::TAKEN, "end the program that listens there; sudo ss -ltnp");
+        check_way_out("this machine does not have that address", "--http01-webroot DIR");
     }
 
     #[tokio::test]
@@ -331,12 +360,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn those_who_never_finish_a_request_do_not_keep_a_ca_from_its_answer() {
+        let listener = Listener::bind(&LOOPBACK).await.unwrap();
+        listener.present(&challenge(), &answer_for("a.example")).await.unwrap();
+        let mut idle = Vec::new();
+        for _ in 0..=Places::default().most() {
+            let mut stream = TcpStream::connect(listener.addresses()[0]).await.unwrap();
+            stream.write_all(b"GET /").await.unwrap();
+            idle.push(stream);
+        }
+        // The first had to make room.
+        let read = timeout(Duration::from_mins(1), idle[0].read(&mut [0])).await;
+        assert!(matches!(read.expect("nobody makes room"), Ok(0) | Err(_)));
+        let reply = ask(&listener, "a.example", TOKEN_PATH).await;
+        assert!(reply.ends_with(SERVED.1), "{reply}");
+    }
+
+    #[tokio::test]
     async fn a_closed_listener_answers_nobody() {
         let listener = Listener::bind(&LOOPBACK).await.unwrap();
         let address = listener.addresses()[0];
         listener.close().await;
         let error = TcpStream::connect(address).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! HTTP-01 (RFC 8555 §8.3): the answer under a path of the name itself, on port 80.
 
 pub mod cluster;
+pub mod files;
 pub mod listener;
 pub mod single;
 pub mod webroot;

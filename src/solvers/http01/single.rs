@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::PATH;
+use crate::serve::{self, Patience, Places};
 
 /// How long requests under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -51,20 +52,19 @@ pub async fn listen(port: u16) -> io::Result<TcpListener> {
 
 impl Single {
     /// Serves until it is told to stop, and at most 5 s longer.
-    ///
-    /// # Errors
-    /// Fails when the socket does.
-    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
+    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
         let router = Router::new().fallback(answer).with_state(Arc::new(self));
-        let stopped = stop.clone().cancelled_owned();
-        let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
+        let stopped = stop.clone();
+        let serve =
+            move |stream| serve::http(stream, router.clone(), Patience::SHORT, stopped.clone());
+        let server = serve::accept_all(listener, Places::default(), stop.clone(), serve);
         let too_late = async {
             stop.cancelled().await;
             tokio::time::sleep(FAREWELL).await;
         };
         tokio::select! {
-            ended = server.into_future() => ended,
-            () = too_late => Ok(()),
+            () = server => {}
+            () = too_late => {}
         }
     }
 }
@@ -123,7 +123,7 @@ mod tests {
         let is_fresh = head.to_ascii_lowercase().contains("cache-control: no-cache, no-store");
         assert_eq!(is_fresh, body == "token.key", "{head}");
         stop.cancel();
-        server.await.unwrap().unwrap();
+        server.await.unwrap();
     }
 
     #[tokio::test]

@@ -1,15 +1,17 @@
 //! Writes answers as files for a web server that runs already.
 
 use std::collections::BTreeSet;
-use std::fs::{self, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::{self, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::is_token;
+use crate::disk::{self, Durability, Readers};
 use crate::model::{Answer, Challenge};
 use crate::solvers::{SolveError, Solver};
 
@@ -30,6 +32,17 @@ impl Webroot {
     /// Answers below that document root, which must be there when the first answer is put up.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Inner { root: root.into(), made: Mutex::default() }))
+    }
+
+    /// Answers below that document root, once it is sure that files can be written there; writes nothing.
+    ///
+    /// # Errors
+    /// Fails when it is missing, no folder, or not this user's to write.
+    pub async fn open(root: impl Into<PathBuf>) -> Result<Self, SolveError> {
+        let webroot = Self::new(root);
+        let inner = Arc::clone(&webroot.0);
+        aside(move || inner.check()).await?;
+        Ok(webroot)
     }
 }
 
@@ -87,18 +100,39 @@ impl Inner {
         })
     }
 
+    /// Fails unless the document root is a folder.
+    fn is_folder(&self) -> Result<(), SolveError> {
+        let found = fs::metadata(&self.root).and_then(|found| {
+            if found.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+        });
+        found.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => SolveError {
+                why: "no such folder".to_owned(),
+                needs_person: true,
+                hint: Some(way_out(error.kind()).to_owned()),
+                ..failed("write to", &self.root, &error)
+            },
+            _ => failed("write to", &self.root, &error),
+        })
+    }
+
+    /// Fails unless an answer could be written now.
+    fn check(&self) -> Result<(), SolveError> {
+        self.is_folder()?;
+        let [outer, inner] = self.folders();
+        let there = [&inner, &outer].into_iter().find(|folder| folder.exists());
+        let folder = there.unwrap_or(&self.root);
+        if !folder.is_dir() {
+            return Err(failed("write to", folder, &io::ErrorKind::NotADirectory.into()));
+        }
+        accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| failed("write to", folder, &error.into()))
+    }
+
     fn write(&self, answer: &Answer) -> Result<(), SolveError> {
         let file = self.file(answer)?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.root.is_dir() {
-            return Err(SolveError {
-                what: format!("cannot write to {}", self.root.display()),
-                why: "no such folder".to_owned(),
-                needs_person: true,
-                hint: None,
-                until: None,
-            });
-        }
+        self.is_folder()?;
         let [_, innermost] = self.folders();
         for folder in self.folders() {
             if make(&folder).map_err(|error| failed("make", &folder, &error))? {
@@ -109,7 +143,8 @@ impl Inner {
             return Ok(());
         }
         let draft = innermost.join(format!(".{}.{}", answer.token, std::process::id()));
-        write_by_rename(&draft, &file, answer.key_authorization.as_bytes())
+        let text = answer.key_authorization.as_bytes();
+        disk::replace(&file, &draft, text, Readers::Everybody, Durability::Fleeting)
             .map_err(|error| failed("write to", &innermost, &error))
     }
 
@@ -149,25 +184,12 @@ fn make(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Nobody ever reads half an answer.
-fn write_by_rename(draft: &Path, file: &Path, text: &[u8]) -> io::Result<()> {
-    let written = (|| {
-        let mut options = fs::OpenOptions::new();
-        let mut handle = options.write(true).create(true).truncate(true).mode(0o644).open(draft)?;
-        handle.write_all(text)?;
-        // The mode above is cut by the umask.
-        handle.set_permissions(Permissions::from_mode(0o644))?;
-        fs::rename(draft, file)
-    })();
-    if written.is_err() {
-        // Best effort: the error that matters is the first.
-        fs::remove_file(draft).ok();
-    }
-    written
-}
-
+/// Tells whether an answer of ours is there. What is no file of that length is none, and is not read: whoever may write to the
+/// folder could have put a pipe there, on which nothing ever comes.
 fn holds(file: &Path, answer: &Answer) -> bool {
-    fs::read(file).is_ok_and(|text| text == answer.key_authorization.as_bytes())
+    let text = answer.key_authorization.as_bytes();
+    let is_alike = |found: Metadata| found.is_file() && found.len() == text.len() as u64;
+    fs::symlink_metadata(file).is_ok_and(is_alike) && fs::read(file).is_ok_and(|read| read == text)
 }
 
 fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {
@@ -184,13 +206,31 @@ fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {
         what: format!("cannot {deed} {}", path.display()),
         why,
         needs_person,
-        hint: None,
+        hint: needs_person.then(|| way_out(error.kind()).to_owned()),
         until: None,
+    }
+}
+
+/// What a person does next.
+fn way_out(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            "name the document root of the web server that answers for these names: --http01-webroot DIR"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "run as a user who may write there, or name another document root: --http01-webroot DIR"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "name a folder that can be written: --http01-webroot DIR"
+        }
+        _ => "make room there, or name another document root: --http01-webroot DIR",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use tempfile::TempDir;
 
     use super::*;
@@ -310,6 +350,44 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn whoever_may_write_to_the_folder_leads_us_to_no_other_file() {
+        let own = format!(".one.{}", std::process::id());
+        for planted in [own.as_str(), "one"] {
+            let root = TempDir::new().unwrap();
+            let (folder, victim) =
+                (root.path().join(".well-known/acme-challenge"), root.path().join("victim"));
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(&victim, "secret").unwrap();
+            fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
+            symlink(&victim, folder.join(planted)).unwrap();
+            Webroot::new(root.path()).present(&challenge(), &answer("one")).await.unwrap();
+            let expected = [
+                ".well-known/ 755",
+                ".well-known/acme-challenge/ 755",
+                ".well-known/acme-challenge/one 644 one.thumbprint",
+                "victim 600 secret",
+            ];
+            assert_eq!(tree(root.path()), expected, "{planted}");
+            assert!(folder.join("one").symlink_metadata().unwrap().is_file(), "{planted}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_link_to_our_answer_is_none() {
+        let root = TempDir::new().unwrap();
+        let folder = root.path().join(".well-known/acme-challenge");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("elsewhere"), "one.thumbprint").unwrap();
+        symlink("elsewhere", folder.join("one")).unwrap();
+        let webroot = Webroot::new(root.path());
+        assert!(!webroot.stands(&challenge(), &answer("one")));
+        webroot.clean_up(&challenge(), &answer("one")).await.unwrap();
+        assert!(folder.join("one").is_symlink(), "it is somebody else's");
+        webroot.present(&challenge(), &answer("one")).await.unwrap();
+        assert!(webroot.stands(&challenge(), &answer("one")));
+    }
+
+    #[tokio::test]
     async fn what_could_not_be_put_up_needs_no_taking_down() {
         check(&[], &[CleanUp("../up")], &[]).await;
     }
@@ -337,6 +415,52 @@ mod tests {
         let root = TempDir::new().unwrap();
         let missing = root.path().join("missing");
         assert_eq!(refusal(&missing, "one").await, "cannot write to ROOT: no such folder");
+    }
+
+    /// Why answers cannot be written below `ROOT/path`, and what to do; nothing may be made by asking.
+    async fn check_before(root: &Path, path: &str, expected: &str) {
+        let before = tree(root);
+        let error = Webroot::open(root.join(path)).await.unwrap_err();
+        assert!(
+            error.needs_person && error.hint.as_ref().unwrap().contains("--http01-webroot DIR")
+        );
+        assert_eq!(error.to_string().replace(&root.display().to_string(), "ROOT"), expected);
+        assert_eq!(tree(root), before);
+    }
+
+    #[tokio::test]
+    async fn whether_answers_can_be_written_is_known_before_the_first() {
+        let root = TempDir::new().unwrap();
+        fs::create_dir_all(root.path().join("www/.well-known")).unwrap();
+        fs::write(root.path().join("file"), "").unwrap();
+        fs::create_dir(root.path().join("spoilt")).unwrap();
+        fs::write(root.path().join("spoilt/.well-known"), "").unwrap();
+        let before = tree(root.path());
+        Webroot::open(root.path().join("www")).await.unwrap();
+        assert_eq!(tree(root.path()), before);
+        for (path, expected) in [
+            ("missing", "cannot write to ROOT/missing: no such folder"),
+            ("file", "cannot write to ROOT/file: a part of the path is not a folder"),
+            (
+                "spoilt",
+                "cannot write to ROOT/spoilt/.well-known: a part of the path is not a folder",
+            ),
+        ] {
+            check_before(root.path(), path, expected).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_folder_of_somebody_else_is_refused_before_the_first_answer() {
+        let root = TempDir::new().unwrap();
+        let inner = root.path().join(".well-known/acme-challenge");
+        fs::create_dir_all(&inner).unwrap();
+        fs::set_permissions(&inner, Permissions::from_mode(0o555)).unwrap();
+        // The system lets its administrator write anywhere.
+        if fs::write(inner.join("probe"), "").is_err() {
+            let why = "cannot write to ROOT/.well-known/acme-challenge: permission denied";
+            check_before(root.path(), "", why).await;
+        }
     }
 
     #[tokio::test]

@@ -13,23 +13,22 @@ use rustls::sign::CertifiedKey;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::certificate;
 use crate::model::Answer;
 use crate::model::names::ACME_TLS;
+use crate::serve::{self, Places};
 use crate::solvers::{SolveError, sockets};
 
 /// How long an answer is still shown after its clean-up: the CA's remote perspectives may come late, when the authorization
 /// is valid already.
 const GRACE: Duration = Duration::from_secs(10);
-/// Longest a client may take for its handshake, and then for its farewell.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Longest a client may take for its farewell.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Pause after a failed accept, such as when the process is out of file descriptors.
-const AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// Listens until it is dropped.
 #[derive(Debug)]
@@ -45,11 +44,16 @@ impl Listener {
     pub(super) fn serve(sockets: Vec<TcpListener>) -> Result<Self, SolveError> {
         let table = Arc::new(Table::default());
         let acceptor = acceptor(&table).map_err(|error| fault("cannot speak TLS", &error))?;
+        let places = Places::default();
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
         for socket in sockets {
             addresses.push(sockets::address(&socket)?);
-            servers.spawn(accept_all(socket, acceptor.clone()));
+            let acceptor = acceptor.clone();
+            let serve = move |stream| answer(stream, acceptor.clone());
+            // It ends by being dropped.
+            let stop = CancellationToken::new();
+            servers.spawn(serve::accept_all(socket, places.clone(), stop, serve));
         }
         Ok(Self { addresses, table, _servers: servers })
     }
@@ -117,29 +121,9 @@ fn acceptor(table: &Arc<Table>) -> Result<TlsAcceptor, rustls::Error> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-async fn accept_all(socket: TcpListener, acceptor: TlsAcceptor) {
-    let mut handshakes = JoinSet::new();
-    loop {
-        match socket.accept().await {
-            Ok((stream, _)) => {
-                handshakes.spawn(answer(stream, acceptor.clone()));
-            }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                sleep(AFTER_ERROR).await;
-            }
-        }
-        while handshakes.try_join_next().is_some() {}
-    }
-}
-
 /// One handshake, and nothing after it.
 async fn answer(stream: TcpStream, acceptor: TlsAcceptor) {
-    let mut stream = match timeout(HANDSHAKE, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%error, "no handshake on the TLS-ALPN-01 listener"),
-        Err(_) => return debug!("a handshake on the TLS-ALPN-01 listener took too long"),
-    };
+    let Some(mut stream) = serve::handshake(stream, &acceptor).await else { return };
     let mut rest = [0; 16];
     let farewell = async {
         stream.shutdown().await?;

@@ -108,14 +108,14 @@ pub enum ClusterFault {
         said: String,
     },
     /// The namespace of an object is not there, or not for long.
-    #[error("cannot write {key}: {why}")]
+    #[error("cannot write {what}: {why}")]
     Namespace {
         /// The object.
-        key: Key,
+        what: String,
         /// What is wrong with its namespace.
         why: String,
-        /// What to do about it.
-        hint: String,
+        /// What to do about it, one line each.
+        hints: Vec<String>,
     },
     /// The server, or a webhook of it, failed.
     #[error("the cluster at {server} could not {verb} {what}: {said}")]
@@ -179,7 +179,7 @@ impl ClusterFault {
             Self::Undefined { .. } => &[
                 "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
             ],
-            Self::Namespace { hint, .. } => return vec![hint.clone()],
+            Self::Namespace { hints, .. } => return hints.clone(),
             Self::Refused { .. } => &["change what it names, or ask who runs the webhook"],
             Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
         };
@@ -246,32 +246,45 @@ pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
 }
 
 fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
+    if let Some(fault) = without_namespace(&key.to_string(), &key.name.namespace, status, &[]) {
+        return fault;
+    }
     let key = key.clone();
-    let details = status.details.as_ref();
     match (status.code, status.reason.as_str()) {
-        (404, _) if details.is_some_and(|about| about.kind == "namespaces") => {
-            without_namespace(key, "there is no namespace", "kubectl create namespace")
-        }
         (404, _) => StoreError::NotFound { key },
         (409, "AlreadyExists") => StoreError::AlreadyExists { key },
         (409, _) => match held(status) {
             Some(why) => StoreError::Held { key, why },
             None => StoreError::Conflict { key },
         },
-        (403, _) if has_cause(status, "NamespaceTerminating") => {
-            let why = "somebody has deleted namespace";
-            without_namespace(key, why, "wait until it is gone, then: kubectl create namespace")
-        }
         (403, _) => StoreError::Denied { key, why: said },
         _ if is_denied(&said) => StoreError::Denied { key, why: said },
         _ => invalid(&key, causes(status).unwrap_or(said)),
     }
 }
 
-fn without_namespace(key: Key, why: &str, advice: &str) -> StoreError {
-    let namespace = &key.name.namespace;
-    let (why, hint) = (format!("{why} {namespace}"), format!("{advice} {namespace}"));
-    ClusterFault::Namespace { key, why, hint }.into()
+/// The fault, when a refusal says that the namespace to write to is not there, or not for long; `ways` are others to help.
+pub(super) fn without_namespace(
+    what: &str,
+    namespace: &str,
+    status: &Status,
+    ways: &[&str],
+) -> Option<StoreError> {
+    let about = status.details.as_ref();
+    let (why, advice) = match status.code {
+        404 if about.is_some_and(|about| about.kind == "namespaces") => {
+            ("there is no namespace", "kubectl create namespace")
+        }
+        403 if has_cause(status, "NamespaceTerminating") => (
+            "somebody has deleted namespace",
+            "wait until it is gone, then: kubectl create namespace",
+        ),
+        _ => return None,
+    };
+    let (what, why) = (what.to_owned(), format!("{why} {namespace}"));
+    let ways = ways.iter().map(|way| (*way).to_owned());
+    let hints = std::iter::once(format!("{advice} {namespace}")).chain(ways).collect();
+    Some(ClusterFault::Namespace { what, why, hints }.into())
 }
 
 fn has_cause(status: &Status, reason: &str) -> bool {

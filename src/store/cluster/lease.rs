@@ -178,28 +178,38 @@ impl ClusterLease {
 
     async fn create(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
         let deed = Deed::other("create", RESOURCE, &self.namespace);
-        self.write(&deed, Call::new(Method::POST, self.path("")), lease).await
+        let call = Call::new(Method::POST, self.path(""));
+        // Nothing that is made can be gone already: a 404 is about its namespace.
+        self.write(&deed, call, lease, &[StatusCode::CONFLICT]).await
     }
 
     async fn update(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
         let deed = Deed::other("update", RESOURCE, &self.namespace);
-        self.write(&deed, Call::new(Method::PUT, self.path(NAME)), lease).await
+        let call = Call::new(Method::PUT, self.path(NAME));
+        self.write(&deed, call, lease, &[StatusCode::CONFLICT, StatusCode::NOT_FOUND]).await
     }
 
+    /// Writes it; `overtaken` are the codes by which a server says that somebody else was quicker.
     async fn write(
         &self,
         deed: &Deed<'_>,
         call: Call,
         lease: &LeaseObject,
+        overtaken: &[StatusCode],
     ) -> Result<Written, StoreError> {
         let call = call.with("fieldManager", MANAGER).body("application/json", &lease.0);
-        match self.wire.answer(deed, &call).await? {
-            Ok(answer) => Ok(Written::Done(LeaseObject(answer.body))),
-            Err(status) if [409, 404].contains(&status.code) && status.details.is_some() => {
-                Ok(Written::Overtaken)
-            }
-            Err(status) => Err(fault::refused(&self.wire.server, deed, &status)),
+        let status = match self.wire.answer(deed, &call).await? {
+            Ok(answer) => return Ok(Written::Done(LeaseObject(answer.body))),
+            Err(status) => status,
+        };
+        let is_overtaken = overtaken.iter().any(|code| code.as_u16() == status.code);
+        if is_overtaken && status.details.is_some() {
+            return Ok(Written::Overtaken);
         }
+        let what = format!("the Lease {NAME}");
+        let ways = ["or name another one: --leader-election-namespace"];
+        Err(fault::without_namespace(&what, &self.namespace, &status, &ways)
+            .unwrap_or_else(|| fault::refused(&self.wire.server, deed, &status)))
     }
 
     fn path(&self, name: &str) -> String {
@@ -338,10 +348,7 @@ mod tests {
                 .route(path, post(Self::write))
                 .route(&format!("{path}/{NAME}"), get(Self::read).put(Self::write))
                 .with_state(self.clone());
-            let client = kube::Client::new(router, "default");
-            let timeout = Duration::from_secs(30);
-            let wire = Wire { client, server: "https://double".into(), timeout };
-            ClusterLease::on(wire, NAMESPACE).unwrap()
+            lease(router, NAMESPACE)
         }
 
         async fn read(State(double): State<Self>) -> (StatusCode, String) {
@@ -380,6 +387,14 @@ mod tests {
             *lease.pointer_mut(pointer).unwrap() = value;
             lease["metadata"]["resourceVersion"] = "1000".into();
         }
+    }
+
+    /// The Lease in a namespace of an API server.
+    fn lease(router: Router, namespace: &str) -> ClusterLease {
+        let client = kube::Client::new(router, "default");
+        let timeout = Duration::from_secs(30);
+        let wire = Wire { client, server: "https://double".into(), timeout };
+        ClusterLease::on(wire, namespace).unwrap()
     }
 
     fn refusal(code: StatusCode) -> (StatusCode, String) {
@@ -443,5 +458,43 @@ mod tests {
         double.silent.store(true, Ordering::Relaxed);
         check(&guard, 8, false).await;
         check(&guard, 3, true).await;
+    }
+
+    /// Tries to take the Lease in `nowhere`, where there is none and none can be made; tells what is said and advised.
+    async fn check_nowhere(code: StatusCode, details: Value, says: &str, hints: &[&str]) {
+        let answer = json!({ "code": code.as_u16(), "message": "no", "details": details });
+        let router = Router::new().fallback(
+            post(move || async move { (code, answer.to_string()) })
+                .get(|| async { refusal(StatusCode::NOT_FOUND) }),
+        );
+        let error = lease(router, "nowhere").try_acquire(Role::Once).await.unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.may_pass()), (says, false));
+        assert_eq!(error.hints(), hints);
+    }
+
+    #[tokio::test]
+    async fn a_namespace_without_which_there_is_no_lease_is_named() {
+        let elsewhere = "or name another one: --leader-election-namespace";
+        check_nowhere(
+            StatusCode::NOT_FOUND,
+            json!({ "kind": "namespaces", "name": "nowhere" }),
+            "cannot write the Lease cert-manager-controller: there is no namespace nowhere",
+            &["kubectl create namespace nowhere", elsewhere],
+        )
+        .await;
+        check_nowhere(
+            StatusCode::FORBIDDEN,
+            json!({ "causes": [{ "reason": "NamespaceTerminating" }] }),
+            "cannot write the Lease cert-manager-controller: somebody has deleted namespace nowhere",
+            &["wait until it is gone, then: kubectl create namespace nowhere", elsewhere],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn whoever_made_the_lease_first_has_it() {
+        let (conflict, missing) = (refusal(StatusCode::CONFLICT), refusal(StatusCode::NOT_FOUND));
+        let router = Router::new().fallback(post(|| async { conflict }).get(|| async { missing }));
+        assert!(lease(router, NAMESPACE).try_acquire(Role::Once).await.unwrap().is_none());
     }
 }

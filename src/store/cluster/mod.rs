@@ -368,6 +368,10 @@ impl Store for ClusterStore {
         self.confined.as_ref().is_none_or(|part| part.holds(key))
     }
 
+    fn in_cluster(&self) -> bool {
+        true
+    }
+
     fn told(&self) -> Option<&Told> {
         Some(&self.link.told)
     }

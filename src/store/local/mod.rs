@@ -1,6 +1,7 @@
 //! Resources on one machine: one SQLite file in a state folder, used by several processes at once.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,6 +17,7 @@ use self::feed::Feed;
 use self::reader::Reader;
 use self::shelf::Rows;
 use self::writer::{Care, Writer};
+use super::folder::unusable;
 use super::rules::{self, Shelf as _};
 use super::watch::changes;
 use super::{Change, Part, Scope, Store, StoreError};
@@ -83,8 +85,14 @@ impl LocalStore {
     }
 
     /// Tells whether a folder holds any state; asking makes none.
-    pub fn exists(folder: &Path) -> bool {
-        folder.join(FILE).exists()
+    ///
+    /// # Errors
+    /// Fails with [`StoreError::Unusable`] when nobody can tell: it is no folder, or not this user's to look into.
+    pub fn exists(folder: &Path) -> Result<bool, StoreError> {
+        folder.join(FILE).try_exists().map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied => refused(folder, "this user may not look into it"),
+            _ => unusable(folder, &error),
+        })
     }
 
     async fn write<T: Send + 'static>(

@@ -275,6 +275,10 @@ impl Store for Mirror {
         Some(Arc::new(Self { store, room: Arc::clone(&self.room) }))
     }
 
+    fn in_cluster(&self) -> bool {
+        self.store.in_cluster()
+    }
+
     fn told(&self) -> Option<&Told> {
         self.store.told()
     }

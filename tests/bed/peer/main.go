@@ -2,6 +2,7 @@
 //
 //	peer controllers [FLAGS]   cert-manager's own controllers, with cert-manager's flags
 //	peer kubelet [FLAGS]       stands in for kubelet, ingress controller and Gateway
+//	peer answers [FLAGS]       answers HTTP-01 challenges at once, without any of them
 package main
 
 import (
@@ -13,13 +14,14 @@ import (
 )
 
 var commands = map[string]func(ctx context.Context, arguments []string) error{
+	"answers":     runAnswers,
 	"controllers": runControllers,
 	"kubelet":     runKubelet,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: peer controllers|kubelet [FLAGS]")
+		fmt.Fprintln(os.Stderr, "usage: peer controllers|kubelet|answers [FLAGS]")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -5,7 +5,7 @@ use std::fs;
 
 use kubectl_acme::ca::{Config, MacKey};
 use kubectl_acme::model::Blob;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::site::Site;
 use crate::support::bed::free_port;
@@ -41,8 +41,8 @@ fn a_ca_host_that_does_not_exist_ends_at_once() {
     let site = Site::new();
     site.change(&site.ca.directory_url(), "https://acme.invalid/directory");
     check(&site, "", 6, "\
-error: Issuer default/acme: cannot read https://acme.invalid/directory: failed to lookup address information: Name or service not known
-hint: check spec.acme.server of Issuer default/acme
+error: Issuer default/acme: cannot read https://acme.invalid/directory: no such host acme.invalid
+hint: check spec.acme.server of Issuer default/acme, and this machine's own resolver (/etc/resolv.conf); --dns ADDRESS asks another one
 ", give_all);
 }
 
@@ -165,4 +165,58 @@ fn a_key_of_the_binding_that_is_no_base64url_is_told() {
 error: Issuer default/acme is not ready: Failed to register ACME account: the external account binding key in Secret \"eab\" is not un-padded base64url text
 hint: change Issuer default/acme; then run the same command again
 ", |site| site.change("'a key of my own'", KEY));
+}
+
+/// The Issuer alone, registered with an e-mail.
+fn registered() -> Site {
+    let site = Site::new();
+    let manifest = site.manifest();
+    site.give(manifest.split("---").next().unwrap());
+    site.change("    server:", "    email: me@kubectl-acme.dev\n    server:");
+    site.run(site.order("")).check(0, "");
+    assert_eq!(registered_email(&site), "me@kubectl-acme.dev");
+    site
+}
+
+/// The e-mail that the status of the Issuer names, when it speaks of the Issuer as it is.
+fn registered_email(site: &Site) -> String {
+    let said = site.run(site.program("get issuer acme -o json"));
+    let issuer: Value = serde_json::from_str(&said.result).unwrap();
+    let ready = &issuer["status"]["conditions"][0];
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("True")));
+    assert_eq!(ready["observedGeneration"], issuer["metadata"]["generation"]);
+    issuer["status"]["acme"]["lastRegisteredEmail"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_changed_issuer_is_ready_when_the_ca_has_heard_of_the_change() {
+    let site = registered();
+    site.change("me@", "you@");
+    site.run(site.order("")).check(0, "");
+    assert_eq!(registered_email(&site), "you@kubectl-acme.dev");
+}
+
+#[test]
+fn a_changed_issuer_that_the_ca_refuses_is_not_ready() {
+    let site = registered();
+    site.change("me@kubectl-acme.dev", "me@example.com");
+    site.run(site.order("")).check(7, "\
+error: Issuer default/acme is not ready: Failed to update ACME account:400 urn:ietf:params:acme:error:invalidContact: Error validating contact(s) :: contact email has forbidden domain \"example.com\"
+hint: change spec.acme.email of Issuer default/acme; then run the same command again
+");
+    site.change("me@example.com", "you@kubectl-acme.dev");
+    site.run(site.order("")).check(0, "");
+    assert_eq!(registered_email(&site), "you@kubectl-acme.dev");
+}
+
+#[test]
+fn a_changed_issuer_whose_ca_is_away_is_not_ready() {
+    let site = registered();
+    let closed = free_port();
+    site.change(&site.ca.directory_url(), &format!("https://127.0.0.1:{closed}/directory"));
+    site.run(site.order("--timeout 2s")).check(6, "\
+error: Issuer default/acme is not done after 2s: Issuer default/acme: cannot read https://127.0.0.1:[port]/directory: Connection refused
+hint: check spec.acme.server of Issuer default/acme, and whether this machine may connect there (firewall, proxy)
+hint: run the same command again: it goes on where it stopped
+");
 }

@@ -93,7 +93,7 @@ fn a_port_that_is_taken_is_told_before_the_ca_is_asked() {
 error: cannot listen on [listener]: another program listens there
 hint: forward port 80 to another port of this machine and listen there: --http01-listen 127.0.0.1:[port]
 hint: let the web server on port [port] serve the answers: --http01-webroot DIR
-hint: run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM
+hint: end the program that listens there; sudo ss -ltnp 'sport = :[port]' names it
 ");
     assert_eq!(site.proxy.counts().total(), 0);
     drop(taken);
@@ -111,4 +111,67 @@ hint: let the web server on port [port] serve the answers: --http01-webroot DIR
 hint: run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM
 ");
     assert_eq!(site.proxy.counts().total(), 0);
+}
+
+#[test]
+fn a_document_root_that_cannot_be_written_is_told_before_the_ca_is_asked() {
+    let site = Site::new();
+    check(
+        &site,
+        "--http01-webroot missing",
+        9,
+        "\
+error: cannot write to missing: no such folder
+hint: name the document root of the web server that answers for these names: --http01-webroot DIR
+",
+    );
+    assert_eq!(site.proxy.counts().total(), 0);
+    let site = Site::new();
+    let order = site.order_of_nobody("--http01-webroot /");
+    site.run(order).check(
+        9,
+        "\
+error: cannot write to /: permission denied
+hint: run as a user who may write there, or name another document root: --http01-webroot DIR
+",
+    );
+    assert_eq!(site.proxy.counts().total(), 0);
+}
+
+#[test]
+fn registering_an_account_takes_no_port() {
+    let site = Site::new();
+    let _taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    let manifest = site.manifest();
+    site.give(manifest.split("---").next().unwrap());
+    site.run(site.order("")).check(0, "");
+}
+
+#[test]
+fn names_that_dns01_alone_answers_take_no_port() {
+    let site = Site::new();
+    let _taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    site.change("[www.example.com]", "['*.example.com']");
+    site.change(
+        "    solvers:\n",
+        "    solvers:
+    - selector: {dnsNames: ['*.example.com']}
+      dns01: {rfc2136: {nameserver: 192.0.2.53}}
+",
+    );
+    // Nobody makes the record, here where no resolver answers.
+    let said = site.run(site.order(&format!("--dns01-manual --timeout 3s --dns {}", empty_dns())));
+    assert!(!said.talk.contains("cannot listen"), "{}", said.talk);
+    assert_eq!(site.orders(), 1, "{}", said.talk);
+}
+
+#[test]
+fn who_answers_http01_is_told_where_a_solver_asks_for_it() {
+    const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener";
+    let site = Site::new();
+    assert!(site.run(site.order("")).talk.contains(ANSWERS));
+    let by_dns = "    - dns01: {rfc2136: {nameserver: 192.0.2.53}}\n";
+    site.change("    - http01:\n        ingress: {}\n", by_dns);
+    let said = site.run(site.order("--dns01-manual"));
+    assert!(!said.talk.contains(ANSWERS), "{}", said.talk);
 }

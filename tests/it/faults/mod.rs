@@ -7,6 +7,8 @@ mod answers;
 mod challenges;
 mod disk;
 mod manifests;
+mod nothing_due;
 mod processes;
 mod sharing;
 mod site;
+mod unreadable;

@@ -319,11 +319,12 @@ spec:
             .replace(&self.folder.path().display().to_string(), "[folder]");
         let digits: Of = |c| c.is_ascii_digit() || c == '-';
         let token: Of = |c| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let differing: [(&str, &str, Of); 6] = [
+        let differing: [(&str, &str, Of); 7] = [
             ("web-1", "-[hash]", digits),
             ("process ", "[id]", digits),
             ("127.0.0.1:", "[port]", digits),
             ("server on port ", "[port]", digits),
+            ("'sport = :", "[port]", digits),
             ("/acme-challenge/", "[token]", token),
             ("/certificate/", "[id]", token),
         ];

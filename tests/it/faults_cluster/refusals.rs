@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::site::{Site, documents, manifests};
+use super::site::{Site, documents, manifests, own_cluster};
 use super::webhook::{Mood, Webhook};
 use crate::support::cluster::{Cluster, eventually};
 
@@ -49,6 +49,23 @@ fn a_namespace_that_is_not_there_or_is_going_is_named() {
     check(&site, "a namespace on its way out", &manifests(site.name()), 2, &says);
     let patch = r#"{"metadata": {"finalizers": null}}"#;
     kubectl.run(&["patch", "configmap", "blocker", "--type=merge", "-p", patch]);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn a_namespace_for_the_lease_that_is_not_there_is_named() {
+    let cluster = own_cluster();
+    let site = Site::new(&cluster, "leaseless");
+    site.write("web.yaml", &documents(&manifests(site.name())));
+    let says = [
+        "error: cannot write the Lease cert-manager-controller: there is no namespace nowhere\n",
+        "hint: kubectl create namespace nowhere\nhint: or name another one: --leader-election-namespace\n",
+    ];
+    for words in ["order -f web.yaml", "run"] {
+        let said = site.run(&format!("{words} --leader-election-namespace=nowhere"));
+        said.check(words, 2, &says);
+    }
+    assert_eq!(site.applied(), 0);
 }
 
 #[test]

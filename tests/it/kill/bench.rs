@@ -110,7 +110,7 @@ impl Bench {
 
     /// All objects of a kind in the state folder.
     pub(super) async fn objects(&self, kind: Kind) -> Vec<Record> {
-        if !LocalStore::exists(&self.state()) {
+        if !LocalStore::exists(&self.state()).unwrap() {
             return Vec::new();
         }
         let store = LocalStore::open(&self.state(), Access::ReadOnly).unwrap();
@@ -186,7 +186,7 @@ impl Bench {
     /// What a process that was killed may leave: a free lock, a sound database, no half of a pair.
     pub(super) fn check_remains(&self) {
         let state = self.state();
-        if LocalStore::exists(&state) {
+        if LocalStore::exists(&state).unwrap() {
             let database = rusqlite::Connection::open(state.join("state.db")).unwrap();
             let sound: String =
                 database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

@@ -115,14 +115,26 @@ async fn an_older_file_is_migrated() {
     }
 }
 
+#[test]
+fn a_file_in_place_of_the_state_folder_is_not_an_empty_store() {
+    let above = tempfile::tempdir().unwrap();
+    let file = above.path().join("state");
+    fs::write(&file, "").unwrap();
+    for folder in [file.clone(), file.join("deeper")] {
+        let error = LocalStore::exists(&folder).unwrap_err();
+        assert!(error.to_string().ends_with("it is not a folder"), "{error}");
+    }
+    assert!(!LocalStore::exists(&above.path().join("nowhere")).unwrap());
+}
+
 #[tokio::test]
 async fn files_are_their_owners_only() {
     let above = tempfile::tempdir().unwrap();
     let folder = above.path().join("deep/state");
-    assert!(!LocalStore::exists(&folder));
+    assert!(!LocalStore::exists(&folder).unwrap());
     let store = open(&folder).unwrap();
     store.create(order("a")).await.unwrap();
-    assert!(LocalStore::exists(&folder));
+    assert!(LocalStore::exists(&folder).unwrap());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
     let files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -54,7 +54,14 @@ async fn what_has_not_the_shape_of_its_kind_is_named(store: Shared) {
     store.create(broken).await.unwrap();
     let orders: Resources<Order> = Resources::new(Arc::clone(&store), Kind::Order);
     let error = orders.get(&ObjectName::new("web", "a")).await.unwrap_err().to_string();
-    assert!(error.contains("Order web/a") && error.contains("integer `5`"), "{error}");
+    assert!(
+        error.contains("Order web/a: spec.request: ") && error.contains("integer `5`"),
+        "{error}"
+    );
+    store.create(order("b")).await.unwrap();
+    let readable = orders.list(&Scope::all()).await.unwrap();
+    let readable: Vec<_> = readable.iter().map(|order| &order.metadata.name[..]).collect();
+    assert_eq!(readable, ["b"]);
 
     let broken = object(Kind::Secret, "s", json!({ "type": ["hunter2"] }));
     store.create(broken).await.unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -10,17 +10,20 @@ use super::{BREATH, Supervision, passing};
 use crate::commands::advice;
 use crate::commands::chain::Chain;
 use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::holdup::{Holdup, beyond};
 use crate::commands::order::followed::End;
 use crate::commands::renewal::try_mark_for_renewal;
-use crate::commands::verdict::{Failed, Holdup, Verdict, judge_issuer, of_obstacle, verdict};
+use crate::commands::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
 use crate::commands::waits::{self, Step};
 use crate::controllers::driver::Obstacles;
-use crate::model::common::is_true;
 use crate::model::{Issuer, Key, Kind};
 use crate::print::progress;
 use crate::reconcile::request::Approval;
 use crate::store::StoreError;
 use crate::store::resources::Resources;
+
+/// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
+const CLEARING: SignedDuration = SignedDuration::from_secs(10);
 
 impl Supervision {
     /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
@@ -61,11 +64,16 @@ impl Supervision {
         obstacles: &Obstacles,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let verdict = match self.verdict(key, obstacles).await {
+        let verdict = match self.verdict(key, obstacles, now).await {
             // The controllers wait until the server is back, and so do we.
             Err(error) if error.may_pass() => {
                 self.held_up(key, Holdup::of_store(key, &error), now);
                 return Err(error);
+            }
+            // Only this one is left alone; the others go on.
+            Err(error @ StoreError::Unreadable { .. }) => {
+                self.end(key, End::Failed(error.into()), now);
+                return Ok(());
             }
             verdict => verdict?,
         };
@@ -86,11 +94,29 @@ impl Supervision {
         Ok(())
     }
 
+    /// Tells whether our controllers still clear up after a failure, and have time for it.
+    fn clears_up(
+        &mut self,
+        key: &Key,
+        chain: &Chain,
+        obstacles: &Obstacles,
+        now: Timestamp,
+    ) -> bool {
+        let is_held_up = || chain.keys().iter().any(|key| obstacles.contains_key(key));
+        if self.is_beside || now >= self.deadline || !chain.is_clearing_up() || is_held_up() {
+            self.clearing.remove(key);
+            return false;
+        }
+        let since = *self.clearing.entry(key.clone()).or_insert(now);
+        now.duration_since(since) < CLEARING
+    }
+
     /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
     async fn verdict(
-        &self,
+        &mut self,
         key: &Key,
         obstacles: &Obstacles,
+        now: Timestamp,
     ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
         if key.kind == Kind::Certificate {
             let since = self.open.get(key).and_then(|followed| followed.since);
@@ -98,13 +124,22 @@ impl Supervision {
             // Our own steps take no time, or an obstacle says why.
             let is_shown = self.is_beside || self.approval == Approval::Theirs;
             let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
-            return Ok(chain.map(|chain| (verdict(&chain, obstacles, since), step(&chain))));
+            return Ok(chain.map(|chain| {
+                let verdict = match verdict(&chain, obstacles, since) {
+                    Verdict::Waiting(None) => Verdict::Waiting(beyond(&chain, self.deadline)),
+                    Verdict::Failed(_) if self.clears_up(key, &chain, obstacles, now) => {
+                        Verdict::Waiting(None)
+                    }
+                    verdict => verdict,
+                };
+                (verdict, step(&chain))
+            }));
         }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
         let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
         let verdict = match obstacles.get(key) {
-            _ if is_true(&issuer.status.conditions, "Ready") => Verdict::Issued,
             Some(obstacle) => of_obstacle(key, obstacle, key),
+            None if (self.is_ready)(&issuer) => Verdict::Issued,
             None => judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None)),
         };
         Ok(Some((verdict, None)))
@@ -181,9 +216,11 @@ impl Supervision {
     }
 
     pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
+        let was_due = self.open.get(key).is_some_and(|followed| followed.since.is_some());
         match &end {
+            End::Done if was_due => self.progress.done(&key.to_string(), "issued", now),
             End::Done if key.kind == Kind::Certificate => {
-                self.progress.done(&key.to_string(), "issued", now);
+                self.progress.done(&key.to_string(), "up to date", now);
             }
             End::Done => self.progress.done(&key.to_string(), "ready", now),
             End::Failed(_) => self.progress.done(&key.to_string(), "not issued", now),

@@ -22,12 +22,14 @@ use crate::commands::claim::Other;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::holdup::Holdup;
 use crate::commands::takeover::Inherited;
-use crate::commands::verdict::{Holdup, may_end};
+use crate::commands::verdict::may_end;
 use crate::commands::waits::Step;
 use crate::controllers::driver::Obstacles;
-use crate::model::{Key, Kind};
+use crate::model::{Issuer, Key, Kind};
 use crate::print::progress::Progress;
+use crate::reconcile::issuer::is_ready;
 use crate::reconcile::request::Approval;
 use crate::store::{Change, Scope, Store, StoreError};
 
@@ -68,6 +70,8 @@ pub struct Supervision {
     pub by_hand: Option<ByHand>,
     /// What is followed and has not ended: Certificates and Issuers.
     pub open: BTreeMap<Key, Followed>,
+    /// Tells whether whoever drives has made an Issuer ready.
+    pub is_ready: fn(&Issuer) -> bool,
     /// Who approves requests.
     pub approval: Approval,
     /// The CAs, as the controllers know them; none while somebody else drives, who alone talks with them.
@@ -82,6 +86,8 @@ pub struct Supervision {
     /// What those wait for that nothing holds up.
     steps: BTreeMap<Key, Step>,
     ends: BTreeMap<Key, End>,
+    /// Those that failed and are cleared up after, and since when.
+    clearing: BTreeMap<Key, Timestamp>,
     /// When the store was last found to be away.
     away: Option<Instant>,
     /// When something of what is followed moved last.
@@ -128,6 +134,7 @@ impl Supervision {
             is_kept: true,
             by_hand: None,
             open,
+            is_ready,
             approval: Approval::Ours,
             clients: None,
             is_beside: false,
@@ -137,6 +144,7 @@ impl Supervision {
             holdups: BTreeMap::new(),
             steps: BTreeMap::new(),
             ends: BTreeMap::new(),
+            clearing: BTreeMap::new(),
             away: None,
             moved: Instant::now(),
             stands: false,
@@ -202,6 +210,7 @@ impl Supervision {
                 _ = tick.tick() => {
                     let now = Timestamp::now();
                     self.progress.heartbeat(now);
+                    self.dirty.extend(self.clearing.keys().cloned());
                     if let Some(other) = other {
                         self.look_whether_it_moves(other, now);
                     }

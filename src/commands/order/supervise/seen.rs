@@ -38,7 +38,8 @@ impl Supervision {
             self.progress.forget(&key.to_string(), now);
             return;
         };
-        let wait = progress::Wait { state, waits_for: step.waits_for.clone(), since, until };
+        let waits_for = format!("waiting for {}", step.waits_for);
+        let wait = progress::Wait { state, waits_for, since, until };
         self.progress.waiting(&key.to_string(), wait, now);
         self.steps.insert(key.clone(), step);
     }
@@ -109,8 +110,8 @@ impl Supervision {
             return;
         }
         let waits_for = match (status.processing, status.reason.as_str()) {
-            (true, _) => Wait::of_running(&challenge).to_string(),
-            (false, "") => "the scheduler".to_owned(),
+            (true, _) => Wait::of_running(&challenge).sentence(),
+            (false, "") => "waiting for the scheduler".to_owned(),
             (false, reason) => reason.to_owned(),
         };
         let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();

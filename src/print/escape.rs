@@ -1,0 +1,83 @@
+//! Others' words cannot steer the terminal: what would is written so that it can be seen.
+
+use super::table::Colour;
+use crate::model::text::is_steering;
+
+/// Beginnings of what colours a line of ours: tables, labels, logs.
+const COLOURS: [&str; 9] = [
+    "\u{1b}[0m",
+    "\u{1b}[1m",
+    "\u{1b}[2m",
+    "\u{1b}[3m",
+    "\u{1b}[31m",
+    "\u{1b}[32m",
+    "\u{1b}[33m",
+    "\u{1b}[34m",
+    "\u{1b}[35m",
+];
+
+/// Makes everything visible that would steer the terminal; line breaks and tabs stay.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|character| push(&mut out, character));
+    out
+}
+
+/// The same for a text that is put together, which keeps our own colours where there are colours.
+pub(super) fn escape_but_colours(text: &str, colour: Colour) -> String {
+    if colour == Colour::Off {
+        return escape(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        if let Some(colour) = COLOURS.iter().find(|colour| rest.starts_with(**colour)) {
+            out.push_str(colour);
+            rest = &rest[colour.len()..];
+        } else {
+            push(&mut out, character);
+            rest = &rest[character.len_utf8()..];
+        }
+    }
+    out
+}
+
+/// As `kubectl` writes ESC and CR, `cat -v` the other old controls, and Rust the rest.
+fn push(out: &mut String, character: char) {
+    match character {
+        '\n' | '\t' => out.push(character),
+        '\r' => out.push_str("\\r"),
+        '\u{0}'..='\u{1f}' | '\u{7f}' => {
+            out.push('^');
+            // The letter whose key makes it together with Ctrl.
+            out.push(char::from(character as u8 ^ 0x40));
+        }
+        _ if is_steering(character) => out.extend(character.escape_unicode()),
+        _ => out.push(character),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_steers_becomes_visible() {
+        for (text, expected) in [
+            ("\u{1b}[31mred\rback", "^[[31mred\\rback"),
+            ("\u{1b}]0;owned\u{7}\u{9b}31m\u{7f}\0", "^[]0;owned^G\\u{9b}31m^?^@"),
+            ("\u{202e}gpj.exe\u{2069}", "\\u{202e}gpj.exe\\u{2069}"),
+            ("two\nlines\tü…", "two\nlines\tü…"),
+        ] {
+            assert_eq!(escape(text), expected);
+            assert_eq!(escape_but_colours(text, Colour::Off), expected);
+        }
+    }
+
+    #[test]
+    fn nothing_but_our_colours_is_left_in_a_coloured_text() {
+        let text = "\u{1b}[32mvalid\u{1b}[0m \u{1b}[2J\u{1b}[8m\u{9b}31m";
+        let expected = "\u{1b}[32mvalid\u{1b}[0m ^[[2J^[[8m\\u{9b}31m";
+        assert_eq!(escape_but_colours(text, Colour::On), expected);
+    }
+}

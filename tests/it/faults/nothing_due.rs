@@ -1,0 +1,122 @@
+//! Nothing has to be issued: what was changed is taken in all the same, and nobody is asked for what the change does not need.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::site::Site;
+use crate::support::traffic::Endpoint;
+
+fn object(site: &Site, words: &str) -> Value {
+    let said = site.run(site.program(&format!("get {words} -o json")));
+    serde_json::from_str(&said.result).unwrap()
+}
+
+/// The status of the Certificate, which calls it ready as it is.
+#[track_caller]
+fn status(site: &Site) -> Value {
+    let certificate = object(site, "certificate web");
+    let conditions = certificate["status"]["conditions"].as_array().unwrap();
+    let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
+    assert_eq!(
+        (&ready["status"], &ready["observedGeneration"]),
+        (&json!("True"), &certificate["metadata"]["generation"])
+    );
+    certificate["status"].clone()
+}
+
+/// Runs while the port of the listener is taken; no order is made.
+#[track_caller]
+fn check(site: &Site, more: &str) {
+    let _taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    let said = site.run(site.order(more));
+    said.check(0, "");
+    assert!(said.talk.contains("nothing is due"), "{}", said.talk);
+    assert_eq!(site.orders(), 1);
+}
+
+#[test]
+fn a_certificate_that_was_deleted_and_given_again_gets_its_status_back() {
+    let site = Site::new();
+    site.issues();
+    let before = status(&site);
+    site.run(site.program("delete certificate web")).check(0, "");
+    site.proxy.forget();
+    check(&site, "");
+    assert_eq!(site.proxy.counts().total(), 0);
+    assert_eq!(status(&site)["notAfter"], before["notAfter"]);
+}
+
+#[test]
+fn a_change_that_needs_no_new_certificate_is_taken_in() {
+    let site = Site::new();
+    site.issues();
+    let before = status(&site);
+    site.proxy.forget();
+    site.change(
+        "  secretName: web-tls\n",
+        "  secretName: web-tls\n  renewBefore: 10m\n  secretTemplate: {labels: {team: blue}}\n",
+    );
+    check(&site, "--out-secret");
+    assert_eq!(site.proxy.counts().total(), 0);
+    assert_ne!(status(&site)["renewalTime"], before["renewalTime"]);
+    let secret = fs::read_to_string(site.path("out/web-tls/secret.yaml")).unwrap();
+    assert!(secret.contains("team: blue"), "{secret}");
+}
+
+#[test]
+fn a_changed_email_is_sent_though_no_certificate_is_due() {
+    let site = Site::new();
+    site.issues();
+    site.proxy.forget();
+    site.change("    server:", "    email: me@kubectl-acme.dev\n    server:");
+    check(&site, "");
+    let account = &object(&site, "issuer acme")["status"]["acme"];
+    assert_eq!(account["lastRegisteredEmail"], "me@kubectl-acme.dev");
+    let counts = site.proxy.counts();
+    assert_eq!(counts.at(Endpoint::NewOrder), 0, "{counts}");
+}
+
+#[test]
+fn an_issuer_that_is_refused_is_told_though_no_certificate_is_due() {
+    let site = Site::new();
+    site.issues();
+    site.change("    server:", "    email: me@example.com\n    server:");
+    for _ in 0..2 {
+        let said = site.run(site.order(""));
+        assert_eq!(said.code, Some(7), "{}", said.talk);
+        assert!(!said.talk.contains("nothing is due"), "{}", said.talk);
+        assert_eq!(said.talk.matches("error: ").count(), 1, "{}", said.talk);
+    }
+}
+
+#[test]
+fn changed_solvers_cost_no_request() {
+    let site = Site::new();
+    site.issues();
+    site.proxy.forget();
+    site.change("        ingress: {}\n", "        ingress: {ingressClassName: nginx}\n");
+    check(&site, "");
+    assert_eq!(site.proxy.counts().total(), 0, "{}", site.proxy.counts());
+    let issuer = object(&site, "issuer acme");
+    let ready = &issuer["status"]["conditions"][0];
+    assert_eq!(ready["observedGeneration"], issuer["metadata"]["generation"]);
+}
+
+#[test]
+fn retrying_a_valid_order_does_nothing() {
+    let site = Site::new();
+    site.issues();
+    let orders = object(&site, "orders");
+    let order = orders["items"][0]["metadata"]["name"].as_str().unwrap().to_owned();
+    site.proxy.forget();
+    let said = site.run(site.program(&format!("order retry {order}")));
+    said.check(0, "");
+    let told = "Order default/web-1-[hash] is valid: there is nothing to try again; \
+                a fresh certificate all the same: kubectl-acme certificate renew web\n";
+    assert!(said.talk.contains(told), "{}", said.talk);
+    assert_eq!(site.proxy.counts().total(), 0);
+    assert_eq!(object(&site, "orders")["items"], orders["items"]);
+    site.has_pair();
+}
