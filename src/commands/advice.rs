@@ -103,6 +103,17 @@ pub fn for_issuer(problem: Option<&Problem>, message: &str, issuer: &Key) -> Str
     for_site(problem, message, Site::of(issuer))
 }
 
+/// What helps when a Secret that a dns01 solver of an Issuer names is not there, or lacks its key.
+pub fn for_solver_secrets(issuer: &Key) -> String {
+    let namespace = match issuer.name.namespace.as_str() {
+        "" => "the namespace for Secrets of ClusterIssuers (--cluster-resource-namespace of whoever drives)".to_owned(),
+        namespace => format!("namespace {namespace}"),
+    };
+    format!(
+        "make that Secret in {namespace}, or name another one in {issuer}; then run the same command again"
+    )
+}
+
 fn for_site(problem: Option<&Problem>, message: &str, site: Site<'_>) -> String {
     let (issuer, binding) = (site.issuer, "spec.acme.externalAccountBinding");
     let change = match problem.map(|problem| (problem.short_kind(), problem.status)) {

@@ -57,11 +57,6 @@ impl Bench {
         if by_hand { Self::ByHand } else { self }
     }
 
-    /// Tells whether this process does the work.
-    pub fn is_here(self) -> bool {
-        !matches!(self, Self::Elsewhere | Self::CertManager)
-    }
-
     /// Tells whether the resources are in a cluster, or are to be.
     pub fn is_in_cluster(self) -> bool {
         !matches!(self, Self::Local | Self::ByHand)
@@ -70,6 +65,11 @@ impl Bench {
     /// Tells whether this process has records published by providers.
     pub fn has_providers(self) -> bool {
         matches!(self, Self::Local | Self::Cluster | Self::Rehearsal)
+    }
+
+    /// Tells whether it is known where the Secrets of the issuer's providers are: only whoever drives knows that of ClusterIssuers.
+    fn knows_the_secrets_of(self, issuer: &Issuer) -> bool {
+        self.has_providers() || (self != Self::ByHand && !issuer.is_cluster())
     }
 
     /// Tells whether nobody else serves what we do not.
@@ -143,9 +143,7 @@ pub async fn check(
         };
         challenge_types::check(&certificate, &key, &issuer, bench)?;
         check_own_solvers(&certificate, &key, &issuer, bench)?;
-        if bench.is_here() {
-            check_solvers(&certificate, &key, &issuer, bench, places).await?;
-        }
+        check_solvers(&certificate, &key, &issuer, bench, places).await?;
     }
     Ok(())
 }
@@ -252,7 +250,7 @@ async fn check_solvers(
         };
         match chosen {
             Ok(Chosen { kind, solver: ChallengeSolver { dns01: Some(solver), .. }, .. })
-                if kind.is_by_record() && bench != Bench::ByHand =>
+                if kind.is_by_record() && bench.knows_the_secrets_of(issuer) =>
             {
                 let whose = format!("Certificate {name}: {text}");
                 provider_secrets::check(&solver, issuer, key, &whose, places).await?;

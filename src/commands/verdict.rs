@@ -300,12 +300,16 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     }
     let problem = problem_in(&ready.message);
     let kind = match &problem {
+        None if ready.reason == reason::INVALID_SOLVER => FailureKind::Solver,
         None => FailureKind::Account,
         // No account is asked for where there is none: this is the wrong URL, and no CA is there.
         Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
         Some(problem) => FailureKind::of_problem(problem),
     };
-    let hint = advice::for_issuer(problem.as_ref(), &ready.message, key);
+    let hint = match kind {
+        FailureKind::Solver => advice::for_solver_secrets(key),
+        _ => advice::for_issuer(problem.as_ref(), &ready.message, key),
+    };
     let what = format!("{key} is not ready: {}", ready.message);
     let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
     if let Some(until) = memory.next_try {
@@ -436,18 +440,33 @@ mod tests {
         assert_eq!(problem_in("Failed: 503 : upstream is away").map(|p| p.status), Some(503));
     }
 
+    fn judge_unready_issuer(reason: &str, message: &str) -> Option<Verdict> {
+        let ready =
+            json!({"type": "Ready", "status": "False", "reason": reason, "message": message});
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "ca", "namespace": "default"},
+            "spec": {}, "status": {"conditions": [ready]},
+        });
+        let issuer: Issuer = serde_json::from_value(issuer).unwrap();
+        judge_issuer(&Key::new(Kind::Issuer, issuer.name()), &issuer)
+    }
+
+    #[test]
+    fn a_secret_that_a_solver_lacks_is_a_matter_of_solvers() {
+        let message = "failed to get secret \"tsig\": secrets \"tsig\" not found";
+        let Some(Verdict::Failed(failed)) = judge_unready_issuer(reason::INVALID_SOLVER, message)
+        else {
+            panic!("it waits");
+        };
+        assert_eq!(failed.failure.kind, FailureKind::Solver);
+        assert!(failed.failure.hints[0].contains("in namespace default"), "{failed:?}");
+    }
+
     #[test]
     fn a_ca_that_cert_manager_does_not_reach_is_waited_for() {
         let check = |message: &str, expected: Option<FailureKind>| {
-            let ready = json!({"type": "Ready", "status": "False", "message": message});
-            let issuer = json!({
-                "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
-                "metadata": {"name": "ca", "namespace": "default"},
-                "spec": {}, "status": {"conditions": [ready]},
-            });
-            let issuer: Issuer = serde_json::from_value(issuer).unwrap();
-            let verdict = judge_issuer(&Key::new(Kind::Issuer, issuer.name()), &issuer);
-            let held_up = match verdict {
+            let held_up = match judge_unready_issuer("", message) {
                 Some(Verdict::Waiting(Some(holdup))) => Some(holdup.kind),
                 _ => None,
             };

@@ -173,3 +173,37 @@ fn every_missing_permission_to_apply_is_named_before_the_first_write() {
     said.check("half a Role", 8, &[&place, "certificates.cert-manager.io"]);
     assert_eq!(site.applied(), 0, "the Issuer, too, is left out");
 }
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn what_no_solver_answers_is_refused_before_cert_manager_hears_of_it() {
+    let site = site();
+    let mut narrow = manifests(site.name());
+    narrow[0]["spec"]["acme"]["solvers"][0]["selector"] = json!({"dnsZones": ["example.org"]});
+    let says = [
+        "no configured challenge solvers can be used for this challenge (solvers of Issuer ",
+        "hint: add a solver to Issuer ",
+    ];
+    check_unsolved(&site, &narrow, &says);
+
+    let mut unkeyed = manifests(site.name());
+    unkeyed[0]["spec"]["acme"]["solvers"][0] = json!({"dns01": {"rfc2136": {
+        "nameserver": "127.0.0.1:53", "tsigKeyName": "k",
+        "tsigSecretSecretRef": {"name": "tsig", "key": "key"},
+    }}});
+    let lacks =
+        format!("lacks its Secret: secrets \"tsig\" not found in namespace \"{}\"", site.name());
+    check_unsolved(
+        &site,
+        &unkeyed,
+        &[&*lacks, "hint: add a manifest of Secret tsig, with the key key"],
+    );
+}
+
+#[track_caller]
+fn check_unsolved(site: &Site<'_>, manifests: &[Value], says: &[&str]) {
+    site.write("web.yaml", &documents(manifests));
+    let said = site.run("order -f web.yaml --driver=cert-manager --timeout=20s");
+    said.check("order -f", 9, says);
+    assert_eq!((said.result.as_str(), site.applied()), ("", 0));
+}
