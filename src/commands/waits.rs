@@ -22,7 +22,7 @@ pub enum Wait<'a> {
     SelfCheck,
     /// Running: the CA's look.
     Authority,
-    /// Running, and final: our answer has to be taken down.
+    /// Running, and final or deleted: our answer has to be taken down.
     CleanUp,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Wait<'a> {
     pub fn of_running(challenge: &'a Challenge) -> Self {
         let status = &challenge.status;
         let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-        if status.state.is_some_and(State::is_final) {
+        if status.state.is_some_and(State::is_final) || challenge.metadata.is_deleted() {
             return Self::CleanUp;
         }
         match status.reason.as_str() {
@@ -131,6 +131,24 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn a_deleted_challenge_waits_for_its_answer_to_be_taken_down() {
+        let wait = |deleted: Value| {
+            let challenge = json!({
+                "metadata": {"name": "c", "deletionTimestamp": deleted},
+                "spec": {
+                    "url": "", "authorizationURL": "", "dnsName": "www.example.com", "type": "HTTP-01", "token": "",
+                    "key": "", "solver": {"http01": {}}, "issuerRef": {"name": "acme"},
+                },
+                "status": {"processing": true, "presented": true, "reason": "no answer"},
+            });
+            let challenge: Challenge = serde_json::from_value(challenge).unwrap();
+            Wait::of_running(&challenge).to_string()
+        };
+        assert_eq!(wait(Value::Null), "no answer");
+        assert_eq!(wait("2026-11-22T00:00:00Z".into()), "its answer to be taken down");
+    }
 
     /// What a Certificate waits for whose Issuer, request and Order have these states.
     fn check(issuer: &Value, request: &Value, order: &Value, expected: &str) {

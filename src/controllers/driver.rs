@@ -60,7 +60,7 @@ pub struct Driver {
     /// What each task looks at: one that panics cannot say it.
     looks: HashMap<task::Id, Job>,
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
-    unheard: Vec<Record>,
+    unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
     substances: Substances,
 }
@@ -83,7 +83,7 @@ impl Driver {
             agenda: Agenda::default(),
             running: JoinSet::new(),
             looks: HashMap::new(),
-            unheard: Vec::new(),
+            unheard: BTreeMap::new(),
             listens: None,
             substances: Substances::default(),
         }
@@ -161,7 +161,7 @@ impl Driver {
         match self.wake_for(&record, news).await {
             Err(error) if error.may_pass() || error.lacks_permission() => {
                 debug!(%error, object = %record.key, "this change is heard later");
-                self.unheard.push(record);
+                self.unheard.insert(record.key.clone(), record);
                 self.listens = Some(self.clock.now() + BREATH);
                 Ok(())
             }
@@ -174,7 +174,7 @@ impl Driver {
             return Ok(());
         }
         self.listens = None;
-        for record in std::mem::take(&mut self.unheard) {
+        for record in std::mem::take(&mut self.unheard).into_values() {
             self.hear(record, Heard::Wish).await?;
         }
         Ok(())
