@@ -249,7 +249,11 @@ async fn in_cluster(
                 None => overtaken(),
             });
         };
-        let line = format!("{} works on this cluster; waiting for its end", holder.identity);
+        let line = if context.has_held(&holder.identity) {
+            "the Lease that was lost has not run out yet; waiting for its end".to_owned()
+        } else {
+            format!("{} works on this cluster; waiting for its end", holder.identity)
+        };
         Ok(Look::Held { line, refusal: driven(&holder.identity) })
     };
     settle(context, CLUSTER_POLL, Some(deadline), look).await

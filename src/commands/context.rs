@@ -197,6 +197,12 @@ impl Context {
         *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease);
     }
 
+    /// Tells whether that is the name under which this command holds the Lease, or has held it last.
+    pub fn has_held(&self, identity: &str) -> bool {
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        lease.as_ref().is_some_and(|lease| lease.identity() == identity)
+    }
+
     async fn give_lease_back(&self) {
         let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(lease) = lease {

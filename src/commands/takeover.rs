@@ -1,15 +1,16 @@
-//! Beside somebody who drives: when it ends and does not come back, the work is ours.
+//! Turns that come later: from somebody who drove and does not come back, and our own once more when it was lost.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::claim::{Claim, Turn, Wish, drives};
-use super::context::Context;
-use super::failure::Failure;
+use super::claim::{Claim, Turn, Wish, claim, drives};
+use super::context::{Context, OutputArgs};
+use super::failure::{Failure, Kind};
 use super::needs::Part;
 use super::permissions::Permit;
+use crate::cli;
 use crate::store::StoreError;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease, Who};
@@ -42,6 +43,46 @@ pub async fn inherit(context: &Context, permit: &Permit) -> Result<Inherited, Fa
         }
         Some(_) => std::future::pending().await,
     }
+}
+
+/// Takes a turn that was lost once more, or finds who has it now. A cluster that does not answer is waited for.
+///
+/// # Errors
+/// Fails as [`claim`] does, but with what the cluster said last only when time is up.
+pub async fn regain(
+    context: &Context,
+    deadline: Timestamp,
+    permit: &Permit,
+) -> Result<Claim, Failure> {
+    let mut last = Failure::new(Kind::Cluster, "the cluster does not answer");
+    loop {
+        // A server that stands still answers nothing, not even no.
+        let left = Duration::try_from(deadline.duration_since(Timestamp::now()));
+        let failure = tokio::select! {
+            claim = claim(context, deadline, permit) => match claim {
+                Err(failure) if failure.kind == Kind::Cluster => failure,
+                settled => return settled,
+            },
+            () = sleep(left.unwrap_or_default()) => return Err(still_lost(last)),
+            kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+        };
+        if failure.message != last.message {
+            let line = format!("cannot take the Lease again yet: {}", failure.message);
+            context.printer(&OutputArgs::default()).note(&line);
+        }
+        last = failure;
+        tokio::select! {
+            () = sleep(LOOK) => {}
+            kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+        }
+    }
+}
+
+/// The end of whoever could not take a lost Lease again in time.
+fn still_lost(why: Failure) -> Failure {
+    let message = format!("the Lease was lost and could not be taken again: {}", why.message);
+    let failure = Failure { message, ..why };
+    failure.hint(format!("when the cluster answers, go on with: {}", cli::again()))
 }
 
 async fn local(context: &Context) -> Result<Inherited, Failure> {

@@ -15,16 +15,15 @@ use super::followed::{End, Followed};
 use super::left;
 use super::manual::ManualArgs;
 use super::supervise::{Beside, ByHand, Hands, Supervision, Watched};
-use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::claim::Claim;
 use crate::commands::context::{Context, LOCAL_ACCOUNT_KEYS, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration, types};
-use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::failure::Failure;
 use crate::commands::permissions::Permit;
 use crate::commands::renewal::look_anew;
 use crate::commands::sweep::sweep_before_work;
-use crate::commands::takeover::{Inherited, inherit};
+use crate::commands::takeover::{Inherited, inherit, regain};
 use crate::controllers::selection::Selection;
 use crate::fetch::Fetcher;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
@@ -151,25 +150,33 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         let lost = job.claim.lost();
         let watched = tokio::select! {
             watched = supervision.run(engine.as_ref(), other(&job, context)) => watched,
-            () = lost.cancelled() => Err(lease_lost()),
+            () = lost.cancelled() => Ok(Watched::Lost),
         };
-        match watched {
-            Ok(Watched::Inherited(Inherited { claim, why })) => {
-                context.talk().line(&format!("driver: {} ({why})", claim.driver()));
-                job.claim = claim;
+        let (claim, why) = match watched {
+            Ok(Watched::Inherited(Inherited { claim, why })) => (claim, why),
+            Ok(Watched::Lost) => {
+                let line = "the Lease was lost: work stops until it is settled who drives";
+                context.talk().line(line);
+                if let Some(engine) = engine.take() {
+                    engine.break_off(GRACE).await;
+                }
+                let claim = regain(context, job.deadline, &job.permit).await?;
+                (claim, "the Lease was lost before".to_owned())
             }
             ended => break ended,
-        }
+        };
+        context.talk().line(&format!("driver: {} ({why})", claim.driver()));
+        job.claim = claim;
     };
     if let Some(engine) = engine {
         if job.claim.lost().is_cancelled() {
             engine.break_off(GRACE).await;
-            return Err(lease_lost());
+        } else {
+            if let Ok(Watched::Ended(ends)) = &watched {
+                answers_taken_down(&job.store, ends, context).await;
+            }
+            stop(engine, context).await?;
         }
-        if let Ok(Watched::Ended(ends)) = &watched {
-            answers_taken_down(&job.store, ends, context).await;
-        }
-        stop(engine, context).await?;
     }
     if let Some(hand) = &supervision.by_hand {
         for line in hand.removable(&job.store).await? {
@@ -182,7 +189,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         Watched::Interrupted(kind) => {
             Err(Failure::new(kind, "interrupted; nothing is kept of a rehearsal"))
         }
-        Watched::Inherited(_) => Ok(BTreeMap::new()),
+        Watched::Inherited(_) | Watched::Lost => Ok(BTreeMap::new()),
     }
 }
 
@@ -264,13 +271,6 @@ async fn http01(
         return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
     }
     drive.http01(cluster).await
-}
-
-/// Whoever takes the Lease works on the same objects: two at once would make two orders.
-fn lease_lost() -> Failure {
-    let message = "stopped: the Lease was lost, so that another controller may take over";
-    Failure::new(FailureKind::OwnedByAnother, message)
-        .hint(format!("watch its work, or go on when it is free: {}", cli::again()))
 }
 
 /// Stops the controllers; when the steps under way take their time, says what is waited for.

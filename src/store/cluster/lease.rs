@@ -73,12 +73,18 @@ pub enum Who {
 /// Proof that this process drives, as long as it is not lost. Gives the Lease back when dropped, in the background.
 #[derive(Debug)]
 pub struct ClusterGuard {
+    identity: String,
     lost: CancellationToken,
     stop: CancellationToken,
     renewing: JoinHandle<()>,
 }
 
 impl ClusterGuard {
+    /// The name under which the Lease is held.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
     /// Is cancelled at once when the Lease is lost; work has to stop then.
     pub fn lost(&self) -> CancellationToken {
         self.lost.clone()
@@ -152,7 +158,8 @@ impl ClusterLease {
             stop: stop.clone(),
         };
         let renewing = tokio::spawn(keeper.keep());
-        Ok(Some(ClusterGuard { lost, stop, renewing }))
+        let identity = self.identity.clone();
+        Ok(Some(ClusterGuard { identity, lost, stop, renewing }))
     }
 
     /// Waits for it. Dropping the future gives up.

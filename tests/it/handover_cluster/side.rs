@@ -3,12 +3,15 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::PAUSE;
 use crate::support::bed::Server;
-use crate::support::cluster::{Cluster, Peer, eventually};
+use crate::support::cluster::{Cluster, Peer};
 
 /// cert-manager with a Lease that runs out as soon as ours, and with workers enough: each one that is stopped holds one.
 const CERT_MANAGER: [&str; 8] = [
@@ -21,6 +24,9 @@ const CERT_MANAGER: [&str; 8] = [
     "--kube-api-qps=1000",
     "--kube-api-burst=1000",
 ];
+
+/// How long the end of a process may take on a busy machine.
+const END: Duration = Duration::from_mins(3);
 
 /// Sorts of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,11 +111,22 @@ impl Ours {
         self.server.code()
     }
 
+    /// Waits for its end; returns its exit code.
+    pub(crate) fn ended(&mut self) -> i32 {
+        let deadline = Instant::now() + END;
+        loop {
+            if let Some(code) = self.code() {
+                return code;
+            }
+            assert!(Instant::now() < deadline, "it does not end: {}", self.log());
+            sleep(PAUSE);
+        }
+    }
+
     /// Ends it as a Deployment would: it gives the Lease back.
     pub(crate) fn end_in_good_order(mut self) {
         self.server.signal("TERM");
-        let code = eventually("the end of a process", || self.code());
-        assert_eq!(code, 143, "{}", self.log());
+        assert_eq!(self.ended(), 143, "{}", self.log());
     }
 }
 

@@ -34,6 +34,11 @@ impl Supervision {
     ) -> Result<(), Failure> {
         let now = Timestamp::now();
         let obstacles = obstacles.borrow().clone();
+        if has_ended && !self.works_no_more {
+            // What was only cleared up after has failed, and is not just late.
+            self.works_no_more = true;
+            self.dirty.extend(self.open.keys().cloned());
+        }
         let is_away = self.away.is_some_and(|since| since.elapsed() < BREATH);
         while !is_away && let Some(key) = self.dirty.pop_first() {
             if !self.open.contains_key(&key) {
@@ -103,7 +108,8 @@ impl Supervision {
         now: Timestamp,
     ) -> bool {
         let is_held_up = || chain.keys().iter().any(|key| obstacles.contains_key(key));
-        if self.is_beside || now >= self.deadline || !chain.is_clearing_up() || is_held_up() {
+        let has_ended = self.is_beside || self.works_no_more || now >= self.deadline;
+        if has_ended || !chain.is_clearing_up() || is_held_up() {
             self.clearing.remove(key);
             return false;
         }

@@ -78,6 +78,8 @@ pub struct Supervision {
     pub clients: Option<Arc<Clients>>,
     /// Whether somebody else drives.
     is_beside: bool,
+    /// Whether our controllers have ended by themselves: nothing is cleared up any more.
+    works_no_more: bool,
     relatives: HashMap<String, Key>,
     dirty: BTreeSet<Key>,
     /// Challenges whose end has been told, by UID.
@@ -113,6 +115,8 @@ pub enum Watched {
     Interrupted(FailureKind),
     /// Nobody else drives any more: follow again, with controllers.
     Inherited(Inherited),
+    /// Our turn was lost: follow again when it is settled whose it is.
+    Lost,
 }
 
 impl Supervision {
@@ -138,6 +142,7 @@ impl Supervision {
             approval: Approval::Ours,
             clients: None,
             is_beside: false,
+            works_no_more: false,
             relatives: HashMap::new(),
             dirty,
             told: BTreeSet::new(),
