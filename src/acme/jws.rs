@@ -164,7 +164,8 @@ fn flattened(
 }
 
 /// JSON of our own structures, none of which can fail to serialize.
-fn json(value: &impl Serialize) -> Vec<u8> {
+/// JSON of our own structures, none of which can fail to serialize.
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 

@@ -3,11 +3,10 @@
 use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE};
-use serde::Serialize;
 
 use super::authority::{Asked, Authority, nonce_of, protocol, refused};
 use super::http::{Reply, exchange};
-use super::jws::{Identity, Signer};
+use super::jws::{Identity, Signer, json};
 use super::nonces::Verdict;
 use super::{AcmeError, Fault, Retry};
 
@@ -91,11 +90,6 @@ pub(super) async fn post(
             None => Ok(reply),
         };
     }
-}
-
-/// JSON of our own structures, none of which can fail to serialize.
-pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
 }
 
 /// The error when a key does not sign, which takes a broken crypto library.

@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::authority::{Authority, protocol};
 use super::http::{CHAIN_LIMIT, JSON_LIMIT, Reply};
-use super::jws::{self, Identity, Jws};
-use super::post::{Payload, json, post, unsigned};
+use super::jws::{self, Identity, Jws, json};
+use super::post::{Payload, post, unsigned};
 use super::shared::Shared;
 use super::{
     AccountKey, AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::model::memory::Holder;
 use crate::model::{ObjectReference, Resource};
 use crate::reconcile::{Note, Recorded};
-use crate::store::events::{self, Notice};
+use crate::store::events::{self, Notice, reference};
 use crate::store::resources::Resources;
 use crate::store::{Store, StoreError};
 
@@ -80,17 +80,5 @@ fn notice(note: &Note) -> Notice<'_> {
         reason: &note.reason,
         message: &note.message,
         component: note.source,
-    }
-}
-
-/// The reference by which an event names a resource.
-pub fn reference<S, T>(resource: &Resource<S, T>) -> ObjectReference {
-    ObjectReference {
-        api_version: resource.api_version.clone(),
-        kind: resource.kind.clone(),
-        name: resource.metadata.name.clone(),
-        namespace: resource.metadata.namespace.clone(),
-        resource_version: resource.metadata.resource_version.clone(),
-        uid: resource.metadata.uid.clone(),
     }
 }

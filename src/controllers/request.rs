@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tracing::debug;
 
 use super::accounts::Accounts;
-use super::recorder::{Recorder, reference};
+use super::recorder::Recorder;
 use super::taken::Taken;
 use super::{Controller, ReconcileError, facts};
 use crate::model::common::condition;
@@ -16,6 +16,7 @@ use crate::model::{CertificateRequest, Issuer, Key, Kind, Order, Record};
 use crate::reconcile::Wake;
 use crate::reconcile::facts::CsrFacts;
 use crate::reconcile::request::{self, Action, Approval, Observed, Outcome};
+use crate::store::events::reference;
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
 

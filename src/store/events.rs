@@ -9,7 +9,9 @@ use super::object::invalid;
 use super::resources::typed;
 use super::{Part, Scope, Store, StoreError};
 use crate::model::event::EventSource;
-use crate::model::{Event, Key, Kind, Metadata, ObjectName, ObjectReference, Record, Severity};
+use crate::model::{
+    Event, Key, Kind, Metadata, ObjectName, ObjectReference, Record, Resource, Severity,
+};
 
 /// Who writes our events, whatever the component's name.
 const REPORTING_INSTANCE: &str = "kubectl-acme";
@@ -133,26 +135,14 @@ pub fn home(namespace: &str) -> &str {
 }
 
 /// The reference by which an event names an object.
-pub fn reference(record: &Record) -> ObjectReference {
+pub fn reference<S, T>(resource: &Resource<S, T>) -> ObjectReference {
     ObjectReference {
-        api_version: record.key.kind.api_version().into(),
-        kind: record.key.kind.as_str().into(),
-        name: record.key.name.name.clone(),
-        namespace: record.key.name.namespace.clone(),
-        resource_version: record.resource_version().into(),
-        uid: record.uid().into(),
-    }
-}
-
-/// The same for an object whose type is known.
-pub fn reference_to(kind: Kind, metadata: &Metadata) -> ObjectReference {
-    ObjectReference {
-        api_version: kind.api_version().into(),
-        kind: kind.as_str().into(),
-        name: metadata.name.clone(),
-        namespace: metadata.namespace.clone(),
-        resource_version: metadata.resource_version.clone(),
-        uid: metadata.uid.clone(),
+        api_version: resource.api_version.clone(),
+        kind: resource.kind.clone(),
+        name: resource.metadata.name.clone(),
+        namespace: resource.metadata.namespace.clone(),
+        resource_version: resource.metadata.resource_version.clone(),
+        uid: resource.metadata.uid.clone(),
     }
 }
 

@@ -112,7 +112,7 @@ pub enum Change {
 }
 
 /// Why a store did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// Somebody else wrote in between: read again and decide anew.
     #[error("cannot write {key}: it was changed by another writer")]

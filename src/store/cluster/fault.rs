@@ -16,7 +16,7 @@ const LAYERS: [&str; 4] =
     ["ServiceError: ", "HyperError: ", "auth error: ", "client error (Connect)"];
 
 /// Why a cluster could not be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum ClusterFault {
     /// There is neither a kubeconfig nor a Pod around us.
     #[error("no cluster is configured: {why}")]

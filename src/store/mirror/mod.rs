@@ -25,7 +25,8 @@ mod shelf;
 /// reading a whole namespace.
 ///
 /// A kind is read from memory once it is watched through this view. What is written through it is read back at once;
-/// what others write, when the watch tells it. An object that is not in memory is looked for in the store before it
+/// what others write, when the watch tells it. There is one watch of a kind, and whoever is told of a change reads it: one with a
+/// watch of its own could be told before memory is, look in vain, and never look again. An object that is not in memory is looked for in the store before it
 /// counts as absent, but for Secrets. Writes go to the store, which refuses those that rest on something old; then the object is read
 /// anew. Secrets are kept without their content: that is read when it is needed.
 #[derive(Clone)]
@@ -161,9 +162,12 @@ async fn follow(
             }
             Err(error) => {
                 debug!(%error, %kind, "read from the store until it is watched again");
-                room.change(kind, Shelf::fail);
+                room.change(kind, |shelf| shelf.fail(&error));
             }
         }
+    }
+    if let Some(room) = room.upgrade() {
+        room.change(kind, Shelf::end);
     }
 }
 
@@ -256,18 +260,10 @@ impl Store for Mirror {
         }
         self.room.begin(kind);
         let (sender, told) = mpsc::unbounded_channel();
-        let without_brief = Scope { brief: false, ..scope.clone() };
+        let without_brief = Scope { brief: false, ..scope };
         self.room.change(kind, |shelf| shelf.tell(without_brief, sender));
-        let told = stream::unfold(told, |mut told| async { Some((Ok(told.recv().await?), told)) });
-        let room = Arc::downgrade(&self.room);
-        // When the kind can no longer be kept in memory, the store tells why, and goes on by itself.
-        let by_itself = stream::once(async move {
-            match room.upgrade() {
-                Some(room) => room.store.watch(kind, scope),
-                None => stream::empty().boxed(),
-            }
-        });
-        told.chain(by_itself.flatten()).take_until(self.room.open.clone().cancelled_owned()).boxed()
+        let told = stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
+        told.take_until(self.room.open.clone().cancelled_owned()).boxed()
     }
 
     fn under(&self, manager: Manager) -> Option<Arc<dyn Store>> {

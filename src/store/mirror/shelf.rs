@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::model::{Kind, ObjectName, Record};
-use crate::store::{Change, Scope};
+use crate::store::{Change, Scope, StoreError};
 
 /// How many gone objects are remembered: more than can be told late.
 const REMEMBERED: usize = 1_000;
@@ -53,7 +53,7 @@ struct Watcher {
     scope: Scope,
     /// Objects that it believes to be there; kept only where an object can leave the scope without being deleted.
     told: HashSet<ObjectName>,
-    changes: UnboundedSender<Change>,
+    changes: UnboundedSender<Result<Change, StoreError>>,
 }
 
 impl Shelf {
@@ -106,7 +106,11 @@ impl Shelf {
     }
 
     /// Begins to tell somebody; who comes while nothing is known yet is told everything later.
-    pub(super) fn tell(&mut self, scope: Scope, changes: UnboundedSender<Change>) {
+    pub(super) fn tell(
+        &mut self,
+        scope: Scope,
+        changes: UnboundedSender<Result<Change, StoreError>>,
+    ) {
         let mut watcher = Watcher { scope, told: HashSet::new(), changes };
         if self.is_whole() {
             watcher.resynced(self.list(&watcher.scope));
@@ -114,11 +118,16 @@ impl Shelf {
         self.watchers.push(watcher);
     }
 
-    /// Notes that the watch failed; who was told of changes has to look elsewhere.
-    pub(super) fn fail(&mut self) {
+    /// Notes that the watch failed, and tells why. It goes on, and so do those who are told of changes.
+    pub(super) fn fail(&mut self, error: &StoreError) {
         if self.standing == Standing::Whole {
             self.standing = Standing::Doubtful;
         }
+        self.watchers.retain(|watcher| watcher.changes.send(Err(error.clone())).is_ok());
+    }
+
+    /// Notes that the watch has ended for good.
+    pub(super) fn end(&mut self) {
         self.watchers.clear();
     }
 
@@ -282,7 +291,7 @@ impl Watcher {
         if self.scope.can_be_left() {
             self.told = records.iter().map(|record| record.key.name.clone()).collect();
         }
-        self.changes.send(Change::Resynced(records)).is_ok()
+        self.changes.send(Ok(Change::Resynced(records))).is_ok()
     }
 
     fn applied(&mut self, record: &Record) -> bool {
@@ -290,17 +299,17 @@ impl Watcher {
             if self.scope.can_be_left() {
                 self.told.insert(record.key.name.clone());
             }
-            return self.changes.send(Change::Applied(record.clone())).is_ok();
+            return self.changes.send(Ok(Change::Applied(record.clone()))).is_ok();
         }
         if self.told.remove(&record.key.name) {
-            return self.changes.send(Change::Deleted(record.clone())).is_ok();
+            return self.changes.send(Ok(Change::Deleted(record.clone()))).is_ok();
         }
         !self.changes.is_closed()
     }
 
     fn deleted(&mut self, record: &Record) -> bool {
         if self.told.remove(&record.key.name) || self.scope.fits(record) {
-            return self.changes.send(Change::Deleted(record.clone())).is_ok();
+            return self.changes.send(Ok(Change::Deleted(record.clone()))).is_ok();
         }
         !self.changes.is_closed()
     }

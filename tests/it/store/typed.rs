@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kubectl_acme::model::event::{reason, source};
-use kubectl_acme::model::{Blob, Event, Kind, ObjectName, Order, Secret, Severity, State};
+use kubectl_acme::model::{Blob, Event, Issuer, Kind, ObjectName, Order, Secret, Severity, State};
 use kubectl_acme::store::events::{self, Notice};
-use kubectl_acme::store::resources::Resources;
+use kubectl_acme::store::resources::{Resources, typed};
 use kubectl_acme::store::{Scope, StoreError};
 use serde_json::json;
 
@@ -71,8 +71,10 @@ async fn what_has_not_the_shape_of_its_kind_is_named(store: Shared) {
 }
 
 async fn an_event_told_again_is_counted_up(store: Shared) {
-    let about = events::reference(&store.create(order("a")).await.unwrap());
-    let issuer = store.create(object(Kind::ClusterIssuer, "acme", json!({}))).await.unwrap();
+    let about = store.create(order("a")).await.unwrap();
+    let about = events::reference(&typed::<Order>(about).unwrap());
+    let issuer = object(Kind::ClusterIssuer, "acme", json!({ "spec": {} }));
+    let issuer = typed::<Issuer>(store.create(issuer).await.unwrap()).unwrap();
     let notice = Notice {
         severity: Severity::Warning,
         reason: reason::PRESENT_ERROR,
