@@ -42,6 +42,7 @@ pub mod probe_pod;
 mod provider_check;
 mod provider_secrets;
 mod provider_talk;
+mod recipes;
 pub mod rehearsal;
 pub mod renewal;
 pub mod run;
