@@ -16,6 +16,7 @@ pub mod connection;
 pub mod context;
 pub mod crds;
 pub mod delete;
+mod denial;
 pub mod describe;
 pub mod dns01;
 pub mod drive;
