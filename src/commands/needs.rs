@@ -187,6 +187,16 @@ impl Task {
         &self.hidden
     }
 
+    /// Namespaces of Certificates and Issuers; one without a name stands for all.
+    pub fn namespaces(&self) -> &BTreeSet<String> {
+        &self.namespaces
+    }
+
+    /// Where things are.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
     /// Work on everything there is.
     ///
     /// # Errors

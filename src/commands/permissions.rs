@@ -8,7 +8,8 @@ use tokio::sync::OnceCell;
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
 use super::needs::{Part, Places, Task};
-use crate::model::Record;
+use super::recipes::{self, ONE_SHOT, ORDER, RUN, Recipe};
+use crate::model::{Key, Kind, Record};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::permissions::{Permission, Rules};
@@ -22,8 +23,8 @@ const ROLES: usize = 3;
 pub struct Permit {
     cluster: Option<ClusterStore>,
     task: Task,
-    /// The file of `deploy/rbac` that permits what is done when we drive.
-    recipe: &'static str,
+    /// Whether it is the work of `run`, which has a recipe of its own.
+    is_run: bool,
     rules: OnceCell<Rules>,
 }
 
@@ -43,13 +44,13 @@ impl Permit {
     /// For a task in the cluster, where there is one.
     pub fn new(context: &Context, task: Task) -> Self {
         let cluster = context.cluster().cloned();
-        Self { cluster, task, recipe: "one-shot.yaml", rules: OnceCell::new() }
+        Self { cluster, task, is_run: false, rules: OnceCell::new() }
     }
 
     /// For the work of `run`.
     #[must_use]
     pub fn of_run(self) -> Self {
-        Self { recipe: "run.yaml", ..self }
+        Self { is_run: true, ..self }
     }
 
     /// Asks what may be done, so that [`check`](Self::check) need not; whoever has other questions asks side by side.
@@ -77,9 +78,15 @@ impl Permit {
         if lacking.is_empty() {
             return Ok(());
         }
-        let recipe = if part == Part::Drive { self.recipe } else { "order.yaml" };
-        let hidden = self.task.hidden().iter().filter(|_| part == Part::Drive);
-        Err(hidden.fold(missing(&lacking, recipe), |failure, issuer| {
+        let ways: &[Recipe] = match part {
+            _ if self.is_run => &[RUN],
+            Part::Drive => &[ONE_SHOT],
+            Part::Watch => &[ORDER, ONE_SHOT],
+        };
+        // The account of an Issuer needs nothing beyond what all work in its namespace needs.
+        let is_hidden = |issuer: &&Key| part == Part::Drive && issuer.kind == Kind::ClusterIssuer;
+        let hidden = self.task.hidden().iter().filter(is_hidden);
+        Err(hidden.fold(missing(&lacking, ways, &self.task), |failure, issuer| {
             failure.hint(format!(
                 "what the account of {issuer} needs is not known until it may be read: \
                  deploy/rbac/one-shot-clusterissuer.yaml has that, too"
@@ -129,10 +136,10 @@ struct Rule {
     resources: Vec<String>,
 }
 
-fn missing(lacking: &[Permission], recipe: &str) -> Failure {
-    let rules = rules(lacking);
+fn missing(lacking: &[Permission], ways: &[Recipe], task: &Task) -> Failure {
+    let all = rules(lacking);
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for rule in &rules {
+    for rule in &all {
         places.entry(&rule.namespace).or_default().push(rule.to_string());
     }
     let places = places.iter().map(|(namespace, rules)| match *namespace {
@@ -141,19 +148,35 @@ fn missing(lacking: &[Permission], recipe: &str) -> Failure {
     });
     let places: Vec<_> = places.collect();
     let message = format!("permissions are missing, and nothing was done: {}", places.join("; "));
-    let mut failure = Failure::new(FailureKind::Cluster, message);
-    if rules.len() <= ROLES {
-        for (number, rule) in rules.iter().enumerate() {
-            for command in rule.commands(number + 1) {
-                failure = failure.hint(command);
-            }
-        }
-        failure = failure.hint("NAME is whoever runs this: kubectl auth whoami");
+    let failure = Failure::new(FailureKind::Cluster, message);
+    let (files, rest) = recipes::helping(ways, task, lacking);
+    let is_short = all.len() <= ROLES;
+    let failure = commands(failure, &if is_short { all } else { rules(rest.iter().copied()) });
+    let gives = match rest.is_empty() {
+        true => "all that is needed",
+        false if is_short => return failure,
+        false => "the rest",
+    };
+    let files: Vec<_> = files.iter().map(|file| format!("deploy/rbac/{file}")).collect();
+    match &files[..] {
+        [] => failure,
+        [file] => failure.hint(format!("{file} has {gives} in one file to apply")),
+        files => failure.hint(format!("{} have {gives} in files to apply", files.join(" and "))),
     }
-    failure.hint(format!("deploy/rbac/{recipe} has all that is needed in one file to apply"))
 }
 
-fn rules(lacking: &[Permission]) -> Vec<Rule> {
+/// Writes out what makes these Roles.
+fn commands(failure: Failure, rules: &[Rule]) -> Failure {
+    if rules.is_empty() {
+        return failure;
+    }
+    let numbered = rules.iter().enumerate();
+    let lines = numbered.flat_map(|(number, rule)| rule.commands(number + 1));
+    let failure = lines.fold(failure, Failure::hint);
+    failure.hint("NAME is whoever runs this: kubectl auth whoami")
+}
+
+fn rules<'a>(lacking: impl IntoIterator<Item = &'a Permission>) -> Vec<Rule> {
     let mut verbs: BTreeMap<(&str, &str, String), Vec<&'static str>> = BTreeMap::new();
     for permission in lacking {
         let Permission { namespace, name, verb, .. } = permission;
@@ -214,10 +237,14 @@ mod tests {
     use crate::model::Kind;
 
     fn check(lacking: &[Permission], expected: &str) {
-        let failure = missing(lacking, "one-shot.yaml");
+        let failure = missing(lacking, &[ONE_SHOT], &web());
         assert_eq!(failure.kind, FailureKind::Cluster);
         let lines = [failure.message].into_iter().chain(failure.hints);
         assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
+    }
+
+    fn web() -> Task {
+        Task::within("web", Places::default())
     }
 
     #[test]
@@ -236,7 +263,8 @@ mod tests {
              kubectl create role kubectl-acme-2 --namespace web --verb=create,list --resource=pods,services\n\
              kubectl create rolebinding kubectl-acme-2 --namespace web --role=kubectl-acme-2 --user=NAME\n\
              NAME is whoever runs this: kubectl auth whoami\n\
-             deploy/rbac/one-shot.yaml has all that is needed in one file to apply",
+             deploy/rbac/one-shot.yaml and deploy/rbac/one-shot-clusterissuer.yaml have all that is needed in files \
+             to apply",
         );
     }
 
@@ -249,10 +277,32 @@ mod tests {
             .zip(verbs)
             .map(|(kind, verb)| Permission::of_kind(verb, kind, "web"))
             .collect();
-        let failure = missing(&lacking, "run.yaml");
+        let failure = missing(&lacking, &[RUN], &web());
         assert_eq!(
             failure.hints,
             ["deploy/rbac/run.yaml has all that is needed in one file to apply"]
         );
+    }
+
+    #[test]
+    fn what_no_file_has_is_written_out_beside_it() {
+        let kinds = [Kind::Order, Kind::Challenge, Kind::Secret, Kind::Event];
+        let verbs = ["get", "list", "watch", "create"];
+        let kinds = kinds.into_iter().zip(verbs);
+        let lacking = kinds.map(|(kind, verb)| Permission::of_kind(verb, kind, "web"));
+        let routes = Permission::new("update", "httproutes.gateway.networking.k8s.io", "web");
+        let lacking: Vec<_> = lacking.chain([routes.clone()]).collect();
+        assert_eq!(
+            missing(&lacking, &[ONE_SHOT], &web()).hints,
+            [
+                "kubectl create role kubectl-acme-1 --namespace web --verb=update \
+                 --resource=httproutes.gateway.networking.k8s.io",
+                "kubectl create rolebinding kubectl-acme-1 --namespace web --role=kubectl-acme-1 --user=NAME",
+                "NAME is whoever runs this: kubectl auth whoami",
+                "deploy/rbac/one-shot.yaml has the rest in one file to apply",
+            ]
+        );
+        let failure = missing(&[routes], &[ONE_SHOT], &web());
+        assert!(!failure.hints.iter().any(|hint| hint.contains("deploy/rbac")), "{failure:?}");
     }
 }

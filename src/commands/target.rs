@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::chain::Chain;
 use super::failure::{Failure, Kind as FailureKind};
+use crate::cli;
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::{Scope, Store, StoreError};
 
@@ -132,24 +134,72 @@ pub async fn read(store: &Arc<dyn Store>, key: &Key) -> Result<Record, Failure> 
     }
 }
 
-/// Says that an object is not there, and where one of that name is.
+/// Says that an object is not there, and what may have been meant: one of that name elsewhere, what hangs below a Certificate
+/// of that name, or any that are there.
 ///
 /// # Errors
 /// Fails when the store does.
 pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, StoreError> {
     let Key { kind, name } = key;
-    let what = format!("{}.{} \"{}\" not found", kind.plural(), kind.group(), name.name);
-    let mut failure = Failure::new(FailureKind::Unexpected, what);
-    let elsewhere = match store.list(*kind, &Scope::all()).await {
-        // Whoever may look into one namespace only is not told of others.
-        Err(error) if error.lacks_permission() => Vec::new(),
-        listed => listed?,
+    let place = match name.namespace.as_str() {
+        "" => String::new(),
+        namespace => format!(" in namespace {namespace}"),
     };
-    for record in elsewhere.iter().filter(|record| record.key.name.name == name.name) {
+    let what = format!("{}.{} \"{}\" not found{place}", kind.plural(), kind.group(), name.name);
+    let failure = Failure::new(FailureKind::Unexpected, what);
+    // Whoever may look into one namespace only is not told of others.
+    let listed = unless_forbidden(store.list(*kind, &Scope::all()).await)?;
+    let known = listed.as_deref().unwrap_or_default();
+    let namesakes = known.iter().filter(|record| record.key.name.name == name.name);
+    let namesakes = namesakes.map(|record| {
         let namespace = &record.key.name.namespace;
-        failure = failure.hint(format!("there is one in namespace {namespace}: -n {namespace}"));
+        format!("there is one in namespace {namespace}: -n {namespace}")
+    });
+    let namesakes: Vec<_> = namesakes.collect();
+    if !namesakes.is_empty() {
+        return Ok(namesakes.into_iter().fold(failure, Failure::hint));
     }
-    Ok(failure)
+    let below = unless_forbidden(below_certificate(store, key).await)?.unwrap_or_default();
+    if !below.is_empty() {
+        return Ok(below.into_iter().fold(failure, Failure::hint));
+    }
+    let is_here = |record: &Record| record.key.name.namespace == name.namespace;
+    let list = format!("get {}", kind.plural());
+    let list = match listed {
+        Some(all) if all.is_empty() => return Ok(failure),
+        Some(all) if !all.iter().any(is_here) => format!("{list} -A"),
+        Some(_) | None => list,
+    };
+    Ok(failure.hint(format!("{} lists those there are", cli::like(&list))))
+}
+
+/// What of that kind hangs below a Certificate of that name, whose name people take for that of all that belongs to it.
+async fn below_certificate(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<String>, StoreError> {
+    let Key { kind, name } = key;
+    if !matches!(kind, Kind::CertificateRequest | Kind::Order | Kind::Challenge) {
+        return Ok(Vec::new());
+    }
+    let Some(chain) = Chain::read(store, name).await? else { return Ok(Vec::new()) };
+    let keys = chain.keys().into_iter().filter(|key| key.kind == *kind);
+    let names: Vec<_> = keys.map(|key| key.name.name).collect();
+    let has = match names.len() {
+        0 => format!("no {kind} belongs to it now"),
+        1 => format!("its {kind} is {}", names[0]),
+        _ => format!("its {kind}s are {}", names.join(", ")),
+    };
+    let renew = cli::like(&format!("certificate renew {}", name.name));
+    Ok(vec![
+        format!("there is a Certificate of that name: {has}"),
+        format!("a fresh certificate for it: {renew}"),
+    ])
+}
+
+/// What may not be read is left out.
+fn unless_forbidden<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error) if error.lacks_permission() => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 fn kinds(text: &str) -> Result<Vec<Kind>, Failure> {

@@ -3,6 +3,7 @@
 use super::advice;
 use super::caa_advice::Excluded;
 use super::chain::{Chain, issuer_key};
+use super::denial::denial;
 use super::failure::{Failure, Kind as FailureKind};
 use super::holdup::{Holdup, of_challenges, of_order};
 use crate::acme::{AcmeError, Retry};
@@ -175,6 +176,9 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         || chain.certificate.status.last_failure_time.is_none()
     {
         return None;
+    }
+    if let Some(denied) = denial(chain) {
+        return Some(denied.into());
     }
     let name = chain.certificate.name();
     let order = chain.order();

@@ -33,6 +33,28 @@ pub(super) fn name(prefix: &str) -> Result<String, StoreError> {
     Ok(name)
 }
 
+/// A text with an ellipsis in place of what was drawn for that `generateName`, so that it is the same at each draw.
+pub(super) fn without_draws(text: &str, prefix: &str) -> String {
+    let prefix: String = prefix.chars().take(PREFIX).collect();
+    let is_drawn = |rest: &str| {
+        let Some((drawn, rest)) = rest.split_at_checked(SUFFIX) else { return false };
+        drawn.bytes().all(|byte| ALPHABET.contains(&byte))
+            && !rest.starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric())
+    };
+    let mut pieces = text.split(&prefix);
+    let mut stable = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        stable.push_str(&prefix);
+        if is_drawn(piece) {
+            stable.push('…');
+            stable.push_str(&piece[SUFFIX..]);
+        } else {
+            stable.push_str(piece);
+        }
+    }
+    stable
+}
+
 fn draw<const N: usize>() -> Result<[u8; N], StoreError> {
     let mut bytes = [0; N];
     rand::fill(&mut bytes).map_err(|_| StoreError::Unusable {
@@ -67,5 +89,21 @@ mod tests {
     #[test]
     fn a_long_prefix_is_cut_so_that_the_name_stays_a_label() {
         assert_eq!(name(&"a".repeat(80)).unwrap().len(), 63);
+    }
+
+    #[test]
+    fn a_text_about_a_generated_name_is_the_same_at_each_draw() {
+        let long = "a".repeat(80);
+        for prefix in ["cm-acme-http-solver-", "web-1-", &long] {
+            let say = |name: &str| format!("pods \"{name}\" is forbidden: {name}, and {name}.");
+            let told = || without_draws(&say(&name(prefix).unwrap()), prefix);
+            let cut = &prefix[..prefix.len().min(PREFIX)];
+            assert_eq!((told(), told()), (say(&format!("{cut}…")), told()));
+        }
+        for other in
+            ["no name", "web-", "web-bcdf", "web-other", "web-bcdfg-2", "web-bcdfgh", "web-öööb"]
+        {
+            assert_eq!(without_draws(other, "web-"), other);
+        }
     }
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 use self::cluster::ClusterFault;
+use self::cluster::words::Guard;
 use self::manager::Manager;
 use self::told::Told;
 use crate::model::{Key, Kind, Record};
@@ -187,7 +188,7 @@ impl StoreError {
     pub fn needs_person(&self) -> bool {
         match self {
             Self::Cluster(fault) => !fault.may_pass(),
-            Self::Denied { why, .. } => !why.contains("exceeded quota: "),
+            Self::Denied { why, .. } => !Guard::of(why).is_some_and(Guard::passes),
             Self::Held { .. } | Self::Unreadable { .. } => true,
             Self::Conflict { .. }
             | Self::AlreadyExists { .. }
@@ -209,8 +210,9 @@ impl StoreError {
             Self::Held { .. } => {
                 vec!["leave those fields out of the manifest, or take them over with --force-conflicts".into()]
             }
-            Self::Denied { .. } => {
-                vec!["whoever looks after the cluster set this guard; kubectl would be refused as well".into()]
+            Self::Denied { key, why } => {
+                let guard = Guard::of(why).unwrap_or(Guard::Unknown);
+                vec![guard.hint(&key.to_string(), &key.name.namespace)]
             }
             Self::Conflict { .. }
             | Self::AlreadyExists { .. }

@@ -1,5 +1,7 @@
 //! `order -f` in a real cluster, driven by cert-manager or by this program, whoever holds the Lease; and what ends it there.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use super::support::cluster::{Arena, Bench, Cluster, Kubectl, check, eventually};
@@ -212,6 +214,41 @@ fn a_request_that_nobody_approves_is_named_when_time_is_up() {
 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
+fn a_request_that_somebody_denies_is_named_with_the_reason() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "denied");
+    let kubectl = bench.namespace.kubectl();
+    let name = bench.namespace.name();
+    let words = ["order", "-f", "web.yaml", "--approve=false", "--timeout=1m"];
+    let said = thread::scope(|scope| {
+        let order = scope.spawn(|| check(&bench.run(&kubectl, &words), 8));
+        eventually("the request", || {
+            (kubectl.items("certificaterequests").len() == 1).then_some(())
+        });
+        let denied = json!({"status": {"conditions": [{
+            "type": "Denied", "status": "True", "reason": "policy.example.com", "message": "not on Fridays",
+            "lastTransitionTime": "2026-11-20T10:00:00Z",
+        }]}});
+        let request = ["patch", "certificaterequest/web-1", "--subresource=status", "--type=merge"];
+        kubectl.run(&[&request[..], &["-p", &denied.to_string()]].concat());
+        order.join().unwrap()
+    });
+    for words in [
+        format!(
+            "error: Certificate {name}/web was not issued: CertificateRequest {name}/web-1 is denied: not on Fridays \
+             (policy.example.com)\n"
+        ),
+        "hint: ask whoever approves CertificateRequests there".to_owned(),
+        "certificate renew web".to_owned(),
+    ] {
+        assert!(said.contains(&words), "{words}: {said}");
+    }
+    assert_eq!(bench.pebble.orders(), 0);
+    check(&bench.run(&kubectl, &["certificate", "renew", "web"]), 0);
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
 fn a_quota_that_stays_full_is_what_it_fails_for_at_last() {
     let arena = Arena::enter();
     let bench = Bench::new(&arena, "full");
@@ -229,6 +266,12 @@ fn a_quota_that_stays_full_is_what_it_fails_for_at_last() {
     let said = check(&bench.run(&kubectl, &words), 9);
     assert!(said.contains("is not done after 15s: Challenge "), "{said}");
     assert!(said.contains("exceeded quota: none"), "{said}");
+    assert!(said.contains("pods \"cm-acme-http-solver-…\" is forbidden"), "{said}");
+    let hint = format!("kubectl describe quota --namespace {}", bench.namespace.name());
+    assert!(said.contains(&hint), "{said}");
+    let events = kubectl.items("events").into_iter();
+    let refused = events.filter(|event| event["reason"] == "PresentError").collect::<Vec<_>>();
+    assert!(refused.len() == 1 && refused[0]["count"].as_u64() > Some(1), "{refused:?}");
     kubectl.run(&["delete", "quota/none"]);
     bench.order(&kubectl, &[], 0);
     assert_eq!(bench.pebble.orders(), 1, "the order that was there is finished");

@@ -16,19 +16,20 @@ const TRACES: &str = "certificates,certificaterequests,orders,challenges,issuers
 
 /// A recipe of `deploy/rbac`, for an account of a bench.
 struct Recipe {
+    file: &'static str,
     objects: Vec<Value>,
     account: &'static str,
 }
 
 impl Recipe {
     /// Reads it as whoever applies it would change it: another namespace.
-    fn read(file: &str, bench: &Bench<'_>, account: &'static str) -> Self {
+    fn read(file: &'static str, bench: &Bench<'_>, account: &'static str) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rbac").join(file);
         let text = fs::read_to_string(path).unwrap();
         let text =
             text.replace("namespace: web", &format!("namespace: {}", bench.namespace.name()));
         let objects = text.split("\n---\n").map(|text| serde_yaml::from_str(text).unwrap());
-        Self { objects: objects.collect(), account }
+        Self { file, objects: objects.collect(), account }
     }
 
     /// Makes the account, applies the recipe, and logs in.
@@ -101,6 +102,8 @@ fn name_what_is_missing(bench: &Bench<'_>, recipe: &Recipe, account: &Kubectl, c
             assert!(said.contains(word.split('/').next().unwrap()), "{word} of {taken}: {said}");
         }
         assert!(said.contains("hint: kubectl create "), "{said}");
+        let file = format!("hint: deploy/rbac/{} has all that is needed", recipe.file);
+        assert!(said.contains(&file), "without {taken}: {said}");
         assert_eq!(bench.names(TRACES), before, "without {taken}");
         kubectl.apply(&recipe.objects[object].to_string());
         settle(account, &less, &taken, "yes");
@@ -245,6 +248,7 @@ fn deleting_an_order_asks_for_what_its_challenges_have_put_up() {
     let said = check(&bench.run(&account, &["order", "delete", "one"]), 8);
     assert!(said.contains("httproutes.gateway.networking.k8s.io"), "{said}");
     assert!(!said.contains("ingresses"), "{said}");
+    assert!(!said.contains("has all that is needed"), "no file has routes: {said}");
     kubectl.object("order/one");
     let routes = json!({
         "apiGroups": ["gateway.networking.k8s.io"], "resources": ["httproutes"],
@@ -274,6 +278,8 @@ fn a_cluster_issuer_is_worked_with_by_its_name() {
         said.contains("get, list, watch clusterissuers.cert-manager.io \"letsencrypt\""),
         "{said}"
     );
+    let file = "hint: deploy/rbac/one-shot-clusterissuer.yaml has all that is needed";
+    assert!(said.contains(file), "{said}");
     let more = "hint: what the account of ClusterIssuer letsencrypt needs is not known until it may be read: deploy/rbac/one-shot-clusterissuer.yaml";
     assert!(said.contains(more), "{said}");
     // What its solvers need is named at once, as far as can be told.

@@ -457,12 +457,56 @@ async fn a_full_quota_is_waited_for() {
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present)).err()
     });
     assert!(!refused.needs_person && refused.why.contains("exceeded quota"), "{refused}");
+    assert!(refused.hint.as_ref().unwrap().contains("describe quota"), "{refused:?}");
     bed.kubectl().run(&["delete", "quota", "none"]);
     eventually("the end of the quota", || {
         let present = solver.present(&bed.challenge, &bed.answer);
         tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present)).ok()
     });
     solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a cluster: run by just cluster"]
+async fn a_guard_of_pods_says_the_same_at_each_try_and_what_helps() {
+    let limits = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "least"},
+        "spec": {"limits": [{"type": "Container", "min": {"cpu": "200m"}}]},
+    });
+    for (guard, says, helps) in [
+        ("limits", "minimum cpu usage per Container is 200m", "podTemplate.spec.resources"),
+        ("level", "violates PodSecurity \"restricted:latest\"", "podTemplate.spec.securityContext"),
+    ] {
+        let loose = json!({"spec": {"securityContext": {"runAsNonRoot": false}}});
+        let bed = Bed::new(&json!({"ingress": {"ingressClassName": "bed", "podTemplate": loose}}));
+        if guard == "limits" {
+            bed.kubectl().apply(&limits.to_string());
+        } else {
+            let level = "pod-security.kubernetes.io/enforce=restricted";
+            bed.kubectl().run(&["label", "namespace", bed.namespace.name(), level]);
+        }
+        let solver = bed.fresh().await;
+        let mut told = eventually("the guard", || {
+            let present = solver.present(&bed.challenge, &bed.answer);
+            let refused =
+                tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(present));
+            refused.err().map(|refused| vec![refused]).or_else(|| {
+                bed.kubectl().run(&["delete", "pods", "--all", "--wait=false"]);
+                None
+            })
+        });
+        for _ in 0..2 {
+            let solver = bed.fresh().await;
+            told.push(solver.present(&bed.challenge, &bed.answer).await.unwrap_err());
+        }
+        for refused in &told {
+            assert_eq!(refused.to_string(), told[0].to_string());
+            assert!(refused.why.contains(says), "{refused}");
+            assert!(refused.why.contains("pods \"cm-acme-http-solver-…\""), "{refused}");
+            assert!(refused.needs_person, "{refused}");
+            assert!(refused.hint.as_ref().unwrap().contains(helps), "{refused:?}");
+        }
+    }
 }
 
 #[test]

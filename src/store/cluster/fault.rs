@@ -7,6 +7,9 @@ use kube::core::Status;
 
 use super::login;
 use super::wire::{Deed, What};
+use super::words::{
+    Guard, causes, has_cause, held, is_about_an_object, lacks_permission, said, undeclared,
+};
 use crate::model::Key;
 use crate::store::StoreError;
 use crate::store::object::invalid;
@@ -104,8 +107,12 @@ pub enum ClusterFault {
         verb: &'static str,
         /// Resource and namespace.
         what: String,
+        /// Namespace, empty for all.
+        namespace: String,
         /// The server's words.
         said: String,
+        /// Whether the same may be taken later, with nothing changed but what others do.
+        passes: bool,
     },
     /// The namespace of an object is not there, or not for long.
     #[error("cannot write {what}: {why}")]
@@ -155,17 +162,17 @@ impl ClusterFault {
                 "see that kubectl version answers with the same context; a VPN or a proxy may be missing",
             ],
             Self::Forbidden { verb, resource, place, .. } => {
-                let namespace = place.strip_prefix(" in namespace ");
-                let namespace = namespace.map_or_else(
-                    || " --all-namespaces".into(),
-                    |name| format!(" --namespace {name}"),
-                );
+                // Only a ClusterRole is about objects without a namespace, and about those of all namespaces.
+                let (role, namespace) = match place.strip_prefix(" in namespace ") {
+                    Some(name) => ("Role", format!(" --namespace {name}")),
+                    None => ("ClusterRole", " --all-namespaces".to_owned()),
+                };
                 let (resource, status) = match resource.strip_suffix("/status") {
                     Some(resource) => (resource, " --subresource status"),
                     None => (resource.as_str(), ""),
                 };
                 return vec![format!(
-                    "ask for it in a Role; kubectl auth can-i {verb} {resource}{status}{namespace} tells when it is there"
+                    "ask for it in a {role}; kubectl auth can-i {verb} {resource}{status}{namespace} tells when it is there"
                 )];
             }
             Self::Stranger { .. } => &[
@@ -180,7 +187,12 @@ impl ClusterFault {
                 "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
             ],
             Self::Namespace { hints, .. } => return hints.clone(),
-            Self::Refused { .. } => &["change what it names, or ask who runs the webhook"],
+            Self::Refused { what, namespace, said, passes, .. } => {
+                match Guard::of(said).or_else(|| passes.then_some(Guard::Unknown)) {
+                    Some(guard) => return vec![guard.hint(what, namespace)],
+                    None => &["change what it names; kubectl would be refused as well"],
+                }
+            }
             Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
         };
         hints.iter().map(|hint| (*hint).to_owned()).collect()
@@ -193,7 +205,18 @@ impl ClusterFault {
 
     /// Tells whether it may pass by itself.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Busy { .. } | Self::Failing { .. })
+        match self {
+            Self::Unreachable { .. } | Self::Busy { .. } | Self::Failing { .. } => true,
+            Self::Refused { passes, .. } => *passes,
+            Self::Unconfigured { .. }
+            | Self::Configuration { .. }
+            | Self::OldCertificate { .. }
+            | Self::Credentials { .. }
+            | Self::Forbidden { .. }
+            | Self::Undefined { .. }
+            | Self::Stranger { .. }
+            | Self::Namespace { .. } => false,
+        }
     }
 }
 
@@ -205,8 +228,9 @@ impl From<ClusterFault> for StoreError {
 
 /// What the server's refusal of a deed means.
 pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreError {
-    let said = said(status);
-    if let (Some(key), Some(why)) = (deed.key, undeclared(&said)) {
+    let said = deed.stable(said(status));
+    let key = deed.named();
+    if let (Some(key), Some(why)) = (&key, undeclared(&said)) {
         return invalid(key, why);
     }
     let server = server.to_owned();
@@ -232,14 +256,17 @@ pub(super) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
         (500.., _) => {
             ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
         }
-        _ => match deed.key {
-            Some(key) => refused_object(key, status, said),
-            // Other refusals, such as those of a quota, pass by themselves.
-            None if [400, 404, 422].contains(&status.code) || is_denied(&said) => {
-                ClusterFault::Refused { verb: deed.verb, what: deed.what(), said }.into()
-            }
-            None => {
+        _ => match (&key, Guard::of(&said)) {
+            (Some(key), _) => refused_object(key, status, said),
+            (None, None) if status.code == 409 => {
                 ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
+            }
+            (None, guard) => {
+                let is_wrong = [400, 404, 422].contains(&status.code);
+                let passes = guard.map_or(!is_wrong, Guard::passes);
+                let namespace = deed.namespace.to_owned();
+                let (verb, what) = (deed.verb, deed.what());
+                ClusterFault::Refused { verb, what, namespace, said, passes }.into()
             }
         },
     }
@@ -258,7 +285,7 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
             None => StoreError::Conflict { key },
         },
         (403, _) => StoreError::Denied { key, why: said },
-        _ if is_denied(&said) => StoreError::Denied { key, why: said },
+        _ if Guard::of(&said).is_some() => StoreError::Denied { key, why: said },
         _ => invalid(&key, causes(status).unwrap_or(said)),
     }
 }
@@ -287,27 +314,6 @@ pub(super) fn without_namespace(
     Some(ClusterFault::Namespace { what, why, hints }.into())
 }
 
-fn has_cause(status: &Status, reason: &str) -> bool {
-    let details = status.details.as_ref();
-    details.is_some_and(|about| about.causes.iter().any(|cause| cause.reason == reason))
-}
-
-/// A field that the definitions do not have: applying it is refused as if the server itself had failed.
-fn undeclared(said: &str) -> Option<&str> {
-    let fields = said.strip_prefix("failed to create typed patch object ")?.split_once("): ")?.1;
-    fields.ends_with(": field not declared in schema").then_some(fields)
-}
-
-/// RBAC's words, against those of admission plugins, which answer with the same code.
-fn lacks_permission(said: &str) -> bool {
-    said.contains("forbidden: User \"") && said.contains(" cannot ")
-}
-
-/// The words of webhooks and of admission policies, which answer with a code of their choice.
-fn is_denied(said: &str) -> bool {
-    said.starts_with("admission webhook") || said.contains(" denied request: ")
-}
-
 /// Every API server has these.
 fn is_everywhere(kind: What<'_>) -> bool {
     match kind {
@@ -315,41 +321,6 @@ fn is_everywhere(kind: What<'_>) -> bool {
         What::Other(resource) => resource
             .split_once('.')
             .is_none_or(|(_, group)| ["coordination.k8s.io", "networking.k8s.io"].contains(&group)),
-    }
-}
-
-/// A path that nobody serves is answered without details.
-fn is_about_an_object(status: &Status) -> bool {
-    status.details.as_ref().is_some_and(|about| !about.kind.is_empty() && !about.name.is_empty())
-}
-
-/// Which manager holds which fields.
-fn held(status: &Status) -> Option<String> {
-    let causes = &status.details.as_ref()?.causes;
-    let conflicts = causes.iter().filter(|cause| cause.reason == "FieldManagerConflict");
-    let fields: Vec<_> =
-        conflicts.map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-    (!fields.is_empty()).then(|| fields.join("; "))
-}
-
-/// The faults of a manifest, by field.
-fn causes(status: &Status) -> Option<String> {
-    let causes = &status.details.as_ref()?.causes;
-    let cause = |cause: &kube::core::response::StatusCause| match cause.field.as_str() {
-        "" | "<nil>" => cause.message.clone(),
-        field => format!("{field}: {}", cause.message),
-    };
-    let all: Vec<_> = causes.iter().map(cause).filter(|text| !text.is_empty()).collect();
-    (!all.is_empty()).then(|| all.join("; "))
-}
-
-fn said(status: &Status) -> String {
-    let said = status.message.trim();
-    match said {
-        "" if status.reason.is_empty() => format!("HTTP status {}", status.code),
-        "" => status.reason.clone(),
-        // A proxy's page of HTML would drown the line.
-        long => long.lines().next().unwrap_or_default().chars().take(500).collect(),
     }
 }
 
@@ -424,6 +395,73 @@ mod tests {
             let answer = json!({ "code": code, "reason": "Forbidden", "message": said });
             check(answer, &format!("cannot write Order web/a: {said}"));
         }
+    }
+
+    /// The hints against a refusal of RBAC's.
+    fn check_permission(deed: &Deed<'_>, expected: &str) {
+        let said = "x is forbidden: User \"ann\" cannot list resource \"x\"";
+        let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
+        let error = refused("https://server", deed, &serde_json::from_value(status).unwrap());
+        assert_eq!(error.hints(), [expected]);
+    }
+
+    #[test]
+    fn what_only_a_cluster_role_gives_is_asked_for_in_one() {
+        let orders = "kubectl auth can-i list orders.acme.cert-manager.io";
+        check_permission(
+            &Deed::over("list", Kind::Order, "web"),
+            &format!("ask for it in a Role; {orders} --namespace web tells when it is there"),
+        );
+        check_permission(
+            &Deed::over("list", Kind::Order, ""),
+            &format!(
+                "ask for it in a ClusterRole; {orders} --all-namespaces tells when it is there"
+            ),
+        );
+        let issuer = Key::new(Kind::ClusterIssuer, ObjectName::new("", "le"));
+        check_permission(
+            &Deed::on("get", &issuer),
+            "ask for it in a ClusterRole; kubectl auth can-i get clusterissuers.cert-manager.io --all-namespaces tells \
+             when it is there",
+        );
+    }
+
+    #[test]
+    fn a_name_that_the_server_makes_up_is_left_out_of_what_it_says() {
+        let metadata = json!({ "namespace": "web", "generateName": "web-1-" });
+        let object = json!({ "metadata": metadata });
+        let key = Key::new(Kind::Secret, ObjectName::new("web", ""));
+        let guard = "is forbidden: violates PodSecurity \"baseline:latest\": hostPort";
+        let status = |resource: &str, name: &str| {
+            let said = format!("{resource} \"{name}\" {guard}");
+            let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
+            serde_json::from_value::<Status>(status).unwrap()
+        };
+        for name in ["web-1-b2d4f", "web-1-g6h7z"] {
+            let deed = Deed::other("create", "pods", "web").making(&object);
+            let error = refused("https://server", &deed, &status("pods", name));
+            let expected = "the cluster refuses to create pods in namespace web: pods \"web-1-…\"";
+            assert_eq!(error.to_string(), format!("{expected} {guard}"));
+            assert!(error.needs_person() && error.hints()[0].contains("podTemplate"), "{error}");
+
+            let deed = Deed::on("create", &key).making(&object);
+            let error = refused("https://server", &deed, &status("secrets", name));
+            let expected = "cannot write Secret web/web-1-…: secrets \"web-1-…\"";
+            assert_eq!(error.to_string(), format!("{expected} {guard}"));
+        }
+    }
+
+    #[test]
+    fn a_quota_has_the_same_hint_wherever_it_is_met() {
+        let said = "x is forbidden: exceeded quota: none";
+        let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
+        let status: Status = serde_json::from_value(status).unwrap();
+        let key = Key::new(Kind::Secret, ObjectName::new("web", "tls"));
+        let deeds = [Deed::on("create", &key), Deed::other("create", "pods", "web")];
+        let [one, other] = deeds.map(|deed| refused("https://server", &deed, &status));
+        assert_eq!(one.hints(), other.hints());
+        assert!(one.hints()[0].contains("describe quota --namespace web"), "{one}");
+        assert!(!one.needs_person() && !other.needs_person());
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Foreign {
         let call = Call::new(Method::POST, self.path(""))
             .with("fieldManager", self.manager.name())
             .body("application/json", object);
-        Ok(self.wire.call(&self.deed("create"), call).await?.body)
+        Ok(self.wire.call(&self.deed("create").making(object), call).await?.body)
     }
 
     /// Replaces one that was read before; returns false when somebody else wrote in between, or it is gone.

@@ -42,6 +42,7 @@ pub mod survey;
 pub mod temporary;
 mod watching;
 mod wire;
+pub(super) mod words;
 
 /// Objects in one page of a list.
 const PAGE: &str = "500";
@@ -311,7 +312,7 @@ impl Store for ClusterStore {
         let (key, body) = request::new(record)?;
         let call = Call::new(Method::POST, path(key.kind, &key.name.namespace));
         let call = call.body("application/json", &body);
-        self.write(&Deed::on("create", &key), call, &key).await
+        self.write(&Deed::on("create", &key).making(&body), call, &key).await
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {

@@ -106,9 +106,10 @@ struct Answer {
     incomplete: bool,
 }
 
+/// One rule of a Role.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Rule {
+pub struct Rule {
     verbs: Vec<String>,
     api_groups: Vec<String>,
     resources: Vec<String>,
@@ -116,6 +117,16 @@ struct Rule {
 }
 
 impl Rule {
+    /// Whether it permits something when the name in it is only an example.
+    pub fn permits_once_named(&self, wanted: &Permission) -> bool {
+        match self.resource_names.first() {
+            Some(example) if !wanted.name.is_empty() => {
+                self.permits(&wanted.clone().named(example))
+            }
+            _ => self.permits(wanted),
+        }
+    }
+
     fn permits(&self, wanted: &Permission) -> bool {
         let has = |all: &[String], one: &str| all.iter().any(|word| word == one || word == "*");
         let (plural, group) = wanted.parts();

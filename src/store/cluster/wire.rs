@@ -13,7 +13,7 @@ use url::form_urlencoded::Serializer;
 
 use super::fault::{self, ClusterFault};
 use crate::model::{Key, Kind};
-use crate::store::StoreError;
+use crate::store::{StoreError, dice};
 
 /// How often a request is sent again because the server was too busy for it.
 const PATIENCE: u32 = 8;
@@ -35,6 +35,8 @@ pub(super) struct Deed<'a> {
     pub namespace: &'a str,
     /// Whether it is about the status, which a Role names apart.
     pub status: bool,
+    /// How the name begins that the server is to make up; empty where a name is given.
+    generated: &'a str,
 }
 
 /// A kind of ours, or another resource, as `leases.coordination.k8s.io`.
@@ -50,22 +52,57 @@ impl<'a> Deed<'a> {
     /// A deed on one object.
     pub(super) fn on(verb: &'static str, key: &'a Key) -> Self {
         let namespace = &key.name.namespace;
-        Self { verb, key: Some(key), kind: What::Kind(key.kind), namespace, status: false }
+        Self {
+            verb,
+            key: Some(key),
+            kind: What::Kind(key.kind),
+            namespace,
+            status: false,
+            generated: "",
+        }
     }
 
     /// A deed on the objects of a kind.
     pub(super) fn over(verb: &'static str, kind: Kind, namespace: &'a str) -> Self {
-        Self { verb, key: None, kind: What::Kind(kind), namespace, status: false }
+        Self { verb, key: None, kind: What::Kind(kind), namespace, status: false, generated: "" }
     }
 
     /// A deed on another resource.
     pub(super) fn other(verb: &'static str, resource: &'a str, namespace: &'a str) -> Self {
-        Self { verb, key: None, kind: What::Other(resource), namespace, status: false }
+        Self {
+            verb,
+            key: None,
+            kind: What::Other(resource),
+            namespace,
+            status: false,
+            generated: "",
+        }
     }
 
     /// The same on its status.
     pub(super) fn on_status(verb: &'static str, key: &'a Key) -> Self {
         Self { status: true, ..Self::on(verb, key) }
+    }
+
+    /// The making of that object, whose name may be for the server to end.
+    pub(super) fn making(self, object: &'a Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let generated = if text("name").is_empty() { text("generateName") } else { "" };
+        Self { generated, ..self }
+    }
+
+    /// The object as people may know it, when it is about one.
+    pub(super) fn named(&self) -> Option<Key> {
+        let mut key = self.key?.clone();
+        if key.name.name.is_empty() {
+            key.name.name = format!("{}…", self.generated);
+        }
+        Some(key)
+    }
+
+    /// What the server says of it, in words that are the same at each try.
+    pub(super) fn stable(&self, said: String) -> String {
+        if self.generated.is_empty() { said } else { dice::without_draws(&said, self.generated) }
     }
 
     /// Plural and group, as `kubectl auth can-i` takes them, and the subresource.
@@ -88,7 +125,7 @@ impl<'a> Deed<'a> {
 
     /// What it is about, for a sentence.
     pub(super) fn what(&self) -> String {
-        match self.key {
+        match self.named() {
             Some(key) => key.to_string(),
             None => format!("{}{}", self.resource(), self.place()),
         }

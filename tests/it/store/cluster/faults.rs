@@ -48,8 +48,19 @@ async fn a_missing_permission_is_named() {
     assert!(error.hints()[0].contains("patch orders.acme.cert-manager.io --subresource status"));
     let listed = store.list(Kind::Secret, &Scope::namespace(namespace.name())).await;
     check(listed, &format!("no permission to list secrets {place}: "), "reader");
-    let listed = store.list(Kind::Order, &Scope::all()).await;
-    check(listed, "no permission to list orders.acme.cert-manager.io: ", "at the cluster scope");
+    for (kind, resource) in [
+        (Kind::Order, "orders.acme.cert-manager.io"),
+        (Kind::ClusterIssuer, "clusterissuers.cert-manager.io"),
+    ] {
+        let listed = store.list(kind, &Scope::all()).await;
+        let begin = format!("no permission to list {resource}: ");
+        let hint = check(listed, &begin, "at the cluster scope").hints().remove(0);
+        let (ask, question) = hint.split_once("; kubectl ").unwrap();
+        assert_eq!(ask, "ask for it in a ClusterRole");
+        // kubectl says no, and has nothing to say against the question.
+        let question: Vec<_> = question.split(' ').take_while(|word| *word != "tells").collect();
+        assert_eq!(account.try_run(&question), Err(String::new()), "{question:?}");
+    }
 }
 
 #[tokio::test]
