@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
-use super::recorder::{Recorder, reference};
+use super::recorder::Recorder;
 use super::selection::Selection;
 use super::{Controller, ReconcileError};
 use crate::model::event::{reason, source};
@@ -14,6 +14,7 @@ use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Order, Rec
 use crate::reconcile::challenge::first_state;
 use crate::reconcile::schedule::{self, Contention, Limits};
 use crate::reconcile::{Note, Wake};
+use crate::store::events::reference;
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
 

@@ -155,11 +155,11 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         let (claim, why) = match watched {
             Ok(Watched::Inherited(Inherited { claim, why })) => (claim, why),
             Ok(Watched::Lost) => {
-                let line = "the Lease was lost: work stops until it is settled who drives";
-                context.talk().line(line);
+                context.talk().line("the Lease was lost: what is under way is broken off");
                 if let Some(engine) = engine.take() {
                     engine.break_off(GRACE).await;
                 }
+                context.talk().line("work stands still until it is settled who drives");
                 let claim = regain(context, job.deadline, &job.permit).await?;
                 (claim, "the Lease was lost before".to_owned())
             }

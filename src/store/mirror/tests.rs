@@ -262,7 +262,7 @@ async fn what_others_let_go_meanwhile_is_gone_after_a_deletion() {
 async fn while_a_watch_fails_the_store_is_read() {
     let store = Distant::new();
     let mirror = mirror(&store).await;
-    let order = mirror.create(object(Kind::Order, "a")).await.unwrap();
+    mirror.create(object(Kind::Order, "a")).await.unwrap();
     let mut changes = mirror.watch(Kind::Order, Scope::all());
     changes.next().await.unwrap().unwrap();
     store.failures.send(()).unwrap();
