@@ -3,6 +3,7 @@
 mod asked;
 mod authority;
 mod caa;
+mod cause;
 mod extended_error;
 pub mod lookup;
 mod remembered;
@@ -63,6 +64,14 @@ pub enum LookupError {
     NoSuchName {
         /// Name.
         name: String,
+    },
+    /// The name is an alias, and where that leads there is no such name.
+    #[error("no such host {target}, where the CNAME of {name} leads")]
+    NoSuchTarget {
+        /// Name.
+        name: String,
+        /// Where its aliases lead.
+        target: String,
     },
     /// The name exists and has no address.
     #[error("{name} has neither an A nor an AAAA record")]
