@@ -143,3 +143,27 @@ pub enum LookupError {
         why: String,
     },
 }
+
+impl LookupError {
+    /// The question to resolvers by which a person sees the same, as a name and a type. They must not hear the name of a
+    /// record, whose absence they would remember: it is the one above.
+    pub fn question(&self) -> (&str, &'static str) {
+        let above = |name: &'_ str| name.starts_with('_').then(|| name.find('.')).flatten();
+        match self {
+            Self::UnknownZone { why, .. } => why.question(),
+            Self::AliasLoop { name, .. } => (name, "CNAME"),
+            Self::NoSuchName { name }
+            | Self::NoSuchTarget { name, .. }
+            | Self::NoAddress { name } => (name, "A"),
+            Self::NoServers { name, .. } => {
+                (above(name).map_or(name, |dot| &name[dot + 1..]), "NS")
+            }
+            Self::Failed { name, .. }
+            | Self::NoText { name }
+            | Self::NoZone { name, .. }
+            | Self::UnexpectedCode { name, .. } => {
+                (above(name).map_or(name, |dot| &name[dot + 1..]), "SOA")
+            }
+        }
+    }
+}
