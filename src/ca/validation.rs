@@ -144,12 +144,14 @@ fn judge_texts(
 /// What went wrong with a look-up, in Boulder's words.
 pub(super) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String {
     match error {
-        LookupError::NoSuchName { .. } => format!(
+        LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. } => format!(
             "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
         ),
         LookupError::Failed { why, .. } => match why.strip_prefix("the name server answered ") {
+            // A CA names the name that it asked for, not where its aliases lead.
             Some(code) => format!(
-                "DNS problem: {code} looking up {kind} for {name} - the domain's nameservers may be malfunctioning"
+                "DNS problem: {} looking up {kind} for {name} - the domain's nameservers may be malfunctioning",
+                code.split_once(" for ").map_or(code, |(code, _)| code)
             ),
             None => format!("DNS problem: {why} looking up {kind} for {name}"),
         },
@@ -242,7 +244,7 @@ fn unfit(reply: &Reply, body: &str) -> Option<String> {
 
 pub(super) fn dns_detail(error: &LookupError) -> String {
     match error {
-        LookupError::NoSuchName { name } => format!(
+        LookupError::NoSuchName { name } | LookupError::NoSuchTarget { name, .. } => format!(
             "DNS problem: NXDOMAIN looking up A for {name} - check that a DNS record exists for this domain; \
              DNS problem: NXDOMAIN looking up AAAA for {name} - check that a DNS record exists for this domain"
         ),

@@ -1,18 +1,19 @@
 //! The next step: what helps against which obstacle, one line each.
 
 use super::failure::{Failure, Kind as FailureKind};
+use super::unseen;
 use crate::acme::refusal::Sort;
 use crate::acme::{AcmeError, Fault};
 use crate::cli;
 use crate::controllers::ReconcileError;
-use crate::model::{Challenge, ChallengeType, Key, Problem};
+use crate::model::{Challenge, Key, Problem};
 use crate::store::StoreError;
 
 /// What helps when the store cannot be used.
 pub const STORE: &str = "put that right, or choose another state folder with --local=DIR";
 
 /// What helps where a host has no address, or nobody can say which.
-const RESOLVER: &str =
+pub const RESOLVER: &str =
     "this machine's own resolver (/etc/resolv.conf); --dns ADDRESS asks another one";
 
 /// An issuer, as whoever is to change it knows it.
@@ -64,7 +65,9 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
         ReconcileError::Acme(error) => for_ca(error, Site::of(issuer)),
         ReconcileError::Store(StoreError::Unusable { .. }) => Some(STORE.to_owned()),
         ReconcileError::Store(error) => error.hints().into_iter().next(),
-        ReconcileError::Solve(error) => error.hint.clone(),
+        ReconcileError::Solve(error) => {
+            error.hint.clone().or_else(|| unseen::dns_advice(&error.to_string()))
+        }
         ReconcileError::Missing(_) => None,
         ReconcileError::Taken(taken) => Some(taken.hint()),
         ReconcileError::Panicked => Some("please report it, with what stands on stderr".to_owned()),
@@ -150,7 +153,7 @@ pub fn for_order(
 ) -> Failure {
     match (failure.kind, problem.map(Problem::short_kind), challenge) {
         (FailureKind::Validation, _, Some(challenge)) => {
-            failure.hint(for_name(challenge, in_cluster))
+            failure.hint(unseen::advice(challenge, &challenge.status.reason, in_cluster))
         }
         (FailureKind::Account, Some("accountDoesNotExist" | "unauthorized"), _) => failure.hint(format!(
             "the CA takes no orders from this account any more: delete the Secret of spec.acme.privateKeySecretRef of {issuer} \
@@ -167,63 +170,6 @@ pub fn for_order(
     }
 }
 
-/// What helps when the answer to a challenge is not seen where it should be, as its reason tells; in a cluster something
-/// leads to the answer's Pod, elsewhere this machine answers.
-pub fn for_name(challenge: &Challenge, in_cluster: bool) -> String {
-    let name = &challenge.spec.dns_name;
-    let place = if in_cluster { way_in(challenge) } else { "this machine".to_owned() };
-    let record = challenge.spec.record_name();
-    match challenge.spec.kind {
-        ChallengeType::Http01 => for_http01(name, &place, &challenge.status.reason),
-        ChallengeType::TlsAlpn01 => format!(
-            "see that {name} leads to {place} in public DNS, that port 443 is open to the internet, and that nothing \
-             ends TLS on the way"
-        ),
-        ChallengeType::Dns01 | ChallengeType::DnsAccount01 => {
-            format!("see that every name server of its zone answers with the TXT record {record}")
-        }
-        ChallengeType::DnsPersist01 => {
-            format!("see that there is such a record: {record} TXT \"{}\"", challenge.spec.key)
-        }
-    }
-}
-
-fn for_http01(name: &str, place: &str, reason: &str) -> String {
-    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-    if says(&["redirect"]) {
-        return format!(
-            "change where the server of {name} sends requests for /.well-known/acme-challenge/: a CA follows no redirect \
-             but to names with http on port 80 or https on port 443, ten at most"
-        );
-    }
-    if says(&["name server answered"]) {
-        return format!(
-            "have the name servers of {name} put right: dig +trace {name} shows where it ends"
-        );
-    }
-    let port = if says(&[":443"]) {
-        "ports 80 and 443 are open to the internet, or that nothing redirects to https"
-    } else {
-        "port 80 is open to the internet"
-    };
-    format!("see that {name} leads to {place} in public DNS, and that {port}")
-}
-
-/// What leads to the Pods that answer in a cluster.
-fn way_in(challenge: &Challenge) -> String {
-    let solver = challenge.spec.solver.http01.as_ref();
-    if solver.is_some_and(|solver| solver.gateway_http_route.is_some()) {
-        return "the Gateway that the solver names".to_owned();
-    }
-    let class = solver
-        .and_then(|solver| solver.ingress.as_ref())
-        .and_then(|ingress| ingress.ingress_class_name.clone().or_else(|| ingress.class.clone()));
-    match class.filter(|class| !class.is_empty()) {
-        Some(class) => format!("the controller of Ingress class {class}"),
-        None => "the cluster's Ingress controller".to_owned(),
-    }
-}
-
 /// Adds the commands that show more of an order that failed.
 pub fn where_to_look(failure: Failure, certificate: &Key, order: &str) -> Failure {
     let order = cli::like(&format!("describe order/{order}"));
@@ -237,7 +183,6 @@ pub fn where_to_look(failure: Failure, certificate: &Key, order: &str) -> Failur
 mod tests {
     use super::*;
     use crate::model::{Kind, ObjectName};
-    use crate::reconcile::testing::challenge;
 
     /// The hint against a fault of transport, for an issuer of a manifest and for one that `--domain` made.
     fn check_ca(fault: Fault, why: &str, of_manifest: &str, made: &str) {
@@ -297,35 +242,5 @@ mod tests {
             let hint = for_site(Some(&problem), "", Site { issuer: &issuer, is_made: true });
             assert!(hint.contains(expected), "{hint}");
         }
-    }
-
-    #[track_caller]
-    fn check(kind: ChallengeType, reason: &str, in_cluster: bool, expected: &str) {
-        let mut challenge = challenge("www.example.com").build();
-        challenge.spec.kind = kind;
-        reason.clone_into(&mut challenge.status.reason);
-        let advice = for_name(&challenge, in_cluster);
-        assert!(advice.contains(expected), "{advice}");
-    }
-
-    #[test]
-    fn a_name_is_led_to_whoever_answers() {
-        let http = ChallengeType::Http01;
-        let refused = "connection refused by 192.0.2.1:80";
-        check(http, refused, false, "leads to this machine in public DNS, and that port 80 is");
-        check(http, refused, true, "leads to the cluster's Ingress controller in public DNS");
-        check(ChallengeType::TlsAlpn01, "", false, "leads to this machine in public DNS");
-    }
-
-    #[test]
-    fn what_stands_in_the_way_decides_what_helps() {
-        let http = ChallengeType::Http01;
-        let redirect = "redirect to http://www.example.com:8080/: Invalid port in redirect target";
-        check(http, redirect, false, "change where the server of www.example.com sends requests");
-        let dead = "the name server answered SERVFAIL";
-        check(http, dead, true, "have the name servers of www.example.com put right");
-        check(http, "connection refused by 192.0.2.1:443", false, "ports 80 and 443 are open");
-        let record = "every name server of its zone answers with the TXT record _acme-challenge.www.example.com.";
-        check(ChallengeType::Dns01, "", false, record);
     }
 }

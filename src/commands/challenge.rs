@@ -3,6 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, AnswerArgs, Deed};
+use super::claim;
 use super::completion;
 use super::context::{Context, OutputArgs};
 use super::dns01::Reach;
@@ -11,11 +12,14 @@ use super::get::{self, ListArgs};
 use super::look::{LookArgs, NameserverArgs};
 use super::probe_pod::ProbePodArgs;
 use super::provider_check;
+use super::retrace::Resolvers;
 use super::sight::Sight;
 use super::target::{self, Wanted};
-use crate::model::{Answer, Challenge, ChallengeType, Kind};
+use super::unseen;
+use crate::cli;
+use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
 use crate::probes::Probe;
-use crate::probes::dns::DnsProbe;
+use crate::probes::dns::{DnsProbe, zones_of};
 use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::challenge::Readiness;
@@ -122,7 +126,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         ChallengeType::Http01 => Box::new(HttpProbe { fetcher }),
         ChallengeType::TlsAlpn01 => Box::new(TlsAlpnProbe { fetcher }),
         ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
-            Box::new(DnsProbe { zones })
+            Box::new(DnsProbe { zones: zones.clone() })
         }
     };
     let now = context.now();
@@ -149,26 +153,44 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
             published::judge(&challenge, &answer, &observations)
         }
     };
+    let named = zones_of(&challenge, &zones).unwrap_or(zones);
+    let hosts = args.look.server().await?.and_then(|addresses| addresses.first().copied());
+    let resolvers = Resolvers { hosts, zones: named.resolvers().to_vec() };
     let sight = Sight {
         challenge: &challenge,
         answer: &answer,
         observations: &observations,
         verdict: &verdict,
+        resolvers: &resolvers,
     };
     let mut printer = context.printer(&args.output);
     let (report, commands) = (sight.report(), args.show_commands);
     printer.report(&report, |colour| sight.text(colour, commands))?;
-    match verdict {
-        Readiness::Ready => Ok(()),
-        Readiness::NotYet { reason } => {
-            let what = format!("the CA would not see the answer of challenge {name}: {reason}");
-            let failure = Failure::new(FailureKind::Solver, what);
-            let failure = provider_check::explain(&challenge, &dns01, &printer, failure).await;
-            Err(if challenge.status.presented {
-                failure
-            } else {
-                failure.hint("it has not been presented yet: order -f … or run puts it up")
-            })
-        }
+    let Readiness::NotYet { reason } = verdict else { return Ok(()) };
+    let what = format!("the CA would not see the answer of challenge {name}: {reason}");
+    let failure = Failure::new(FailureKind::Solver, what);
+    let failure = provider_check::explain(&challenge, &dns01, &printer, failure).await;
+    if !challenge.status.presented {
+        return Err(failure.hint("it has not been presented yet: order -f … or run puts it up"));
+    }
+    let is_in_cluster = context.cluster().is_some();
+    let failure = failure.hint(unseen::advice(&challenge, &reason, is_in_cluster));
+    let is_over = challenge.status.state.is_some_and(State::is_final);
+    // Whoever may not see who drives is told nothing of it.
+    let is_left = claim::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
+    Err(if is_left { failure.hint(nobody_drives(kind, is_in_cluster)) } else { failure })
+}
+
+/// What to run where nobody works on a challenge.
+fn nobody_drives(kind: ChallengeType, is_in_cluster: bool) -> String {
+    let run = cli::like("run");
+    if kind.is_by_record() || is_in_cluster {
+        format!(
+            "nobody drives, so that the CA is not told when it is seen: {run}, or order -f …, goes on with it"
+        )
+    } else {
+        format!(
+            "nobody drives, so that this machine answers nothing now: {run}, or order -f …, serves it again"
+        )
     }
 }

@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use super::advice;
 use super::chain::Chain;
 use super::failure::Kind as FailureKind;
+use super::unseen;
 use super::verdict::problem_in;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Key, Kind, State};
@@ -89,7 +89,7 @@ pub fn of_challenges(chain: &Chain) -> Option<Holdup> {
     let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
     let named_by_ca = names_a_moment(reason);
     let hint =
-        (kind == FailureKind::Timeout).then(|| advice::for_name(challenge, chain.in_cluster));
+        (kind == FailureKind::Timeout).then(|| unseen::advice(challenge, reason, chain.in_cluster));
     Some(Holdup { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
 }
 

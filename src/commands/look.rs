@@ -45,7 +45,10 @@ impl LookArgs {
     }
 
     /// Where `--dns` is, if it is given.
-    async fn server(&self) -> Result<Option<Vec<SocketAddr>>, Failure> {
+    ///
+    /// # Errors
+    /// Fails when its host has no address.
+    pub async fn server(&self) -> Result<Option<Vec<SocketAddr>>, Failure> {
         let Some(text) = &self.dns else { return Ok(None) };
         let found = server_addresses(text, &SystemResolver::new()).await;
         found.map(Some).map_err(|why| Failure::usage(format!("cannot use --dns {text}: {why}")))

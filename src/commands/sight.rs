@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use url::Url;
 
-use crate::dns::server::PORT;
+use super::retrace::{Resolvers, commands};
 use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
-use crate::model::{Answer, Challenge, ChallengeType, Identifier, Time};
+use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::table::{Colour, Headers, NONE, Table};
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{published, shown, visible};
@@ -20,6 +19,7 @@ pub(super) struct Sight<'a> {
     pub(super) answer: &'a Answer,
     pub(super) observations: &'a [Observation],
     pub(super) verdict: &'a Readiness,
+    pub(super) resolvers: &'a Resolvers,
 }
 
 impl Sight<'_> {
@@ -52,7 +52,9 @@ impl Sight<'_> {
                 }
             }
             if with_commands {
-                lines.extend(commands(observation).into_iter().map(|line| ("Command", line)));
+                lines.extend(
+                    commands(observation, self.resolvers).into_iter().map(|line| ("Command", line)),
+                );
             }
         }
         lines.push(("Verdict", self.verdict()));
@@ -77,7 +79,7 @@ impl Sight<'_> {
     pub(super) fn report(&self) -> Value {
         let looks = self.observations.iter().map(|observation| {
             let mut look = serde_json::to_value(observation).unwrap_or_default();
-            look["command"] = commands(observation).join("; ").into();
+            look["command"] = commands(observation, self.resolvers).join("; ").into();
             look["disagreement"] = visible::disagreement(self.answer, observation).into();
             if self.challenge.spec.persist.is_some() {
                 let records = linted(self.challenge, observation).into_iter();
@@ -218,55 +220,6 @@ fn handshake(protocol: &str, certificate: &Shown) -> String {
     )
 }
 
-fn is_dns(observation: &Observation) -> bool {
+pub(super) fn is_dns(observation: &Observation) -> bool {
     observation.url.starts_with("dns:")
-}
-
-/// The lines that look the same way.
-fn commands(observation: &Observation) -> Vec<String> {
-    match &observation.seen {
-        Seen::Records { name, zone, servers } => {
-            servers.iter().filter_map(|server| dig(name, zone, server)).collect()
-        }
-        _ if is_dns(observation) => Vec::new(),
-        _ if observation.url.starts_with("https:") => openssl(observation).into_iter().collect(),
-        _ => vec![curl(observation)],
-    }
-}
-
-/// Servers of a zone are asked for what they have themselves.
-fn dig(name: &str, zone: &str, server: &NameServer) -> Option<String> {
-    let recursion = if zone.is_empty() { "" } else { "+norecurse " };
-    let at = match server.address {
-        Some(address) if address.port() == PORT => format!("@{}", address.ip()),
-        Some(address) => format!("@{} -p {}", address.ip(), address.port()),
-        None => {
-            let url = Url::parse(&server.name).ok()?;
-            format!("+https={} @{}", url.path(), url.host_str()?)
-        }
-    };
-    Some(format!("dig {recursion}{at} {name} TXT"))
-}
-
-/// The openssl line that makes the same handshake, and shows the certificate.
-fn openssl(observation: &Observation) -> Option<String> {
-    let url = Url::parse(&observation.url).ok()?;
-    let host = url.host_str()?.trim_matches(['[', ']']);
-    let name = Identifier::parse(host).ok()?.server_name();
-    let address = observation.hops.first().and_then(|hop| hop.address);
-    let address = address.map_or_else(|| format!("{host}:443"), |address| address.to_string());
-    Some(format!(
-        "openssl s_client -connect {address} -servername {name} -alpn acme-tls/1 </dev/null | openssl x509 -noout -text"
-    ))
-}
-
-/// The curl line that looks the same way: no proxy, the same address, as many redirects.
-fn curl(observation: &Observation) -> String {
-    let url = Url::parse(&observation.url).ok();
-    let address = observation.hops.first().and_then(|hop| hop.address);
-    let detour = match (url.as_ref().and_then(Url::host_str), address) {
-        (Some(host), Some(address)) => format!(" --connect-to {host}:80:{address}"),
-        _ => String::new(),
-    };
-    format!("curl -i --location --max-redirs 10 --noproxy '*'{detour} '{}'", observation.url)
 }

@@ -4,9 +4,10 @@
 use std::fmt;
 
 use super::chain::{Chain, issuer_key, revision};
+use super::unseen;
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, Issuer, State};
+use crate::model::{Challenge, Issuer, Key, Kind, State};
 use crate::reconcile::schedule::Waits;
 
 /// What a challenge waits for.
@@ -83,6 +84,19 @@ impl Step {
     }
 }
 
+/// What a Certificate waits for whose challenge was only being looked at: its first one that is open, and what that waits for.
+pub fn at_challenge(chain: &Chain) -> Option<Step> {
+    let is_open = |challenge: &&Challenge| !challenge.status.state.is_some_and(State::is_final);
+    let challenge = chain.challenges.iter().find(is_open)?;
+    let wait = match Wait::of_running(challenge) {
+        Wait::Answer if !challenge.status.processing => Wait::Queue(Waits::Slot { slots: 0 }),
+        wait => wait,
+    };
+    let key = Key::new(Kind::Challenge, challenge.name());
+    let hint = (wait == Wait::SelfCheck).then(|| unseen::advice(challenge, "", chain.in_cluster));
+    Some(Step { waits_for: format!("{key}, which waits for {wait}"), hint })
+}
+
 /// What a Certificate waits for next; nothing while its challenges tell it.
 pub fn step(chain: &Chain) -> Option<Step> {
     let is_open = |challenge: &Challenge| !challenge.status.state.is_some_and(State::is_final);
@@ -131,6 +145,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::reconcile::testing::challenge;
 
     #[test]
     fn a_deleted_challenge_waits_for_its_answer_to_be_taken_down() {
@@ -184,6 +199,41 @@ mod tests {
         };
         let step = step(&chain).map(|step| step.waits_for);
         assert_eq!(step.unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn a_challenge_whose_first_look_has_no_end_is_named() {
+        let spec = json!({"secretName": "web-tls", "issuerRef": {"name": "ca"}});
+        let certificate = json!({"metadata": {"name": "web", "namespace": "a"}, "spec": spec});
+        for (change, expected, has_hint) in [
+            (json!({}), "Challenge a/web, which waits for a free slot", false),
+            (
+                json!({"processing": true}),
+                "Challenge a/web, which waits for its answer to be put up",
+                false,
+            ),
+            (
+                json!({"processing": true, "presented": true}),
+                "Challenge a/web, which waits for its self-check",
+                true,
+            ),
+        ] {
+            let mut challenge = challenge("www.example.com").build();
+            challenge.metadata.namespace = "a".to_owned();
+            challenge.metadata.name = "web".to_owned();
+            challenge.status = serde_json::from_value(change).unwrap();
+            let chain = Chain {
+                certificate: serde_json::from_value(certificate.clone()).unwrap(),
+                requests: Vec::new(),
+                orders: Vec::new(),
+                challenges: vec![challenge],
+                issuer: None,
+                in_cluster: false,
+            };
+            assert_eq!(step(&chain), None);
+            let step = at_challenge(&chain).unwrap();
+            assert_eq!((step.waits_for.as_str(), step.hint.is_some()), (expected, has_hint));
+        }
     }
 
     #[test]

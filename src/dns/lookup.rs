@@ -14,12 +14,15 @@ use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 
+use super::cause::{Inquiry, bare};
+use super::reply::mnemonic;
+use super::server::{self, PORT, Server};
 use super::{CaaRecord, LookupError, Resolve};
 
-/// Port of a name server that is named without one.
-const PORT: u16 = 53;
 /// How long a name server may take over UDP, and as long again over TCP.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long it may take to find out why a look-up failed.
+const INQUIRY: Duration = Duration::from_secs(5);
 
 /// Asks the name servers of the system's configuration; the hosts file comes first.
 pub struct SystemResolver {
@@ -35,10 +38,10 @@ impl SystemResolver {
             builder.build()
         });
         let why = "this machine's configuration names no name server";
-        Self {
-            hosts: Hosts::from_system().unwrap_or_default(),
-            servers: Servers(resolver.map_err(|_| why.to_owned())),
-        }
+        let resolver = resolver.map_err(|_| why.to_owned());
+        let inquiry = Inquiry::at(server::of_the_system(), INQUIRY);
+        let servers = Servers { resolver, inquiry };
+        Self { hosts: Hosts::from_system().unwrap_or_default(), servers }
     }
 
     fn in_hosts_file(&self, name: &Name) -> Vec<IpAddr> {
@@ -120,7 +123,9 @@ impl DirectResolver {
         options.timeout = patience;
         options.attempts = 1;
         let resolver = builder.build().map_err(|error| stable_text(&error));
-        Self { addresses, servers: Servers(resolver) }
+        let servers = addresses.iter().copied().map(Server::Plain).collect();
+        let inquiry = Inquiry::at(servers, INQUIRY);
+        Self { addresses, servers: Servers { resolver, inquiry } }
     }
 }
 
@@ -152,8 +157,13 @@ impl Resolve for DirectResolver {
     }
 }
 
-/// Whom to ask, or why nobody can be asked.
-struct Servers(Result<TokioResolver, String>);
+/// Whom to ask.
+struct Servers {
+    /// Why nobody can be asked, otherwise.
+    resolver: Result<TokioResolver, String>,
+    /// Asks the same servers for what the resolver leaves out of its errors.
+    inquiry: Inquiry,
+}
 
 impl Servers {
     async fn ask(&self, host: &str, name: &Name) -> Result<Vec<IpAddr>, LookupError> {
@@ -162,40 +172,65 @@ impl Servers {
             records(resolver, name, RecordType::AAAA),
             records(resolver, name, RecordType::A)
         );
-        join(host, six, four)
+        match join([(RecordType::AAAA, six), (RecordType::A, four)]) {
+            Ok(found) => Ok(found),
+            Err(None) => Err(LookupError::NoAddress { name: host.to_owned() }),
+            Err(Some((kind, error))) => {
+                let fault = self.fault(host, name, kind, &error).await;
+                Err(fault.unwrap_or_else(|| LookupError::NoAddress { name: host.to_owned() }))
+            }
+        }
     }
 
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
-        let asked = self.resolver(name)?.lookup(absolute(name)?, RecordType::TXT).await;
-        let name = name.to_owned();
-        let found = match asked {
+        let (kind, asked) = (RecordType::TXT, absolute(name)?);
+        let nothing = || LookupError::NoText { name: name.to_owned() };
+        let found = match self.resolver(name)?.lookup(asked.clone(), kind).await {
             Ok(found) => found,
-            Err(error) if error.is_nx_domain() => return Err(LookupError::NoSuchName { name }),
-            Err(error) if response_code(&error) == Some(ResponseCode::NoError) => {
-                return Err(LookupError::NoText { name });
+            Err(error) => {
+                return Err(self.fault(name, &asked, kind, &error).await.unwrap_or_else(nothing));
             }
-            Err(error) => return Err(LookupError::Failed { name, why: stable_text(&error) }),
         };
         let texts = found.answers().iter().filter_map(|record| match &record.data {
             RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
             _ => None,
         });
         let texts: Vec<_> = texts.collect();
-        if texts.is_empty() { Err(LookupError::NoText { name }) } else { Ok(texts) }
+        if texts.is_empty() { Err(nothing()) } else { Ok(texts) }
+    }
+
+    /// What an error says of a name, written as `text`; nothing where the name is there and has nothing of that type.
+    async fn fault(
+        &self,
+        text: &str,
+        name: &Name,
+        kind: RecordType,
+        error: &NetError,
+    ) -> Option<LookupError> {
+        let code = response_code(error);
+        if code == Some(ResponseCode::NXDomain) {
+            return Some(no_such_name(text, name, error));
+        }
+        let cause = match code {
+            Some(code) => self.inquiry.why(name, kind, code).await,
+            None => None,
+        };
+        if cause.is_none() && code == Some(ResponseCode::NoError) {
+            return None;
+        }
+        let why = cause.unwrap_or_else(|| stable_text(error));
+        Some(LookupError::Failed { name: text.to_owned(), why })
     }
 
     async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
-        let asked = self.resolver(name)?.lookup(absolute(name)?, RecordType::CAA).await;
-        let found = match asked {
+        let (kind, asked) = (RecordType::CAA, absolute(name)?);
+        let found = match self.resolver(name)?.lookup(asked.clone(), kind).await {
             Ok(found) => found,
             Err(error) if error.is_nx_domain() => return Ok(Vec::new()),
-            Err(error) if response_code(&error) == Some(ResponseCode::NoError) => {
-                return Ok(Vec::new());
-            }
-            Err(error) => {
-                let why = stable_text(&error);
-                return Err(LookupError::Failed { name: name.to_owned(), why });
-            }
+            Err(error) => match self.fault(name, &asked, kind, &error).await {
+                Some(fault) => return Err(fault),
+                None => return Ok(Vec::new()),
+            },
         };
         let records = found.answers().iter().filter_map(|record| match &record.data {
             RData::CAA(record) => Some(CaaRecord::from(record)),
@@ -206,7 +241,7 @@ impl Servers {
 
     fn resolver(&self, name: &str) -> Result<&TokioResolver, LookupError> {
         let failed = |why: &String| LookupError::Failed { name: name.to_owned(), why: why.clone() };
-        self.0.as_ref().map_err(failed)
+        self.resolver.as_ref().map_err(failed)
     }
 }
 
@@ -271,16 +306,13 @@ fn absolute(host: &str) -> Result<Name, LookupError> {
     Ok(name)
 }
 
-/// One family is enough; a server's failure on both beats "there is nothing".
+/// One family is enough; a server's failure on both beats "there is nothing", and so does "there is no such name".
 fn join(
-    host: &str,
-    six: Result<Vec<IpAddr>, NetError>,
-    four: Result<Vec<IpAddr>, NetError>,
-) -> Result<Vec<IpAddr>, LookupError> {
+    families: [(RecordType, Result<Vec<IpAddr>, NetError>); 2],
+) -> Result<Vec<IpAddr>, Option<(RecordType, NetError)>> {
     let mut addresses: Vec<IpAddr> = Vec::new();
-    let mut no_such_name = false;
-    let mut failure = None;
-    for family in [six, four] {
+    let mut faults = Vec::new();
+    for (kind, family) in families {
         match family {
             Ok(found) => {
                 for address in found {
@@ -289,17 +321,27 @@ fn join(
                     }
                 }
             }
-            Err(error) if error.is_nx_domain() => no_such_name = true,
-            Err(error) if response_code(&error) == Some(ResponseCode::NoError) => {}
-            Err(error) => failure = Some(stable_text(&error)),
+            Err(error) => faults.push((kind, error)),
         }
     }
-    let name = host.to_owned();
-    match failure {
-        _ if !addresses.is_empty() => Ok(addresses),
-        Some(why) => Err(LookupError::Failed { name, why }),
-        None if no_such_name => Err(LookupError::NoSuchName { name }),
-        None => Err(LookupError::NoAddress { name }),
+    if !addresses.is_empty() {
+        return Ok(addresses);
+    }
+    Err(faults.into_iter().max_by_key(|(_, error)| match response_code(error) {
+        Some(ResponseCode::NoError) => 0,
+        Some(ResponseCode::NXDomain) => 1,
+        _ => 2,
+    }))
+}
+
+/// Of an alias it is the name at its end that is missing.
+fn no_such_name(text: &str, name: &Name, error: &NetError) -> LookupError {
+    let text = text.to_owned();
+    match error {
+        NetError::Dns(DnsError::NoRecordsFound(found)) if found.query.name() != name => {
+            LookupError::NoSuchTarget { name: text, target: bare(found.query.name()) }
+        }
+        _ => LookupError::NoSuchName { name: text },
     }
 }
 
@@ -313,9 +355,7 @@ fn response_code(error: &NetError) -> Option<ResponseCode> {
 
 fn stable_text(error: &NetError) -> String {
     match (response_code(error), error) {
-        (Some(ResponseCode::ServFail), _) => "the name server answered SERVFAIL".to_owned(),
-        (Some(ResponseCode::Refused), _) => "the name server answered REFUSED".to_owned(),
-        (Some(code), _) => format!("the name server answered \"{code}\""),
+        (Some(code), _) => format!("the name server answered {}", mnemonic(code)),
         (None, NetError::Timeout | NetError::NoConnections | NetError::Io(_)) => {
             "no name server answered".to_owned()
         }
@@ -479,7 +519,9 @@ mod tests {
         let mut hosts = Hosts::default();
         hosts.read_hosts_conf("192.0.2.8 listed.example.com".as_bytes()).unwrap();
         let why = "this machine's configuration names no name server";
-        let resolver = SystemResolver { hosts, servers: Servers(Err(why.to_owned())) };
+        let inquiry = Inquiry::at(Vec::new(), INQUIRY);
+        let resolver =
+            SystemResolver { hosts, servers: Servers { resolver: Err(why.to_owned()), inquiry } };
         let listed = resolver.addresses("listed.example.com").await;
         assert_eq!(listed, Ok(vec!["192.0.2.8".parse().unwrap()]));
         let unlisted = resolver.addresses("other.example.com").await;

@@ -3,6 +3,7 @@
 mod asked;
 mod authority;
 mod caa;
+mod cause;
 mod extended_error;
 pub mod lookup;
 mod remembered;
@@ -63,6 +64,14 @@ pub enum LookupError {
     NoSuchName {
         /// Name.
         name: String,
+    },
+    /// The name is an alias, and where that leads there is no such name.
+    #[error("no such host {target}, where the CNAME of {name} leads")]
+    NoSuchTarget {
+        /// Name.
+        name: String,
+        /// Where its aliases lead.
+        target: String,
     },
     /// The name exists and has no address.
     #[error("{name} has neither an A nor an AAAA record")]
@@ -133,4 +142,28 @@ pub enum LookupError {
         /// Why; stable text.
         why: String,
     },
+}
+
+impl LookupError {
+    /// The question to resolvers by which a person sees the same, as a name and a type. They must not hear the name of a
+    /// record, whose absence they would remember: it is the one above.
+    pub fn question(&self) -> (&str, &'static str) {
+        let above = |name: &'_ str| name.starts_with('_').then(|| name.find('.')).flatten();
+        match self {
+            Self::UnknownZone { why, .. } => why.question(),
+            Self::AliasLoop { name, .. } => (name, "CNAME"),
+            Self::NoSuchName { name }
+            | Self::NoSuchTarget { name, .. }
+            | Self::NoAddress { name } => (name, "A"),
+            Self::NoServers { name, .. } => {
+                (above(name).map_or(name, |dot| &name[dot + 1..]), "NS")
+            }
+            Self::Failed { name, .. }
+            | Self::NoText { name }
+            | Self::NoZone { name, .. }
+            | Self::UnexpectedCode { name, .. } => {
+                (above(name).map_or(name, |dot| &name[dot + 1..]), "SOA")
+            }
+        }
+    }
 }

@@ -99,6 +99,15 @@ impl Wire {
         reply.ttl_of_texts().filter(|_| reply.is_authoritative())
     }
 
+    /// Absolute name of the zone in which a server itself has an absolute name; none where it has none, or does not say.
+    pub(crate) async fn zone_at(&self, server: SocketAddr, name: &str) -> Option<String> {
+        let name = Name::from_ascii(name).ok()?;
+        let server = Server::Plain(server);
+        let reply = self.ask(&server, &name, RecordType::SOA, Recursion::Unwanted).await.ok()?;
+        let (zone, _) = reply.zone().or_else(|| reply.zone_of_absence())?;
+        (reply.is_authoritative() && zone.zone_of(&name)).then(|| zone.to_lowercase().to_ascii())
+    }
+
     /// Asks one question.
     pub(super) async fn ask(
         &self,

@@ -74,6 +74,11 @@ impl Zones {
         Self { wire, resolvers, trust, port, hosts, patience, remembered, asked }
     }
 
+    /// Who is asked first.
+    pub fn resolvers(&self) -> &[Server] {
+        &self.resolvers
+    }
+
     /// Breaks a look off that takes too long: a zone may have many servers, and lead to another again and again.
     pub(super) async fn in_time<T>(
         &self,

@@ -56,16 +56,25 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; the detail alone where the words are ours.
+    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; the detail alone where the words are ours. One
+    /// subproblem that says the same again is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.status == 0 && self.kind.is_empty() {
             return f.write_str(&self.detail);
         }
         write!(f, "{} {}: {}", self.status, self.kind, self.detail)?;
-        if !self.subproblems.is_empty() {
+        let is_said = |sub: &Subproblem| {
+            let of = sub.identifier.as_ref().map_or("", |identifier| identifier.value.as_str());
+            sub.kind == self.kind && self.detail.ends_with(&sub.detail) && self.detail.contains(of)
+        };
+        let more = match &self.subproblems[..] {
+            [only] if is_said(only) => &[],
+            subproblems => subproblems,
+        };
+        if !more.is_empty() {
             f.write_str("; subproblems:")?;
         }
-        for sub in &self.subproblems {
+        for sub in more {
             match &sub.identifier {
                 Some(id) => {
                     write!(f, "\n\t{}: [{}: {}] {}", sub.kind, id.kind, id.value, sub.detail)?;
@@ -95,5 +104,26 @@ mod tests {
              urn:ietf:params:acme:error:malformed: [new-type: x] bad"
         );
         assert_eq!(problem.short_kind(), "rejectedIdentifier");
+    }
+
+    #[test]
+    fn a_subproblem_that_says_the_same_is_left_out() {
+        let sub = |value: &str| Subproblem {
+            kind: "caa".to_owned(),
+            detail: "CAA record for a.example prevents issuance".to_owned(),
+            identifier: Some(ProblemIdentifier { kind: "dns".to_owned(), value: value.to_owned() }),
+        };
+        let problem = |subproblems| Problem {
+            kind: "caa".to_owned(),
+            detail: "Rechecking CAA :: CAA record for a.example prevents issuance".to_owned(),
+            status: 403,
+            subproblems,
+            ..Problem::default()
+        };
+        let told = "403 caa: Rechecking CAA :: CAA record for a.example prevents issuance";
+        assert_eq!(problem(vec![sub("a.example")]).to_string(), told);
+        for several in [vec![sub("b.example")], vec![sub("a.example"), sub("b.example")]] {
+            assert!(problem(several).to_string().contains("; subproblems:"));
+        }
     }
 }

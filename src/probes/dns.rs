@@ -20,26 +20,39 @@ impl Probe for DnsProbe {
     async fn look(&self, challenge: &Challenge, _: &Answer) -> Vec<Observation> {
         let at = Timestamp::now();
         let name = challenge.spec.record_name();
-        let nameservers = challenge.spec.solver.dns01.as_ref().map(|dns01| &dns01.nameservers[..]);
-        let looked = match self.zones.for_solver(nameservers.unwrap_or_default()) {
-            Ok(zones) => zones.texts(&name).await.map_err(|error| error.to_string()),
-            Err(why) => Err(format!("cannot use the solver's nameservers: {why}")),
+        let looked = match zones_of(challenge, &self.zones) {
+            Ok(zones) => zones.texts(&name).await.map_err(|error| {
+                let (asked, kind) = error.question();
+                (vec![url(&name, "TXT"), url(asked, kind)], error.to_string())
+            }),
+            Err(why) => Err((vec![url(&name, "TXT")], why)),
         };
-        let (chain, seen) = match looked {
+        let (hops, seen) = match looked {
             Ok(answers) => {
                 let end = answers.chain.last().cloned().unwrap_or_default();
                 let (zone, servers) = (answers.zone, answers.servers);
-                (answers.chain, Seen::Records { name: end, zone, servers })
+                let hops = answers.chain.iter().map(|name| url(name, "TXT")).collect();
+                (hops, Seen::Records { name: end, zone, servers })
             }
-            Err(why) => (vec![name.clone()], Seen::Nothing { why }),
+            Err((hops, why)) => (hops, Seen::Nothing { why }),
         };
-        let hops = chain.iter().map(|name| Hop { url: url(name), address: None, status: None });
+        let hops = hops.into_iter().map(|url| Hop { url, address: None, status: None });
         let hops = hops.collect();
-        vec![Observation { vantage: Vantage::ThisMachine, at, url: url(&name), hops, seen }]
+        vec![Observation { vantage: Vantage::ThisMachine, at, url: url(&name, "TXT"), hops, seen }]
     }
 }
 
+/// Who is asked about the record of a challenge: its solver may name resolvers of its own.
+///
+/// # Errors
+/// Fails when one of those cannot be read.
+pub fn zones_of(challenge: &Challenge, zones: &Zones) -> Result<Zones, String> {
+    let nameservers = challenge.spec.solver.dns01.as_ref().map(|dns01| &dns01.nameservers[..]);
+    let own = zones.for_solver(nameservers.unwrap_or_default());
+    own.map_err(|why| format!("cannot use the solver's nameservers: {why}"))
+}
+
 /// The question as a URL (RFC 4501).
-fn url(name: &str) -> String {
-    format!("dns:{}?type=TXT", name.trim_end_matches('.'))
+fn url(name: &str, kind: &str) -> String {
+    format!("dns:{}?type={kind}", name.trim_end_matches('.'))
 }

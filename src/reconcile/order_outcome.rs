@@ -187,14 +187,7 @@ fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
     new.memory.expires = seen.expires.or(new.memory.expires);
     let Some(state) = seen.state else { return };
     if state.is_failure() {
-        let reasons: Vec<String> = seen
-            .problems
-            .iter()
-            .map(|(name, problem)| match name.as_str() {
-                "" => problem.to_string(),
-                name => format!("acme: authorization error for {name}: {problem}"),
-            })
-            .collect();
+        let reasons = reasons(&seen.problems);
         let why = if reasons.is_empty() {
             format!("the order is {state}, and the CA gives no reason")
         } else {
@@ -225,4 +218,23 @@ pub fn solver_message(why: &str) -> String {
     format!(
         "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
     )
+}
+
+/// Every problem once: where the order's own is that of an authorization, it only names whose it is.
+fn reasons(problems: &[(String, Problem)]) -> Vec<String> {
+    let own = problems.iter().find(|(name, _)| name.is_empty()).map(|(_, problem)| problem);
+    let is_own = |problem: &Problem| {
+        own.is_some_and(|own| (&own.kind, &own.detail) == (&problem.kind, &problem.detail))
+    };
+    let named = problems.iter().filter(|(name, _)| !name.is_empty());
+    let (same, others): (Vec<_>, Vec<_>) = named.partition(|(_, problem)| is_own(problem));
+    let whose: Vec<&str> = same.iter().map(|(name, _)| name.as_str()).collect();
+    let own = own.map(|problem| match &whose[..] {
+        [] => problem.to_string(),
+        whose => format!("{problem} ({})", whose.join(", ")),
+    });
+    let others = others
+        .into_iter()
+        .map(|(name, problem)| format!("acme: authorization error for {name}: {problem}"));
+    own.into_iter().chain(others).collect()
 }

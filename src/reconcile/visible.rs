@@ -57,17 +57,35 @@ pub fn disagreement(answer: &Answer, observation: &Observation) -> Option<&'stat
 fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
     let url = &observation.url;
     let failed = |why: &str| format!("failed to perform self check GET request '{url}': {why}");
+    let place = place(observation);
     match &observation.seen {
-        Seen::Nothing { why } | Seen::NoLook { why } => Some(failed(why)),
+        Seen::Nothing { why } => Some(failed(&format!("{why}{place}"))),
+        Seen::NoLook { why } => Some(failed(why)),
         Seen::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
-        Seen::Reply { status: 200, body, truncated } => wrong_body(answer, body, *truncated)
-            .map(|got| format!("did not get expected response when querying endpoint: got {got}")),
+        Seen::Reply { status: 200, body, truncated } => {
+            let got = wrong_body(answer, body, *truncated)?;
+            let missed = "did not get expected response when querying endpoint: got";
+            Some(format!("{missed} {got}{place}"))
+        }
         Seen::Handshake { .. } | Seen::Records { .. } => Some("nobody has looked yet".to_owned()),
         Seen::Reply { status, .. } => {
-            let last = observation.hops.last().filter(|hop| hop.url != *url);
-            let place = last.map(|hop| format!(" (redirected to {})", hop.url)).unwrap_or_default();
             Some(format!("wrong status code '{status}', expected '200'{place}"))
         }
+    }
+}
+
+/// Where an answer came from, as far as the URL of the look does not say it: the end of redirects, and that it was asked for over
+/// IPv6, which is preferred and may lead to another server. Addresses are left out: they change places from look to look.
+fn place(observation: &Observation) -> String {
+    let Some(last) = observation.hops.last() else { return String::new() };
+    let end = (last.url != observation.url).then(|| format!("redirected to {}", last.url));
+    let is_reply = matches!(observation.seen, Seen::Reply { .. });
+    let is_literal = last.url.contains("://[");
+    let is_six = last.address.is_some_and(|address| address.is_ipv6()) && !is_literal && is_reply;
+    let family = is_six.then(|| "over IPv6".to_owned());
+    match [end, family].into_iter().flatten().collect::<Vec<_>>().join(", ") {
+        nothing if nothing.is_empty() => nothing,
+        place => format!(" ({place})"),
     }
 }
 
@@ -175,6 +193,51 @@ mod tests {
         check(
             &[seen],
             "wrong status code '403', expected '200' (redirected to https://www.example.com/login)",
+        );
+    }
+
+    #[test]
+    fn every_fault_after_a_redirect_names_its_place() {
+        let url = "https://www.example.com/login".to_owned();
+        for (seen, expected) in [
+            (
+                reply(200, "hello"),
+                "did not get expected response when querying endpoint: got \"hello\" (redirected to \
+                 https://www.example.com/login)",
+            ),
+            (
+                Seen::Nothing { why: "connection refused by 192.0.2.1:443".to_owned() },
+                "failed to perform self check GET request \
+                 'http://www.example.com/.well-known/acme-challenge/token': connection refused by \
+                 192.0.2.1:443 (redirected to https://www.example.com/login)",
+            ),
+        ] {
+            let mut seen = observation(seen);
+            seen.hops.push(Hop { url: url.clone(), address: None, status: None });
+            check(&[seen], expected);
+        }
+    }
+
+    #[test]
+    fn an_answer_over_ipv6_is_told_from_one_over_ipv4() {
+        let at = |url: &str, address: &str, seen| {
+            let address = Some(address.parse().unwrap());
+            let hops = vec![Hop { url: url.to_owned(), address, status: None }];
+            Observation { url: url.to_owned(), hops, ..observation(seen) }
+        };
+        let wrong = "wrong status code '404', expected '200'";
+        check(&[at(URL, "192.0.2.1:80", reply(404, ""))], wrong);
+        for address in ["[2001:db8::1]:80", "[2001:db8::2]:80"] {
+            check(&[at(URL, address, reply(404, ""))], &format!("{wrong} (over IPv6)"));
+        }
+        // Its URL says so.
+        check(&[at("http://[2001:db8::1]/x", "[2001:db8::1]:80", reply(404, ""))], wrong);
+        let refused = Seen::Nothing { why: "connection refused by [2001:db8::1]:80".to_owned() };
+        check(
+            &[at(URL, "[2001:db8::1]:80", refused)],
+            "failed to perform self check GET request \
+             'http://www.example.com/.well-known/acme-challenge/token': \
+             connection refused by [2001:db8::1]:80",
         );
     }
 

@@ -30,6 +30,10 @@ const NOBODYS: &str = "kubectl-acme looks whether it may change this name";
 /// Most addresses of a server that are tried.
 const ADDRESSES: usize = 8;
 
+/// What helps against a server that takes no updates since nothing comes from it.
+const SILENT: &str = "start that name server and open its port to this machine (UDP, or TCP by protocol: TCP), or correct \
+                      nameserver in the dns01 solver";
+
 /// Addresses that have not answered this process.
 static SILENCES: Silences = Silences::new();
 
@@ -107,20 +111,27 @@ impl Rfc2136 {
                 Err(error @ UpdateError::Silent { .. }) => {
                     silent.insert(number, error.to_string());
                 }
-                Err(error) => return Err(self.explained(&error, updater.server(), &zone)),
+                Err(error) => {
+                    return Err(self.explained(&error, updater.server(), (name, &zone)).await);
+                }
             }
         }
         Err(SolveError {
             what: "DNS update failed".to_owned(),
             why: silent.into_values().collect::<Vec<_>>().join("; "),
             needs_person: false,
-            hint: None,
+            hint: Some(SILENT.to_owned()),
             until: None,
         })
     }
 
     /// In cert-manager's words, and what to change.
-    fn explained(&self, error: &UpdateError, server: SocketAddr, zone: &str) -> SolveError {
+    async fn explained(
+        &self,
+        error: &UpdateError,
+        server: SocketAddr,
+        (name, zone): (&str, &str),
+    ) -> SolveError {
         let failed = |what: &str, needs_person, hint| SolveError {
             what: what.to_owned(),
             why: error.to_string(),
@@ -130,15 +141,38 @@ impl Rfc2136 {
         };
         match error {
             UpdateError::Refused(refusal) => {
-                let hint = self.hint(*refusal, server, zone);
+                let hint = match self.hint(*refusal, server, zone) {
+                    Some(hint) => Some(self.elsewhere(server, name, zone).await.unwrap_or(hint)),
+                    None => None,
+                };
                 failed("DNS update failed. Server replied", hint.is_some(), hint)
             }
             UpdateError::Unwritable(_) => failed("DNS update failed", true, None),
-            UpdateError::Silent { .. } => failed("DNS update failed", false, None),
+            UpdateError::Silent { .. } => {
+                failed("DNS update failed", false, Some(SILENT.to_owned()))
+            }
             UpdateError::Untrusted { server, .. } => {
                 let hint = format!("whoever answers at {server} has to sign by the same key");
                 failed("DNS update failed", true, Some(hint))
             }
+        }
+    }
+
+    /// What to change where the zone that was found for a name is not the one that the server would change.
+    async fn elsewhere(&self, server: SocketAddr, name: &str, zone: &str) -> Option<String> {
+        match self.wire.zone_at(server, name).await {
+            Some(own) if own.eq_ignore_ascii_case(zone) => None,
+            Some(own) => Some(format!(
+                "the zone found for {name} is {zone}, but {server} has it in its zone {own}: have {own} delegated to \
+                 {server}, or name a resolver that knows {own} in the solver's nameservers"
+            )),
+            // Nobody changes the zone of a registry: that of the domain is missing.
+            None if zone.trim_end_matches('.').contains('.') => None,
+            None => Some(format!(
+                "the zone found for {name} is {zone}, not one of the domain's own, and {server} has none for it either: \
+                 create the domain's zone there and have it delegated; or lead {name} by a CNAME into a zone that you \
+                 have, and set cnameStrategy: Follow"
+            )),
         }
     }
 

@@ -99,12 +99,14 @@ impl Dns01 {
         let provider = self.provider(solver, issuer, namespace).await?;
         let zones = self.zones_of(solver)?;
         let mut asked = BTreeSet::new();
-        for name in names {
-            let name = self.record_name(solver, name.clone()).await?;
+        for own in names {
+            let name = self.record_name(solver, own.clone()).await?;
             // Where nobody can tell the zone, the provider may do without.
             let zone = zones.zone_of(&name).await.unwrap_or_else(|_| name.clone());
-            if asked.insert(zone) {
-                provider.check(&name).await?;
+            if asked.insert(zone)
+                && let Err(error) = provider.check(&name).await
+            {
+                return Err(self.with_alias(solver, own, error).await);
             }
         }
         Ok(())
@@ -130,6 +132,30 @@ impl Dns01 {
             hint: None,
             until: None,
         })
+    }
+
+    /// Adds to what a provider refuses that the name of the record is an alias, which may be why: it leads to a zone of others,
+    /// or to the one that was meant.
+    async fn with_alias(&self, solver: &Dns01Solver, own: &str, error: SolveError) -> SolveError {
+        if !error.needs_person {
+            return error;
+        }
+        let Ok(zones) = self.zones_of(solver) else { return error };
+        let Ok(Ok(end)) = timeout(PATIENCE, zones.canonical(own)).await else { return error };
+        if end.eq_ignore_ascii_case(own) {
+            return error;
+        }
+        let follows = solver.cname_strategy.eq_ignore_ascii_case("Follow");
+        let more = if follows {
+            format!("{own} is a CNAME, and the record is written where it leads, at {end}")
+        } else {
+            format!(
+                "{own} is a CNAME that leads to {end}: with cnameStrategy: Follow the record is written there"
+            )
+        };
+        let hint =
+            error.hint.as_ref().map_or_else(|| more.clone(), |hint| format!("{hint}; {more}"));
+        SolveError { hint: Some(hint), ..error }
     }
 
     fn zones_of(&self, solver: &Dns01Solver) -> Result<Zones, SolveError> {
@@ -180,7 +206,12 @@ impl Solver for Dns01 {
         if self.is_good_already(challenge, &record.name).await {
             return Ok(());
         }
-        provider.add(&record).await
+        match (provider.add(&record).await, &challenge.spec.solver.dns01) {
+            (Err(error), Some(solver)) => {
+                Err(self.with_alias(solver, &challenge.spec.record_name(), error).await)
+            }
+            (added, _) => added,
+        }
     }
 
     async fn clean_up(&self, challenge: &Challenge, answer: &Answer) -> Result<(), SolveError> {

@@ -1,10 +1,11 @@
 //! How far everything that is followed has come: what changed is judged, shown, and ended.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{BREATH, Supervision, passing};
 use crate::commands::advice;
@@ -24,6 +25,8 @@ use crate::store::resources::Resources;
 
 /// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
+/// How long the store may take to tell what was under way when time was up.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 
 impl Supervision {
     /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
@@ -56,7 +59,7 @@ impl Supervision {
         }
         if now >= self.deadline || has_ended {
             for key in self.open.keys().cloned().collect::<Vec<_>>() {
-                let failure = self.out_of_time(&key);
+                let failure = self.out_of_time(&key).await;
                 self.end(&key, End::Failed(failure), now);
             }
         }
@@ -202,16 +205,20 @@ impl Supervision {
         self.holdups.insert(key.clone(), holdup);
     }
 
-    fn out_of_time(&self, key: &Key) -> Failure {
+    async fn out_of_time(&self, key: &Key) -> Failure {
         let wait = self.deadline.duration_since(self.started);
         let failure = if let Some(holdup) = self.holdups.get(key) {
             let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
             holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
         } else {
-            let step = self.steps.get(key);
-            let why = step.map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
+            let step = match self.steps.get(key) {
+                Some(step) => Some(step.clone()),
+                None => timeout(LAST_LOOK, self.last_step(key)).await.ok().flatten(),
+            };
+            let why =
+                step.as_ref().map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
             let message = format!("{key} is not done after {wait:#}{why}");
-            let hints = step.into_iter().flat_map(|step| step.hint.iter());
+            let hints = step.iter().flat_map(|step| step.hint.iter());
             hints.fold(Failure::new(FailureKind::Timeout, message), Failure::hint)
         };
         if self.is_kept {
@@ -219,6 +226,15 @@ impl Supervision {
         } else {
             failure
         }
+    }
+
+    /// What a Certificate was at when time was up and nothing had failed yet; nothing where the store does not say.
+    async fn last_step(&self, key: &Key) -> Option<Step> {
+        if key.kind != Kind::Certificate {
+            return None;
+        }
+        let chain = Chain::read(&self.store, &key.name).await.ok()??;
+        waits::step(&chain).or_else(|| waits::at_challenge(&chain))
     }
 
     pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {

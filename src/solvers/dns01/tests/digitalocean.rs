@@ -149,6 +149,6 @@ async fn a_name_without_a_zone_is_said_to_have_none() {
     let error = provider.check("_acme-challenge.example.net.").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cannot find the zone of _acme-challenge.example.net.: no such host _acme-challenge.example.net."
+        "Could not determine the zone for \"_acme-challenge.example.net.\": no such host _acme-challenge.example.net."
     );
 }
