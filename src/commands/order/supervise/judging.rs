@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::{BREATH, Supervision, passing};
+use super::{BREATH, Supervision, Workers, passing};
 use crate::commands::advice;
 use crate::commands::chain::Chain;
 use crate::commands::failure::{Failure, Kind as FailureKind};
@@ -37,9 +37,9 @@ impl Supervision {
     ) -> Result<(), Failure> {
         let now = Timestamp::now();
         let obstacles = obstacles.borrow().clone();
-        if has_ended && !self.works_no_more {
+        if has_ended && self.workers == Workers::Ours {
             // What was only cleared up after has failed, and is not just late.
-            self.works_no_more = true;
+            self.workers = Workers::Gone;
             self.dirty.extend(self.open.keys().cloned());
         }
         let is_away = self.away.is_some_and(|since| since.elapsed() < BREATH);
@@ -111,7 +111,7 @@ impl Supervision {
         now: Timestamp,
     ) -> bool {
         let is_held_up = || chain.keys().iter().any(|key| obstacles.contains_key(key));
-        let has_ended = self.is_beside || self.works_no_more || now >= self.deadline;
+        let has_ended = self.workers != Workers::Ours || now >= self.deadline;
         if has_ended || !chain.is_clearing_up() || is_held_up() {
             self.clearing.remove(key);
             return false;
@@ -131,7 +131,7 @@ impl Supervision {
             let since = self.open.get(key).and_then(|followed| followed.since);
             let chain = Chain::read(&self.store, &key.name).await?;
             // Our own steps take no time, or an obstacle says why.
-            let is_shown = self.is_beside || self.approval == Approval::Theirs;
+            let is_shown = self.workers == Workers::Theirs || self.approval == Approval::Theirs;
             let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
             return Ok(chain.map(|chain| {
                 let verdict = match verdict(&chain, obstacles, since) {

@@ -76,10 +76,8 @@ pub struct Supervision {
     pub approval: Approval,
     /// The CAs, as the controllers know them; none while somebody else drives, who alone talks with them.
     pub clients: Option<Arc<Clients>>,
-    /// Whether somebody else drives.
-    is_beside: bool,
-    /// Whether our controllers have ended by themselves: nothing is cleared up any more.
-    works_no_more: bool,
+    /// Who works on it.
+    workers: Workers,
     relatives: HashMap<String, Key>,
     dirty: BTreeSet<Key>,
     /// Challenges whose end has been told, by UID.
@@ -96,6 +94,17 @@ pub struct Supervision {
     moved: Instant,
     /// Whether it has been said that nothing moves.
     stands: bool,
+}
+
+/// Who works on what is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Workers {
+    /// Our controllers.
+    Ours,
+    /// Our controllers, which have ended by themselves: nothing is cleared up any more.
+    Gone,
+    /// Somebody else's.
+    Theirs,
 }
 
 /// Somebody else who drives while we watch.
@@ -141,8 +150,7 @@ impl Supervision {
             is_ready,
             approval: Approval::Ours,
             clients: None,
-            is_beside: false,
-            works_no_more: false,
+            workers: Workers::Ours,
             relatives: HashMap::new(),
             dirty,
             told: BTreeSet::new(),
@@ -177,7 +185,7 @@ impl Supervision {
         let mut obstacles = engine.map_or(nothing, Engine::obstacles);
         let has_ended = || engine.is_some_and(Engine::has_ended);
         let interrupted = self.interrupted.clone();
-        self.is_beside = engine.is_none();
+        self.workers = if engine.is_some() { Workers::Ours } else { Workers::Theirs };
         let (other, mut turn) = match beside {
             Some(Beside { other, turn }) => (Some(other), turn),
             None => (None, pending().boxed()),
