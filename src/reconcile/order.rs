@@ -592,15 +592,13 @@ mod tests {
         let text = "403 urn:ietf:params:acme:error:unauthorized: no";
         assert_eq!(said(vec![own.clone()]), text);
         let same = (name, problem(403, "unauthorized"));
-        assert_eq!(said(vec![own.clone(), same.clone()]), format!("{text} (www.example.com)"));
+        let named = format!("acme: authorization error for www.example.com: {text}");
+        assert_eq!(said(vec![own.clone(), same.clone()]), named);
         let dns = (other, problem(400, "dns"));
-        assert_eq!(
-            said(vec![own, same, dns]),
-            format!(
-                "{text} (www.example.com); acme: authorization error for api.example.com: 400 \
-                 urn:ietf:params:acme:error:dns: no"
-            )
-        );
+        let another =
+            "acme: authorization error for api.example.com: 400 urn:ietf:params:acme:error:dns: no";
+        assert_eq!(said(vec![own.clone(), same, dns.clone()]), format!("{named}; {another}"));
+        assert_eq!(said(vec![own, dns]), format!("{text}; {another}"));
     }
 
     #[test]

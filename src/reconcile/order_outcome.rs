@@ -220,21 +220,16 @@ pub fn solver_message(why: &str) -> String {
     )
 }
 
-/// Every problem once: where the order's own is that of an authorization, it only names whose it is.
+/// Every problem once: the order's own is left out where an authorization has the same.
 fn reasons(problems: &[(String, Problem)]) -> Vec<String> {
-    let own = problems.iter().find(|(name, _)| name.is_empty()).map(|(_, problem)| problem);
-    let is_own = |problem: &Problem| {
-        own.is_some_and(|own| (&own.kind, &own.detail) == (&problem.kind, &problem.detail))
+    let is_named = |own: &Problem| {
+        let named = problems.iter().filter(|(name, _)| !name.is_empty());
+        named.map(|(_, problem)| problem).any(|p| (&p.kind, &p.detail) == (&own.kind, &own.detail))
     };
-    let named = problems.iter().filter(|(name, _)| !name.is_empty());
-    let (same, others): (Vec<_>, Vec<_>) = named.partition(|(_, problem)| is_own(problem));
-    let whose: Vec<&str> = same.iter().map(|(name, _)| name.as_str()).collect();
-    let own = own.map(|problem| match &whose[..] {
-        [] => problem.to_string(),
-        whose => format!("{problem} ({})", whose.join(", ")),
-    });
-    let others = others
-        .into_iter()
-        .map(|(name, problem)| format!("acme: authorization error for {name}: {problem}"));
-    own.into_iter().chain(others).collect()
+    let reason = |(name, problem): &(String, Problem)| match name.as_str() {
+        "" if is_named(problem) => None,
+        "" => Some(problem.to_string()),
+        name => Some(format!("acme: authorization error for {name}: {problem}")),
+    };
+    problems.iter().filter_map(reason).collect()
 }
