@@ -121,7 +121,7 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
     let permit = Permit::new(context, task);
     let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
     let claim = claim(context, deadline, &permit).await?;
-    if let Claim::Watches(Other { driver, next_step }) = &claim {
+    if let Claim::Watches(Other { driver, next_step, .. }) = &claim {
         let message = format!(
             "{}: {driver} drives, and puts answers up and takes them down by itself",
             cannot(deed, &name)

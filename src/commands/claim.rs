@@ -48,6 +48,8 @@ pub enum Claim {
 /// Somebody else who drives, or who counts as driving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
+    /// As the cluster shows it, where one was looked at.
+    pub seen: Option<Driver>,
     /// Who, in words.
     pub driver: String,
     /// What to do when nothing moves.
@@ -286,6 +288,7 @@ pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
 /// The claim of whoever finds `run` at work on the state folder.
 fn local_run() -> Claim {
     Claim::Watches(Other {
+        seen: None,
         driver: "kubectl-acme run, in another process".to_owned(),
         next_step: "see what it says; when it ends, this command takes over".to_owned(),
     })
@@ -294,6 +297,7 @@ fn local_run() -> Claim {
 /// The claim of whoever leaves the work to cert-manager, whether it is there or not.
 fn as_wished() -> Claim {
     Claim::Watches(Other {
+        seen: None,
         driver: "cert-manager".to_owned(),
         next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
             .to_owned(),
@@ -302,16 +306,17 @@ fn as_wished() -> Claim {
 
 /// Somebody else who goes on driving; a one-shot command of ours ends.
 fn other(driver: &Driver) -> Option<Other> {
-    match driver {
-        Driver::Nobody => None,
-        Driver::WithoutLease { pod } => Some(without_lease(pod)),
-        Driver::Unknown { why } => Some(unseen(why)),
+    let other = match driver {
+        Driver::Nobody => return None,
+        Driver::WithoutLease { pod } => without_lease(pod),
+        Driver::Unknown { why } => unseen(why),
         Driver::Holder(holder) => match holder.who {
-            Who::CertManager => Some(cert_manager(holder)),
-            Who::Ours(Some(Role::Always)) => Some(run(holder)),
-            Who::Ours(_) => None,
+            Who::CertManager => cert_manager(holder),
+            Who::Ours(Some(Role::Always)) => run(holder),
+            Who::Ours(_) => return None,
         },
-    }
+    };
+    Some(Other { seen: Some(driver.clone()), ..other })
 }
 
 fn watches(wish: Wish, other: Other) -> Result<Claim, Failure> {
@@ -324,6 +329,7 @@ fn watches(wish: Wish, other: Other) -> Result<Claim, Failure> {
 fn cert_manager(holder: &Holder) -> Other {
     let Holder { identity, namespace, .. } = holder;
     Other {
+        seen: None,
         driver: format!("cert-manager ({identity} holds the Lease in {namespace})"),
         next_step: "read its log: kubectl logs --namespace cert-manager deployment/cert-manager; should it be gone, this \
                     command takes over when its Lease has expired"
@@ -333,6 +339,7 @@ fn cert_manager(holder: &Holder) -> Other {
 
 fn run(holder: &Holder) -> Other {
     Other {
+        seen: None,
         driver: format!("kubectl-acme run ({})", holder.identity),
         next_step: "read its log; when it ends, this command takes over".to_owned(),
     }
@@ -341,6 +348,7 @@ fn run(holder: &Holder) -> Other {
 fn without_lease(pod: &str) -> Other {
     let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
     Other {
+        seen: None,
         driver: format!("cert-manager (Pod {pod}, which holds no Lease)"),
         next_step: format!("read its log: kubectl logs --namespace {namespace} {name}"),
     }
@@ -348,6 +356,7 @@ fn without_lease(pod: &str) -> Other {
 
 fn unseen(why: &str) -> Other {
     Other {
+        seen: None,
         driver: format!("cert-manager, as far as may be seen ({why})"),
         next_step: "it may be that nobody works here: with permission to get that Lease (deploy/rbac/order.yaml) it is seen \
                     who does, and with deploy/rbac/one-shot.yaml this command works by itself"

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::claim::{Claim, Turn, Wish, claim, drives};
+use super::claim::{Claim, Other, Turn, Wish, claim, drives};
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind};
 use super::needs::Part;
@@ -31,15 +31,19 @@ pub struct Inherited {
     pub why: String,
 }
 
-/// Waits until nobody drives any more, and takes the turn. For ever, where that is not wished for.
+/// Waits until nobody drives any more, and takes the turn from whoever had it. For ever, where that is not wished for.
 ///
 /// # Errors
 /// Fails when the store cannot be used, or when what driving needs is not permitted.
-pub async fn inherit(context: &Context, permit: &Permit) -> Result<Inherited, Failure> {
+pub async fn inherit(
+    context: &Context,
+    permit: &Permit,
+    from: &Other,
+) -> Result<Inherited, Failure> {
     match context.cluster() {
         None => local(context).await,
         Some(cluster) if context.global.cluster.driver == Wish::Auto => {
-            in_cluster(cluster, context, permit).await
+            in_cluster(cluster, context, permit, from).await
         }
         Some(_) => std::future::pending().await,
     }
@@ -100,10 +104,11 @@ async fn in_cluster(
     cluster: &ClusterStore,
     context: &Context,
     permit: &Permit,
+    from: &Other,
 ) -> Result<Inherited, Failure> {
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?;
-    let (mut last, mut free_since) = (None, None);
+    let (mut last, mut free_since) = (from.seen.clone(), None);
     loop {
         match Driver::of(cluster, namespace).await {
             Ok(Driver::Nobody) => {

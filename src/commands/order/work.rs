@@ -196,7 +196,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
 /// Whoever drives beside us, if we only watch.
 fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<Beside<'a>> {
     let Claim::Watches(other) = &job.claim else { return None };
-    Some(Beside { other, turn: Box::pin(inherit(context, &job.permit)) })
+    Some(Beside { other, turn: Box::pin(inherit(context, &job.permit, other)) })
 }
 
 /// Starts the controllers on what is ours to issue; what is not ends here. Without anything left there are none.
