@@ -581,27 +581,6 @@ mod tests {
     }
 
     #[test]
-    fn what_order_and_authorization_both_say_is_said_once() {
-        let read = order("o").state(State::Pending).authorization(NAME).build();
-        let other = "api.example.com".to_owned();
-        let said = |problems| {
-            let seen = Seen { state: Some(State::Invalid), problems, ..Seen::default() };
-            record(&read, Outcome::Fetched(seen, at(4)), at(5)).status.reason
-        };
-        let (own, name) = ((String::new(), problem(403, "unauthorized")), NAME.to_owned());
-        let text = "403 urn:ietf:params:acme:error:unauthorized: no";
-        assert_eq!(said(vec![own.clone()]), text);
-        let same = (name, problem(403, "unauthorized"));
-        let named = format!("acme: authorization error for www.example.com: {text}");
-        assert_eq!(said(vec![own.clone(), same.clone()]), named);
-        let dns = (other, problem(400, "dns"));
-        let another =
-            "acme: authorization error for api.example.com: 400 urn:ietf:params:acme:error:dns: no";
-        assert_eq!(said(vec![own.clone(), same, dns.clone()]), format!("{named}; {another}"));
-        assert_eq!(said(vec![own, dns]), format!("{text}; {another}"));
-    }
-
-    #[test]
     fn a_challenge_given_up_does_not_hold_the_order_for_ever() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let errored = challenge(NAME)

@@ -187,7 +187,14 @@ fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
     new.memory.expires = seen.expires.or(new.memory.expires);
     let Some(state) = seen.state else { return };
     if state.is_failure() {
-        let reasons = reasons(&seen.problems);
+        let reasons: Vec<String> = seen
+            .problems
+            .iter()
+            .map(|(name, problem)| match name.as_str() {
+                "" => problem.to_string(),
+                name => format!("acme: authorization error for {name}: {problem}"),
+            })
+            .collect();
         let why = if reasons.is_empty() {
             format!("the order is {state}, and the CA gives no reason")
         } else {
@@ -218,18 +225,4 @@ pub fn solver_message(why: &str) -> String {
     format!(
         "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
     )
-}
-
-/// Every problem once: the order's own is left out where an authorization has the same.
-fn reasons(problems: &[(String, Problem)]) -> Vec<String> {
-    let is_named = |own: &Problem| {
-        let named = problems.iter().filter(|(name, _)| !name.is_empty());
-        named.map(|(_, problem)| problem).any(|p| (&p.kind, &p.detail) == (&own.kind, &own.detail))
-    };
-    let reason = |(name, problem): &(String, Problem)| match name.as_str() {
-        "" if is_named(problem) => None,
-        "" => Some(problem.to_string()),
-        name => Some(format!("acme: authorization error for {name}: {problem}")),
-    };
-    problems.iter().filter_map(reason).collect()
 }
