@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::{BREATH, Supervision, Workers, passing};
 use crate::commands::advice;
@@ -25,7 +25,7 @@ use crate::store::resources::Resources;
 
 /// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
-/// How long the store may take to tell what was under way when time was up.
+/// How long the store may take to tell what was under way when time was up, for all that is open.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 
 impl Supervision {
@@ -58,8 +58,9 @@ impl Supervision {
             passing(error)?;
         }
         if now >= self.deadline || has_ended {
+            let last_looks_end = Instant::now() + LAST_LOOK;
             for key in self.open.keys().cloned().collect::<Vec<_>>() {
-                let failure = self.out_of_time(&key).await;
+                let failure = self.out_of_time(&key, last_looks_end).await;
                 self.end(&key, End::Failed(failure), now);
             }
         }
@@ -205,7 +206,7 @@ impl Supervision {
         self.holdups.insert(key.clone(), holdup);
     }
 
-    async fn out_of_time(&self, key: &Key) -> Failure {
+    async fn out_of_time(&self, key: &Key, last_looks_end: Instant) -> Failure {
         let wait = self.deadline.duration_since(self.started);
         let failure = if let Some(holdup) = self.holdups.get(key) {
             let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
@@ -213,7 +214,7 @@ impl Supervision {
         } else {
             let step = match self.steps.get(key) {
                 Some(step) => Some(step.clone()),
-                None => timeout(LAST_LOOK, self.last_step(key)).await.ok().flatten(),
+                None => timeout_at(last_looks_end, self.last_step(key)).await.ok().flatten(),
             };
             let why =
                 step.as_ref().map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
