@@ -60,8 +60,13 @@ pub fn of_order(chain: &Chain) -> Option<Holdup> {
 /// The CA wants the order to be left alone until after `deadline`; our own pauses are not worth a word.
 pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Holdup> {
     let order = chain.order()?;
-    let until = Memory::read(Holder::Order, &order.metadata.annotations).next_try?;
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    let until = memory.next_try?;
     let state = order.status.state.filter(|state| !state.is_final())?;
+    if memory.finalized_at.is_some() && state != State::Processing {
+        // Memory is written before the status: what the CA said to the CSR is yet to come.
+        return None;
+    }
     let latest = deadline.saturating_add(LONGEST_PAUSE).unwrap_or(deadline);
     (until > latest).then(|| Holdup {
         kind: FailureKind::Timeout,
@@ -96,4 +101,54 @@ pub fn of_challenges(chain: &Chain) -> Option<Holdup> {
 /// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.
 fn names_a_moment(reason: &str) -> bool {
     reason.contains("; next try at ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::reconcile::testing::at;
+
+    /// A Certificate whose Order is in `state`, finalized or not, and to be left alone for an hour.
+    fn chain(state: State, finalized_at: Option<Timestamp>) -> Chain {
+        let spec = json!({"secretName": "web-tls", "request": "", "issuerRef": {"name": "ca"}});
+        let owner =
+            json!({"apiVersion": "v1", "kind": "x", "name": "x", "uid": "r", "controller": true});
+        let mut order = json!({
+            "metadata": {"name": "web-1-5", "namespace": "a", "ownerReferences": [owner], "annotations": {}},
+            "spec": spec, "status": {"state": state},
+        });
+        let memory = Memory { finalized_at, next_try: Some(at(3600)), ..Memory::default() };
+        let mut annotations = std::collections::BTreeMap::new();
+        memory.write(Holder::Order, &mut annotations);
+        order["metadata"]["annotations"] = json!(annotations);
+        let object = |name: &str, uid: &str| json!({"metadata": {"name": name, "namespace": "a", "uid": uid}, "spec": spec});
+        Chain {
+            certificate: serde_json::from_value(object("web", "c")).unwrap(),
+            requests: vec![serde_json::from_value(object("web-1", "r")).unwrap()],
+            orders: vec![serde_json::from_value(order).unwrap()],
+            challenges: Vec::new(),
+            issuer: None,
+            in_cluster: false,
+        }
+    }
+
+    #[test]
+    fn patience_beyond_the_deadline_is_told_with_the_state_it_came_with() {
+        let told = |chain: &Chain| beyond(chain, at(60)).map(|holdup| holdup.what);
+        // An answer to finalize whose state is not written yet.
+        assert_eq!(told(&chain(State::Ready, Some(at(0)))), None);
+        for (chain, word) in [
+            (chain(State::Processing, Some(at(0))), "processing"),
+            (chain(State::Ready, None), "ready"),
+        ] {
+            let what = format!(
+                "Order a/web-1-5: the CA has it as {word}, and asks for patience until {}",
+                at(3600)
+            );
+            assert_eq!(told(&chain), Some(what));
+            assert_eq!(beyond(&chain, at(3600)), None);
+        }
+    }
 }
