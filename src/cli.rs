@@ -174,6 +174,8 @@ fn gives_names(words: impl Iterator<Item = String>) -> bool {
 
 /// Flags with a value that say which objects are meant.
 const PLACING: [&str; 6] = ["-n", "--namespace", "--kubeconfig", "--context", "--as", "--as-group"];
+/// Those of them that name the namespace.
+const NAMESPACE: [&str; 2] = ["-n", "--namespace"];
 
 /// Another command line on the same objects: the same program, state or cluster, and namespace.
 pub fn like(command: &str) -> String {
@@ -181,18 +183,32 @@ pub fn like(command: &str) -> String {
 }
 
 fn like_words(program: &str, command: &str, words: impl Iterator<Item = String>) -> String {
-    let mut line = format!("{program} {command}");
-    let mut words = words.take_while(|word| word != "--").peekable();
+    let placing = placing(words, |flag| flag == "--local" || PLACING.contains(&flag));
+    format!("{program} {command}{placing}")
+}
+
+/// A command line for kubectl in the same cluster, with these words. They name the namespace where there is one.
+pub fn kubectl(words: &[String]) -> String {
+    kubectl_words(words, env::args().skip(1))
+}
+
+fn kubectl_words(words: &[String], given: impl Iterator<Item = String>) -> String {
+    let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+    let is_of_cluster = |flag: &str| PLACING.contains(&flag) && !NAMESPACE.contains(&flag);
+    format!("kubectl{}{words}", placing(given, is_of_cluster))
+}
+
+/// Those flags of a command line that are wanted, each with its value and a space before it.
+fn placing(words: impl Iterator<Item = String>, is_wanted: impl Fn(&str) -> bool) -> String {
+    let mut line = String::new();
+    let mut words = words.take_while(|word| word != "--");
     while let Some(word) = words.next() {
         let (flag, given) =
             word.split_once('=').map_or((word.as_str(), false), |(flag, _)| (flag, true));
-        let value = match flag {
-            "--local" => None,
-            _ if !PLACING.contains(&flag) => continue,
-            _ if given => None,
-            _ => words.next(),
-        };
-        for word in [Some(word), value].into_iter().flatten() {
+        let has_value = PLACING.contains(&flag) && !given;
+        let is_wanted = is_wanted(flag);
+        let value = if has_value { words.next() } else { None };
+        for word in [Some(word), value].into_iter().flatten().filter(|_| is_wanted) {
             line.push(' ');
             line.push_str(&quoted(&word));
         }
@@ -201,7 +217,7 @@ fn like_words(program: &str, command: &str, words: impl Iterator<Item = String>)
 }
 
 /// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
@@ -384,6 +400,20 @@ mod tests {
         ] {
             let words = typed.split(' ').map(str::to_owned);
             assert_eq!(like_words(PROGRAM, "get certs", words), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn lines_for_kubectl_name_the_same_cluster() {
+        let line = ["run", "look", "--namespace=web", "--overrides={\"a\": \"it's\"}"];
+        for (typed, expected) in [
+            ("challenge check a --local=st -n web", "kubectl run look"),
+            ("check --context a -n --as --as=b", "kubectl --context a --as=b run look"),
+        ] {
+            let words = typed.split(' ').map(str::to_owned);
+            let expected =
+                format!("{expected} --namespace=web '--overrides={{\"a\": \"it'\\''s\"}}'");
+            assert_eq!(kubectl_words(&line.map(str::to_owned), words), expected, "{typed}");
         }
     }
 

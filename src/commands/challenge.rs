@@ -12,7 +12,7 @@ use super::get::{self, ListArgs};
 use super::look::{LookArgs, NameserverArgs};
 use super::probe_pod::ProbePodArgs;
 use super::provider_check;
-use super::retrace::Resolvers;
+use super::retrace::Means;
 use super::sight::Sight;
 use super::target::{self, Wanted};
 use super::unseen;
@@ -117,6 +117,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     })?;
     let stop = CancellationToken::new();
     let inside = args.probe_pod.inside(true, &stop, context)?.filter(|_| is_http);
+    let look_inside = inside.as_ref().map(|probe| cli::kubectl(&probe.words(&challenge, &answer)));
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
     let namespace = &context.global.cluster_resource_namespace;
@@ -155,13 +156,13 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     };
     let named = zones_of(&challenge, &zones).unwrap_or(zones);
     let hosts = args.look.server().await?.and_then(|addresses| addresses.first().copied());
-    let resolvers = Resolvers { hosts, zones: named.resolvers().to_vec() };
+    let means = Means { hosts, zones: named.resolvers().to_vec(), inside: look_inside };
     let sight = Sight {
         challenge: &challenge,
         answer: &answer,
         observations: &observations,
         verdict: &verdict,
-        resolvers: &resolvers,
+        means: &means,
     };
     let mut printer = context.printer(&args.output);
     let (report, commands) = (sight.report(), args.show_commands);

@@ -4,36 +4,43 @@ use std::net::SocketAddr;
 
 use url::Url;
 
+use crate::cli::quoted;
 use crate::dns::server::{PORT, Server};
 use crate::model::Identifier;
-use crate::model::observation::{Hop, NameServer, Observation, Seen};
+use crate::model::observation::{Hop, NameServer, Observation, Seen, Vantage};
 
-/// Who was asked where hosts and zones are.
+/// What the looks were made with.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resolvers {
+pub(super) struct Means {
     /// Where `--dns` is; none for the system's own configuration.
     pub(super) hosts: Option<SocketAddr>,
     /// Those of DNS-01.
     pub(super) zones: Vec<Server>,
+    /// The line that looks from inside the cluster.
+    pub(super) inside: Option<String>,
 }
 
-/// The lines that look the same way as one observation.
-pub(super) fn commands(observation: &Observation, resolvers: &Resolvers) -> Vec<String> {
+/// The lines that look the same way as one observation. Names and URLs in them may be what a stranger's server said, so a
+/// shell is given each as one word.
+pub(super) fn commands(observation: &Observation, means: &Means) -> Vec<String> {
+    if matches!(observation.vantage, Vantage::Pod { .. }) {
+        return means.inside.iter().cloned().collect();
+    }
     match &observation.seen {
         Seen::Records { name, zone, servers } => {
             let recursion = if zone.is_empty() { "" } else { "+norecurse " };
             let asked = servers.iter().filter_map(at_server);
-            asked.map(|at| format!("dig {recursion}{at} {name} TXT")).collect()
+            asked.map(|at| format!("dig {recursion}{at} {} TXT", quoted(name))).collect()
         }
         _ if super::sight::is_dns(observation) => {
             let question = observation.hops.last().and_then(question);
             let Some((name, kind)) = question else { return Vec::new() };
-            let asked = resolvers.zones.iter().filter_map(at);
-            asked.map(|at| format!("dig {at} {name} {kind}")).collect()
+            let asked = means.zones.iter().filter_map(at);
+            asked.map(|at| format!("dig {at} {} {}", quoted(name), quoted(kind))).collect()
         }
         Seen::Nothing { .. } if let Some(host) = unknown_host(observation) => {
-            let at = resolvers.hosts.map(|address| plain(address) + " ").unwrap_or_default();
-            ["AAAA", "A"].map(|kind| format!("dig {at}{host} {kind}")).to_vec()
+            let at = means.hosts.map(|address| plain(address) + " ").unwrap_or_default();
+            ["AAAA", "A"].map(|kind| format!("dig {at}{} {kind}", quoted(&host))).to_vec()
         }
         _ if observation.url.starts_with("https:") => openssl(observation).into_iter().collect(),
         _ => vec![curl(observation)],
@@ -65,7 +72,11 @@ fn at_server(server: &NameServer) -> Option<String> {
 fn at(server: &Server) -> Option<String> {
     match server {
         Server::Plain(address) => Some(plain(*address)),
-        Server::Https(url) => Some(format!("+https={} @{}", url.path(), url.host_str()?)),
+        Server::Https(url) => Some(format!(
+            "{} {}",
+            quoted(&format!("+https={}", url.path())),
+            quoted(&format!("@{}", url.host_str()?))
+        )),
     }
 }
 
@@ -84,7 +95,9 @@ fn openssl(observation: &Observation) -> Option<String> {
     let address = observation.hops.first().and_then(|hop| hop.address);
     let address = address.map_or_else(|| format!("{host}:443"), |address| address.to_string());
     Some(format!(
-        "openssl s_client -connect {address} -servername {name} -alpn acme-tls/1 </dev/null | openssl x509 -noout -text"
+        "openssl s_client -connect {} -servername {} -alpn acme-tls/1 </dev/null | openssl x509 -noout -text",
+        quoted(&address),
+        quoted(&name)
     ))
 }
 
@@ -104,13 +117,13 @@ fn curl(observation: &Observation) -> String {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             continue;
         };
-        let detour = format!(" --connect-to {host}:{port}:{address}");
+        let detour = format!(" --connect-to {}", quoted(&format!("{host}:{port}:{address}")));
         if !detours.contains(&detour) {
             detours.push(detour);
         }
     }
     let url = hops.first().map_or(observation.url.as_str(), |hop| hop.url.as_str());
-    format!("curl -i{redirects}{insecure} --noproxy '*'{} '{url}'", detours.concat())
+    format!("curl -i{redirects}{insecure} --noproxy '*'{} {}", detours.concat(), quoted(url))
 }
 
 #[cfg(test)]
@@ -136,11 +149,12 @@ mod tests {
             hops: hops.to_vec(),
             seen,
         };
-        let resolvers = Resolvers {
+        let means = Means {
             hosts: Some("192.0.2.53:5353".parse().unwrap()),
             zones: vec![Server::Plain("192.0.2.54:53".parse().unwrap())],
+            inside: None,
         };
-        assert_eq!(commands(&observation, &resolvers), expected);
+        assert_eq!(commands(&observation, &means), expected);
     }
 
     fn nothing() -> Seen {
@@ -154,8 +168,8 @@ mod tests {
             std::slice::from_ref(&first),
             nothing(),
             &[
-                "curl -i --location --max-redirs 10 --noproxy '*' --connect-to www.example.com:80:[2001:db8::1]:80 \
-                 'http://www.example.com/x'",
+                "curl -i --location --max-redirs 10 --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
+                 http://www.example.com/x",
             ],
         );
         let next = hop("https://other.example.com/", Some("192.0.2.1:443"));
@@ -163,8 +177,8 @@ mod tests {
             &[first, next],
             nothing(),
             &[
-                "curl -i --location --max-redirs 10 -k --noproxy '*' --connect-to www.example.com:80:[2001:db8::1]:80 \
-                 --connect-to other.example.com:443:192.0.2.1:443 'http://www.example.com/x'",
+                "curl -i --location --max-redirs 10 -k --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
+                 --connect-to other.example.com:443:192.0.2.1:443 http://www.example.com/x",
             ],
         );
     }
@@ -173,7 +187,7 @@ mod tests {
     fn a_redirect_that_is_not_followed_is_shown_where_it_was_given() {
         let refused = || Seen::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
         let first = hop(URL, Some("192.0.2.1:80"));
-        let line = "curl -i --noproxy '*' --connect-to www.example.com:80:192.0.2.1:80 'http://www.example.com/x'";
+        let line = "curl -i --noproxy '*' --connect-to www.example.com:80:192.0.2.1:80 http://www.example.com/x";
         check(std::slice::from_ref(&first), refused(), &[line]);
         let last = hop("http://www.example.com/y", Some("192.0.2.1:80"));
         check(&[first, last], refused(), &[&line.replace("/x", "/y")]);
@@ -188,6 +202,18 @@ mod tests {
         let hops = [hop(URL, Some("192.0.2.1:80")), hop("https://gone.example.com/", None)];
         let expected = lookups("gone.example.com");
         check(&hops, nothing(), &expected.each_ref().map(String::as_str));
+    }
+
+    #[test]
+    fn what_strangers_say_is_one_word_for_a_shell() {
+        let hops = [hop(URL, Some("192.0.2.1:80")), hop("http://$(reboot).example.com/", None)];
+        let lookup = |kind| format!("dig @192.0.2.53 -p 5353 '$(reboot).example.com' {kind}");
+        check(&hops, nothing(), &[&lookup("AAAA"), &lookup("A")]);
+        let refused = Seen::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
+        let last = hop("http://a.example/';reboot;'", Some("192.0.2.1:80"));
+        let line = "curl -i --noproxy '*' --connect-to a.example:80:192.0.2.1:80 \
+                    'http://a.example/'\\'';reboot;'\\'''";
+        check(&[last], refused, &[line]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::retrace::{Resolvers, commands};
+use super::retrace::{Means, commands};
 use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
 use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::table::{Colour, Headers, NONE, Table};
@@ -19,7 +19,7 @@ pub(super) struct Sight<'a> {
     pub(super) answer: &'a Answer,
     pub(super) observations: &'a [Observation],
     pub(super) verdict: &'a Readiness,
-    pub(super) resolvers: &'a Resolvers,
+    pub(super) means: &'a Means,
 }
 
 impl Sight<'_> {
@@ -53,7 +53,7 @@ impl Sight<'_> {
             }
             if with_commands {
                 lines.extend(
-                    commands(observation, self.resolvers).into_iter().map(|line| ("Command", line)),
+                    commands(observation, self.means).into_iter().map(|line| ("Command", line)),
                 );
             }
         }
@@ -79,7 +79,7 @@ impl Sight<'_> {
     pub(super) fn report(&self) -> Value {
         let looks = self.observations.iter().map(|observation| {
             let mut look = serde_json::to_value(observation).unwrap_or_default();
-            look["command"] = commands(observation, self.resolvers).join("; ").into();
+            look["command"] = commands(observation, self.means).join("; ").into();
             look["disagreement"] = visible::disagreement(self.answer, observation).into();
             if self.challenge.spec.persist.is_some() {
                 let records = linted(self.challenge, observation).into_iter();

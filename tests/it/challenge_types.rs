@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::dns01::{RECORD, Site, THEIRS};
+use crate::support::bed::free_port;
 use crate::support::ca::TestCa;
 use crate::support::dns::{Software, Updates};
 use crate::support::fault::Fault;
@@ -37,13 +38,13 @@ fn is_issued(site: &Site, said: &Said) {
 }
 
 /// Starts an order and waits until a Challenge has presented its answer; the CA is never told.
-fn presented(site: &Site, words: &[&str]) -> (Child, Value) {
-    let mut command = site.terminal.command(words);
+fn presented(terminal: &Terminal, words: &[&str]) -> (Child, Value) {
+    let mut command = terminal.command(words);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().unwrap();
     let deadline = Instant::now() + PATIENCE;
     let challenge = loop {
-        let challenges = site.terminal.objects("challenges");
+        let challenges = terminal.objects("challenges");
         let up = challenges.into_iter().find(|c| c["status"]["presented"] == true);
         if let Some(challenge) = up {
             break challenge;
@@ -77,7 +78,7 @@ fn what_a_killed_process_published_for_its_account_is_gone_after_the_next_run() 
     let documents = asking(&site, &proxy, "dns-account-01", &["*.example.com"]);
     let path = site.terminal.manifests(&documents);
     let words = ["order", "-f", path.to_str().unwrap(), "--timeout=60s"];
-    let (mut child, challenge) = presented(&site, &words);
+    let (mut child, challenge) = presented(&site.terminal, &words);
     let label = challenge["spec"]["accountLabel"].as_str().unwrap();
     assert_eq!(challenge["spec"]["type"], "DNS-ACCOUNT-01");
     let record = format!("_{label}._acme-challenge.example.com.");
@@ -302,6 +303,29 @@ fn the_ca_hears_nothing_while_another_program_answers_on_port_443() {
     let led = format!("--tls-alpn-resolve=*=127.0.0.1:{}", pebble.tls_port());
     let said = terminal.run(&["order", "-f", path.to_str().unwrap(), &led]);
     assert_eq!(said.code, Some(0), "once it leads here: {said:?}");
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn openssl_sees_what_a_check_of_a_handshake_sees() {
+    let pebble = Pebble::start(&PebbleOptions::calm());
+    let mut terminal = listening(&pebble);
+    let nowhere = format!("*=127.0.0.1:{}", free_port());
+    terminal.set("KUBECTL_ACME_TLS_ALPN_RESOLVE", nowhere);
+    let documents =
+        by_handshake(&pebble.directory(), pebble.tls_ca_pem(), &["www.example.com"], json!({}));
+    let path = terminal.manifests(&documents);
+    // It answers, and sees nothing of it.
+    let (mut order, challenge) = presented(&terminal, &["order", "-f", path.to_str().unwrap()]);
+    let led = format!("--tls-alpn-resolve=*=127.0.0.1:{}", pebble.tls_port());
+    let name = challenge["metadata"]["name"].as_str().unwrap();
+    let seen = terminal.run(&["challenge", "check", name, "--show-commands", &led]);
+    assert_eq!(seen.code, Some(0), "{seen:?}");
+    let seen = seen.reproduced().remove(0).1.stdout;
+    order.kill().unwrap();
+    order.wait().unwrap();
+    assert!(seen.contains("DNS:www.example.com"), "{seen}");
+    assert!(seen.contains("1.3.6.1.5.5.7.1.31: critical"), "{seen}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use crate::support::dns::relay::Transport;
 use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone, loopback};
+use crate::support::terminal::Said;
 
 pub(super) const ZONE: &str = "example.com.";
 pub(super) const RECORD: &str = "_acme-challenge.www.example.com.";
@@ -309,10 +310,23 @@ async fn a_resolver_that_was_asked_too_early_is_named_until_it_has_forgotten() {
 
 /// Runs `challenge check` beside a bed; its output, `{1}` and `{2}` standing for the servers' addresses.
 async fn checked(bed: &Bed, flags: &[&str]) -> (Option<i32>, String, String) {
+    let said = check_challenge(bed, flags).await;
+    let text = |text: &str| {
+        let mut text = text.to_owned();
+        for (number, (_, address)) in bed.names.iter().enumerate() {
+            text = text.replace(&address.to_string(), &format!("{{{}}}", number + 1));
+        }
+        // Addresses have different lengths, and so has the column.
+        text.lines().map(|line| columns(line) + "\n").collect::<String>()
+    };
+    (said.code, text(&said.stdout), text(&said.stderr))
+}
+
+async fn check_challenge(bed: &Bed, flags: &[&str]) -> Said {
     let folder = tempfile::tempdir().unwrap();
     let store = LocalStore::open(folder.path(), Access::ReadWrite).unwrap();
     store.create(Record::new(challenge("")).unwrap()).await.unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+    Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
         .args(["challenge", "check", "web-1-1-1", "--dns"])
         .arg(bed.resolver.address().to_string())
         .args(flags)
@@ -320,16 +334,8 @@ async fn checked(bed: &Bed, flags: &[&str]) -> (Option<i32>, String, String) {
         .env("KUBECTL_ACME_LOCAL", folder.path())
         .env("KUBECTL_ACME_NOW", "2026-11-21T04:54:20Z")
         .output()
-        .unwrap();
-    let text = |bytes| {
-        let mut text = String::from_utf8(bytes).unwrap();
-        for (number, (_, address)) in bed.names.iter().enumerate() {
-            text = text.replace(&address.to_string(), &format!("{{{}}}", number + 1));
-        }
-        // Addresses have different lengths, and so has the column.
-        text.lines().map(|line| columns(line) + "\n").collect::<String>()
-    };
-    (output.status.code(), text(output.stdout), text(output.stderr))
+        .unwrap()
+        .into()
 }
 
 fn columns(line: &str) -> String {
@@ -364,6 +370,12 @@ async fn a_check_shows_what_every_server_says() {
     hint: it has not been presented yet: order -f … or run puts it up
     "#);
     assert_eq!(code, Some(9));
+    let said = check_challenge(&bed, &["--show-commands"]).await;
+    let reproduced = said.reproduced();
+    let [(_, first), (_, second)] = &reproduced[..] else { panic!("{said:?}") };
+    assert!(first.stdout.contains("status: NOERROR") && first.stdout.contains(TEXT), "{first:?}");
+    assert!(second.stdout.contains("status: NXDOMAIN"), "{second:?}");
+
     bed.servers[1].publish(ZONE, RECORD, TEXT);
     let (code, shown, said) =
         checked(&bed, &["-o", "jsonpath={.visible} {.observations[0].url}"]).await;

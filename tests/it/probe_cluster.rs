@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::support::bed;
 use super::support::cluster::{Cluster, Kubectl, Namespace, OUR_IMAGE};
+use super::support::terminal::Said;
 
 /// A Challenge in a namespace of its own.
 struct Bed {
@@ -71,6 +72,27 @@ impl Bed {
         said
     }
 
+    /// Looks with the line that is shown for the Pod; returns its report. Nobody can be attached to Pods of the bed.
+    fn look_by_hand(&self, said: &Said) -> Value {
+        let line = said.commands().find(|line| line.starts_with("kubectl ")).unwrap();
+        let line = line.replacen(" --rm --attach ", " ", 1);
+        let ended = Command::new("sh")
+            .args(["-c", &line])
+            .env("KUBECONFIG", self.kubectl().kubeconfig())
+            .output()
+            .unwrap();
+        let ended = Said::from(ended);
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (Some(0), "pod/kubectl-acme-probe created\n")
+        );
+        let until = "--for=jsonpath={.status.phase}=Succeeded";
+        self.kubectl().run(&["wait", "pod/kubectl-acme-probe", until, "--timeout=180s"]);
+        let pod = self.kubectl().object("pod/kubectl-acme-probe");
+        let words = &pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"];
+        serde_json::from_str(words.as_str().unwrap()).unwrap()
+    }
+
     /// Probe Pods that are not on their way out.
     fn probe_pods(&self) -> Vec<Value> {
         let is_ours = |pod: &Value| {
@@ -127,6 +149,10 @@ async fn what_a_pod_sees_is_shown_beside_what_is_seen_from_here() {
     assert_eq!(report["observations"][0]["vantage"], "thisMachine");
     assert!(report["observations"][1]["vantage"]["pod"]["name"].is_string(), "{report}");
     assert_eq!(report["observations"][1]["seen"]["reply"]["body"], "token.thumbprint");
+    let words = ["challenge", "check", "one", "--show-commands"];
+    let said = bed.run(&bed.kubectl(), &words, cluster.http_port(), &image()).into();
+    let by_hand = tokio::task::block_in_place(|| bed.look_by_hand(&said));
+    assert_eq!(by_hand["seen"], report["observations"][1]["seen"]);
     solver.clean_up(&bed.challenge, &bed.answer).await.unwrap();
 }
 

@@ -27,6 +27,19 @@ impl fmt::Debug for Said {
     }
 }
 
+impl Said {
+    /// The lines after `Command:`, each with what a shell makes of it.
+    pub fn reproduced(&self) -> Vec<(&str, Self)> {
+        let run = |line| Command::new("sh").args(["-c", line]).output().unwrap().into();
+        self.commands().map(|line| (line, run(line))).collect()
+    }
+
+    /// The lines after `Command:`.
+    pub fn commands(&self) -> impl Iterator<Item = &str> {
+        self.stdout.lines().filter_map(|line| line.strip_prefix("Command:")).map(str::trim)
+    }
+}
+
 impl From<Output> for Said {
     fn from(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
