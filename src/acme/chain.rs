@@ -1,6 +1,6 @@
 //! What came back: is it what we asked for?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,6 +18,8 @@ use crate::model::certificate::Subject;
 const TAG: &str = "CERTIFICATE";
 /// How wrong our clock may be before a certificate's times are held against the CA.
 const SLACK: SignedDuration = SignedDuration::from_hours(24);
+/// Most certificates in a chain; public CAs send two to four. To order a chain takes time with the square of their number.
+const LONGEST: usize = 20;
 /// How many alternates are looked at, of however many a CA offers.
 const ALTERNATES: usize = 10;
 
@@ -65,6 +67,9 @@ pub enum ChainFault {
     /// There is no certificate.
     #[error("there is no certificate in the chain")]
     Empty,
+    /// There are more than anybody needs.
+    #[error("the chain has {0} certificates; at most {LONGEST} are taken")]
+    TooLong(usize),
     /// A certificate is damaged.
     #[error("cannot read certificate {number} of the chain: {why}")]
     Unreadable {
@@ -107,6 +112,9 @@ struct Certificate<'a> {
 /// Checks a chain against the request it answers, and puts it in order (RFC 8555 §9.1).
 pub fn check(chain: &str, request: &SigningRequest, now: Timestamp) -> Result<Checked, ChainFault> {
     let blocks = blocks(chain)?;
+    if blocks.len() > LONGEST {
+        return Err(ChainFault::TooLong(blocks.len()));
+    }
     let certificates = parse(&blocks)?;
     let first = certificates
         .iter()
@@ -169,13 +177,9 @@ pub async fn choose(
 fn blocks(chain: &str) -> Result<Vec<Vec<u8>>, ChainFault> {
     let blocks = pem::parse_many(chain)
         .map_err(|e| ChainFault::Unreadable { number: 1, why: e.to_string() })?;
-    let mut all: Vec<Vec<u8>> = Vec::new();
-    for block in blocks.into_iter().filter(|b| b.tag() == TAG) {
-        let der = block.into_contents();
-        if !all.contains(&der) {
-            all.push(der);
-        }
-    }
+    let all = blocks.into_iter().filter(|block| block.tag() == TAG).map(pem::Pem::into_contents);
+    let mut seen = HashSet::new();
+    let all: Vec<Vec<u8>> = all.filter(|der| seen.insert(der.clone())).collect();
     if all.is_empty() { Err(ChainFault::Empty) } else { Ok(all) }
 }
 
@@ -391,6 +395,22 @@ mod tests {
         let pem = run(&bed, &chain).unwrap().pem;
         assert_eq!(top_issuer(&pem).as_deref(), Some("Intermediate"));
         assert_eq!(pem.matches("BEGIN").count(), 3);
+    }
+
+    #[test]
+    fn a_chain_without_end_is_refused_before_it_is_put_in_order() {
+        let bed = good();
+        let key = KeyPair::generate().unwrap();
+        let others = (0..LONGEST).map(|number| {
+            let (mut params, _) = authority("Intermediate");
+            params.serial_number = Some((number as u64).into());
+            params.self_signed(&key).unwrap().pem()
+        });
+        let others: String = others.collect();
+        let fault = run(&bed, &format!("{}{others}", bed.leaf)).unwrap_err();
+        assert_eq!(fault, ChainFault::TooLong(LONGEST + 1));
+        let repeated = format!("{}{}", bed.leaf, bed.intermediate.repeat(LONGEST));
+        assert!(run(&bed, &repeated).is_ok(), "none counts twice");
     }
 
     #[test]
