@@ -9,6 +9,7 @@ use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
 use super::needs::{Part, Places, Task};
 use super::recipes::{self, ONE_SHOT, ORDER, RUN, Recipe};
+use crate::cli::quoted;
 use crate::model::{Key, Kind, Record};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
@@ -206,14 +207,15 @@ impl Rule {
     fn commands(&self, number: usize) -> [String; 2] {
         let (kind, place) = match self.namespace.as_str() {
             "" => ("clusterrole", String::new()),
-            namespace => ("role", format!(" --namespace {namespace}")),
+            namespace => ("role", format!(" --namespace {}", quoted(namespace))),
         };
         let role = format!("kubectl-acme-{number}");
         let verbs = self.verbs.join(",");
-        let resources = self.resources.join(",");
+        // Issuers and Certificates name them, and whoever wrote those need not be whoever runs the line.
+        let resources = quoted(&self.resources.join(","));
         let name = match self.name.as_str() {
             "" => String::new(),
-            name => format!(" --resource-name={name}"),
+            name => format!(" {}", quoted(&format!("--resource-name={name}"))),
         };
         [
             format!(
@@ -282,6 +284,20 @@ mod tests {
             failure.hints,
             ["deploy/rbac/run.yaml has all that is needed in one file to apply"]
         );
+    }
+
+    #[test]
+    fn names_that_others_chose_are_one_word_for_a_shell() {
+        let issuer = Permission::of_kind("get", Kind::ClusterIssuer, "").named("le;reboot;'");
+        let webhook = Permission::new("create", "$(reboot).acme.example.com", "");
+        let hints = missing(&[issuer, webhook], &[ONE_SHOT], &web()).hints;
+        for line in [
+            "kubectl create clusterrole kubectl-acme-2 --verb=get --resource=clusterissuers.cert-manager.io \
+             '--resource-name=le;reboot;'\\'''",
+            "kubectl create clusterrole kubectl-acme-1 --verb=create --resource='$(reboot).acme.example.com'",
+        ] {
+            assert!(hints.iter().any(|hint| hint == line), "{hints:#?}");
+        }
     }
 
     #[test]

@@ -123,7 +123,12 @@ fn curl(observation: &Observation) -> String {
         }
     }
     let url = hops.first().map_or(observation.url.as_str(), |hop| hop.url.as_str());
-    format!("curl -i{redirects}{insecure} --noproxy '*'{} {}", detours.concat(), quoted(url))
+    // What stands in brackets or braces is no range for curl, either.
+    format!(
+        "curl -i --globoff{redirects}{insecure} --noproxy '*'{} {}",
+        detours.concat(),
+        quoted(url)
+    )
 }
 
 #[cfg(test)]
@@ -168,7 +173,7 @@ mod tests {
             std::slice::from_ref(&first),
             nothing(),
             &[
-                "curl -i --location --max-redirs 10 --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
+                "curl -i --globoff --location --max-redirs 10 --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
                  http://www.example.com/x",
             ],
         );
@@ -177,7 +182,7 @@ mod tests {
             &[first, next],
             nothing(),
             &[
-                "curl -i --location --max-redirs 10 -k --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
+                "curl -i --globoff --location --max-redirs 10 -k --noproxy '*' --connect-to 'www.example.com:80:[2001:db8::1]:80' \
                  --connect-to other.example.com:443:192.0.2.1:443 http://www.example.com/x",
             ],
         );
@@ -187,7 +192,7 @@ mod tests {
     fn a_redirect_that_is_not_followed_is_shown_where_it_was_given() {
         let refused = || Seen::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
         let first = hop(URL, Some("192.0.2.1:80"));
-        let line = "curl -i --noproxy '*' --connect-to www.example.com:80:192.0.2.1:80 http://www.example.com/x";
+        let line = "curl -i --globoff --noproxy '*' --connect-to www.example.com:80:192.0.2.1:80 http://www.example.com/x";
         check(std::slice::from_ref(&first), refused(), &[line]);
         let last = hop("http://www.example.com/y", Some("192.0.2.1:80"));
         check(&[first, last], refused(), &[&line.replace("/x", "/y")]);
@@ -211,7 +216,7 @@ mod tests {
         check(&hops, nothing(), &[&lookup("AAAA"), &lookup("A")]);
         let refused = Seen::Redirect { to: "ftp://a.example/".to_owned(), why: String::new() };
         let last = hop("http://a.example/';reboot;'", Some("192.0.2.1:80"));
-        let line = "curl -i --noproxy '*' --connect-to a.example:80:192.0.2.1:80 \
+        let line = "curl -i --globoff --noproxy '*' --connect-to a.example:80:192.0.2.1:80 \
                     'http://a.example/'\\'';reboot;'\\'''";
         check(&[last], refused, &[line]);
     }
