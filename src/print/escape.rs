@@ -16,6 +16,9 @@ const COLOURS: [&str; 9] = [
     "\u{1b}[35m",
 ];
 
+/// Before what does not begin a message.
+const OFFSET: &str = "  ";
+
 /// Makes everything visible that would steer the terminal; line breaks and tabs stay.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -40,6 +43,18 @@ pub(super) fn escape_but_colours(text: &str, colour: Colour) -> String {
         }
     }
     out
+}
+
+/// Sets off the lines of a message behind its first, so that none can pass for a message of its own.
+pub(super) fn set_off(message: &str) -> String {
+    let mut lines = message.split('\n');
+    let first = lines.next().unwrap_or_default().to_owned();
+    lines.fold(first, |mut all, line| {
+        let is_set_off = line.is_empty() || line.starts_with('\t') || line.starts_with(OFFSET);
+        all.push('\n');
+        all.push_str(if is_set_off { "" } else { OFFSET });
+        all + line
+    })
 }
 
 /// As `kubectl` writes ESC and CR, `cat -v` the other old controls, and Rust the rest.
@@ -71,6 +86,19 @@ mod tests {
         ] {
             assert_eq!(escape(text), expected);
             assert_eq!(escape_but_colours(text, Colour::Off), expected);
+        }
+    }
+
+    #[test]
+    fn only_the_first_line_of_a_message_begins_at_the_margin() {
+        for (message, expected) in [
+            ("error: one line", "error: one line"),
+            ("error: no\nhint: do it\n", "error: no\n  hint: do it\n"),
+            ("error: no\n hint: do it", "error: no\n   hint: do it"),
+            ("400: no; subproblems:\n\tno: [dns: a]", "400: no; subproblems:\n\tno: [dns: a]"),
+            ("two\n\n    | far", "two\n\n    | far"),
+        ] {
+            assert_eq!(set_off(message), expected);
         }
     }
 

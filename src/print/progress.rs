@@ -161,7 +161,9 @@ fn lines(waits: &BTreeMap<String, Wait>, now: Timestamp) -> Vec<String> {
         .take(shown)
         .map(|(name, wait)| {
             let (state, length) = (&wait.state, length(wait, now));
-            escape(&format!("{name} {state} {length}: {}", wait.waits_for))
+            // Each has one row.
+            let waits_for = wait.waits_for.replace('\n', " ");
+            escape(&format!("{name} {state} {length}: {waits_for}"))
         })
         .collect();
     if waits.len() > shown {

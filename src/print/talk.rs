@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::MultiProgress;
 
-use super::escape::{escape, escape_but_colours};
+use super::escape::{escape, escape_but_colours, set_off};
 use super::table::Colour;
 
 /// Where the conversation goes; clones share one stream.
@@ -25,19 +25,19 @@ impl Talk {
         Self(Arc::new(Mutex::new(Inner { sink, spinners: None })))
     }
 
-    /// Writes a line; nothing in it steers the terminal. A stream that takes no more is no reason to stop working, so there
+    /// Writes a line; nothing in it steers the terminal, and what follows a line break is set off. A stream that takes no more is no reason to stop working, so there
     /// is no error.
     pub fn line(&self, text: &str) {
-        self.write_line(escape(text));
+        self.write_line(&escape(text));
     }
 
     /// The same for a line that has colours of ours.
     pub fn coloured_line(&self, text: &str) {
-        self.write_line(escape_but_colours(text, Colour::On));
+        self.write_line(&escape_but_colours(text, Colour::On));
     }
 
-    fn write_line(&self, mut line: String) {
-        line.push('\n');
+    fn write_line(&self, message: &str) {
+        let line = set_off(message) + "\n";
         // Nobody is left to be told.
         self.clone().write_all(line.as_bytes()).ok();
     }

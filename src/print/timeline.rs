@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::age::short;
+use super::escape::{escape, set_off};
 use super::table::{Colour, Headers, Table};
 use crate::model::event::reason;
 use crate::model::{Event, Kind, Severity, Time};
@@ -172,7 +173,7 @@ pub fn text(entries: &[Entry], now: Timestamp, headers: Headers, colour: Colour)
     let mut out = table.render(headers, colour);
     out.push('\n');
     for remark in remarks(entries, now) {
-        out.push_str(&super::escape::escape(&remark));
+        out.push_str(&set_off(&escape(&remark)));
         out.push('\n');
     }
     out
