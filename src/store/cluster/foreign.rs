@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::ClusterStore;
 use super::fault;
 use super::wire::{Call, Deed, Wire};
+use crate::model::validation::object_name_fault;
 use crate::store::StoreError;
 use crate::store::manager::Manager;
 
@@ -64,8 +65,11 @@ impl Foreign {
         }
     }
 
-    /// Returns one, if it is there.
+    /// Returns one, if it is there; under a name that no object can have there is none.
     pub async fn get(&self, name: &str) -> Result<Option<Value>, StoreError> {
+        if object_name_fault(name).is_some() {
+            return Ok(None);
+        }
         self.unless_gone("get", &Call::new(Method::GET, self.path(name))).await
     }
 
