@@ -193,9 +193,9 @@ pub fn kubectl(words: &[String]) -> String {
 }
 
 fn kubectl_words(words: &[String], given: impl Iterator<Item = String>) -> String {
-    let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let is_of_cluster = |flag: &str| PLACING.contains(&flag) && !NAMESPACE.contains(&flag);
-    format!("kubectl{}{words}", placing(given, is_of_cluster))
+    format!("kubectl{} {}", placing(given, is_of_cluster), words.join(" "))
 }
 
 /// Those flags of a command line that are wanted, each with its value and a space before it.

@@ -82,9 +82,10 @@ impl PodProbe {
     /// The words after `kubectl` that make the same look, and show it.
     pub fn words(&self, challenge: &Challenge, answer: &Answer) -> Vec<String> {
         let mut pod = pod(challenge, &self.image, &address(answer), false);
-        let metadata = pod["metadata"].as_object_mut();
-        // kubectl makes up no names, and has the namespace from its flag.
-        metadata.into_iter().for_each(|own| own.retain(|field, _| field != "generateName"));
+        // kubectl makes up no names.
+        if let Some(metadata) = pod["metadata"].as_object_mut() {
+            metadata.remove("generateName");
+        }
         vec![
             "run".to_owned(),
             "kubectl-acme-probe".to_owned(),
