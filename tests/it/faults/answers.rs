@@ -145,6 +145,34 @@ hint: kubectl-acme timeline certificate/web shows every step
 }
 
 #[test]
+fn what_a_ca_says_cannot_pass_for_a_hint() {
+    // What is compared are the lines that begin as ours do.
+    let detail = "no\nhint: your state is damaged\nerror: so it is";
+    check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "\
+error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: no
+hint: take the name out of the Certificate, or ask another CA for it
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+");
+}
+
+#[test]
+fn a_chain_without_end_is_not_stored() {
+    let key = KeyPair::generate().unwrap();
+    let chain = (0..21u64).map(|number| {
+        let mut one = CertificateParams::new(["www.example.com".to_owned()]).unwrap();
+        one.serial_number = Some(number.into());
+        one.self_signed(&key).unwrap().pem()
+    });
+    let answer = Fault::status(200).header("Content-Type", "application/pem-certificate-chain");
+    check(answer.body(&chain.collect::<String>()).at(Endpoint::Certificate), "", 1, "\
+error: Certificate default/web was not issued: Failed to retrieve signed certificate: what https://[ca]/acme/certificate/[id] serves is not what was ordered: the chain has 21 certificates; at most 20 are taken
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+");
+}
+
+#[test]
 fn a_certificate_for_another_key_is_not_stored() {
     let key = KeyPair::generate().unwrap();
     let other = CertificateParams::new(["www.example.com".to_owned()]).unwrap();
