@@ -51,32 +51,21 @@ pub(super) enum What<'a> {
 impl<'a> Deed<'a> {
     /// A deed on one object.
     pub(super) fn on(verb: &'static str, key: &'a Key) -> Self {
-        let namespace = &key.name.namespace;
-        Self {
-            verb,
-            key: Some(key),
-            kind: What::Kind(key.kind),
-            namespace,
-            status: false,
-            generated: "",
-        }
+        Self { key: Some(key), ..Self::over(verb, key.kind, &key.name.namespace) }
     }
 
     /// A deed on the objects of a kind.
     pub(super) fn over(verb: &'static str, kind: Kind, namespace: &'a str) -> Self {
-        Self { verb, key: None, kind: What::Kind(kind), namespace, status: false, generated: "" }
+        Self::about(verb, What::Kind(kind), namespace)
     }
 
     /// A deed on another resource.
     pub(super) fn other(verb: &'static str, resource: &'a str, namespace: &'a str) -> Self {
-        Self {
-            verb,
-            key: None,
-            kind: What::Other(resource),
-            namespace,
-            status: false,
-            generated: "",
-        }
+        Self::about(verb, What::Other(resource), namespace)
+    }
+
+    fn about(verb: &'static str, kind: What<'a>, namespace: &'a str) -> Self {
+        Self { verb, key: None, kind, namespace, status: false, generated: "" }
     }
 
     /// The same on its status.
