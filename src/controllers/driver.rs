@@ -40,9 +40,16 @@ pub struct Obstacle {
 impl Obstacle {
     /// Tells whether it stands until somebody changes something.
     pub fn stays(&self) -> bool {
-        self.error.is_race() || self.error.retry() == Retry::Never
+        // A quota may empty by itself, and most do not.
+        let is_denied = matches!(&*self.error, ReconcileError::Store(StoreError::Denied { .. }));
+        self.error.is_race()
+            || self.error.retry() == Retry::Never
+            || is_denied && self.tries >= TRIES
     }
 }
+
+/// After so many tries what is denied counts as lasting.
+const TRIES: u32 = 5;
 
 /// What stands in the way of which object, right now.
 pub type Obstacles = BTreeMap<Key, Obstacle>;
@@ -59,6 +66,8 @@ pub struct Driver {
     running: JoinSet<Result<Wake, ReconcileError>>,
     /// What each task looks at: one that panics cannot say it.
     looks: HashMap<task::Id, Job>,
+    /// Whose way an obstacle is in, where that is not the object that was looked at.
+    elsewhere: HashMap<Job, Key>,
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
@@ -83,6 +92,7 @@ impl Driver {
             agenda: Agenda::default(),
             running: JoinSet::new(),
             looks: HashMap::new(),
+            elsewhere: HashMap::new(),
             unheard: BTreeMap::new(),
             listens: None,
             substances: Substances::default(),
@@ -227,12 +237,18 @@ impl Driver {
     fn settle(&mut self, job: Job, result: Result<Wake, ReconcileError>) {
         let now = self.clock.now();
         let look = self.agenda.ended(&job, now);
-        let error = match result {
+        let before = self.elsewhere.remove(&job);
+        let (about, error) = match result {
             Ok(wake) => {
-                self.obstacles.send_if_modified(|all| all.remove(&job.1).is_some());
+                let about = before.as_ref().unwrap_or(&job.1);
+                self.obstacles.send_if_modified(|all| all.remove(about).is_some());
                 return self.agenda.went_well(job, wake, look, now);
             }
-            Err(error) => error,
+            Err(ReconcileError::Of(about, error)) => {
+                self.elsewhere.insert(job.clone(), about.clone());
+                (about, *error)
+            }
+            Err(error) => (job.1.clone(), error),
         };
         let (tries, next_try) = if error.is_race() {
             // Somebody wrote in between: look again at what is there now.
@@ -246,11 +262,14 @@ impl Driver {
             let tries = self.agenda.failed(&job);
             (tries, tries::next_try(&error, tries, look.heard, now))
         };
-        debug!(%error, tries, %next_try, object = %job.1, "this step could not be taken");
+        debug!(%error, tries, %next_try, object = %about, "this step could not be taken");
         let error = Arc::new(error);
         self.obstacles.send_modify(|all| {
-            let since = all.get(&job.1).map_or(now, |old| old.since);
-            all.insert(job.1.clone(), Obstacle { error, since, next_try, tries });
+            if let Some(before) = before.filter(|before| *before != about) {
+                all.remove(&before);
+            }
+            let since = all.get(&about).map_or(now, |old| old.since);
+            all.insert(about, Obstacle { error, since, next_try, tries });
         });
         self.agenda.sleep_until(job, next_try);
     }

@@ -100,6 +100,9 @@ pub enum ReconcileError {
     /// Something else bears the name of what is to be made.
     #[error(transparent)]
     Taken(#[from] Box<Taken>),
+    /// What stands in the way of another object than the one that was looked at.
+    #[error("{1}")]
+    Of(Key, #[source] Box<Self>),
     /// Our own mistake.
     #[error("this step failed by a mistake of kubectl-acme itself")]
     Panicked,
@@ -108,14 +111,20 @@ pub enum ReconcileError {
 impl ReconcileError {
     /// Tells whether somebody else was quicker: what is there now has to be looked at.
     fn is_race(&self) -> bool {
-        let Self::Store(error) = self else { return false };
-        matches!(error, StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })
+        match self {
+            Self::Store(error) => {
+                matches!(error, StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })
+            }
+            Self::Of(_, error) => error.is_race(),
+            _ => false,
+        }
     }
 
     /// Says when another try helps.
     pub fn retry(&self) -> Retry {
         match self {
             Self::Acme(error) => error.retry(),
+            Self::Of(_, error) => error.retry(),
             Self::Solve(error) if error.needs_person => Retry::Never,
             Self::Solve(SolveError { until: Some(until), .. }) => Retry::At(*until),
             Self::Store(StoreError::Unreadable { .. }) => Retry::Never,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use jiff::Timestamp;
 
 use super::recorder::Recorder;
@@ -62,13 +62,13 @@ impl Scheduler {
     /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
     ///
     /// # Errors
-    /// Fails when the store does.
-    pub async fn pass(&self, now: Timestamp) -> Result<bool, StoreError> {
+    /// Fails when the store does. What stands in the way of one challenge keeps none of the others.
+    pub async fn pass(&self, now: Timestamp) -> Result<bool, ReconcileError> {
         let all = self.ours().await?;
         let admitted = schedule::admit(&all, self.limits);
         let queue = schedule::queue(&all, self.limits);
         self.crowd.is_now(Contention::of(&queue));
-        try_join_all(admitted.iter().map(|challenge| self.start(challenge, now))).await?;
+        let mut outcomes = self.start_all(admitted, now).await;
         let mut untold = Vec::new();
         for queued in &queue {
             let reason = queued.waits.reason(queued.challenge);
@@ -78,10 +78,25 @@ impl Scheduler {
         }
         let told = untold.len().min(TOLD);
         for some in untold[..told].chunks(AT_ONCE) {
-            let writes = some.iter().map(|(challenge, reason)| self.tell(challenge, reason));
-            try_join_all(writes).await?;
+            let writes = some.iter().map(async |(challenge, reason)| {
+                self.tell(challenge, reason).await.map_err(|error| of(challenge, error))
+            });
+            outcomes.extend(join_all(writes).await);
         }
+        outcomes.into_iter().collect::<Result<(), _>>()?;
         Ok(told < untold.len())
+    }
+
+    /// Starts these, each whatever becomes of the others.
+    async fn start_all(
+        &self,
+        admitted: impl IntoIterator<Item = &Challenge>,
+        now: Timestamp,
+    ) -> Vec<Result<(), ReconcileError>> {
+        let starts = admitted.into_iter().map(async |challenge| {
+            self.start(challenge, now).await.map_err(|error| of(challenge, error))
+        });
+        join_all(starts).await
     }
 
     async fn tell(&self, challenge: &Challenge, reason: &str) -> Result<(), StoreError> {
@@ -125,10 +140,19 @@ impl Scheduler {
     async fn pending(&self, challenge: &Challenge) -> Result<Option<State>, StoreError> {
         let Some(owner) = challenge.metadata.controller() else { return Ok(None) };
         let name = ObjectName::new(&challenge.metadata.namespace, &owner.name);
-        let order = self.orders.get_known(&name).await?;
+        let order = match self.orders.get_known(&name).await {
+            // The challenge's own machine says so.
+            Err(StoreError::Unreadable { .. }) => None,
+            read => read?,
+        };
         let order = order.filter(|order| order.metadata.uid == owner.uid);
         Ok(first_state(challenge, order.as_ref()).filter(|state| *state == State::Pending))
     }
+}
+
+/// What stands in the way of one challenge.
+fn of(challenge: &Challenge, error: StoreError) -> ReconcileError {
+    ReconcileError::Of(Key::new(Kind::Challenge, challenge.name()), Box::new(error.into()))
 }
 
 #[async_trait]
@@ -150,10 +174,68 @@ impl Controller for Scheduler {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
     use crate::reconcile::testing::challenge;
     use crate::store::Store;
     use crate::store::memory::MemoryStore;
+
+    /// A store with an Order, and with these Challenges of it.
+    async fn store(order: Value, names: &[&str]) -> (Arc<dyn Store>, ObjectName) {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let order = store.create(Record::new(order).unwrap()).await.unwrap();
+        let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
+        for name in names {
+            let mut one = challenge(name).build();
+            let owner = json!({
+                "apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "name": order.key.name.name, "uid": order.uid(),
+                "controller": true,
+            });
+            one.metadata.owner_references = serde_json::from_value(json!([owner])).unwrap();
+            challenges.create(&one).await.unwrap();
+        }
+        (store, order.key.name)
+    }
+
+    fn order(spec: &Value) -> Value {
+        json!({
+            "apiVersion": "acme.cert-manager.io/v1", "kind": "Order",
+            "metadata": {"name": "web-1", "namespace": "default"}, "spec": spec,
+        })
+    }
+
+    fn scheduler(store: Arc<dyn Store>, limits: Limits) -> Scheduler {
+        Scheduler::new(Recorder::new(store), limits, Selection::all(), Crowd::default())
+    }
+
+    #[tokio::test]
+    async fn an_order_that_cannot_be_read_keeps_no_challenge_from_starting() {
+        let spec = json!({"request": "", "issuerRef": {"name": "ca"}, "duration": "for ever"});
+        let (store, name) = store(order(&spec), &["a.example.com"]).await;
+        Resources::<Order>::new(Arc::clone(&store), Kind::Order).get(&name).await.unwrap_err();
+        let scheduler = scheduler(store, Limits { max_in_flight: 10 });
+        assert!(!scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap());
+        let all = scheduler.ours().await.unwrap();
+        assert_eq!(all.iter().map(|c| c.status.processing).collect::<Vec<_>>(), [true]);
+    }
+
+    #[tokio::test]
+    async fn what_stands_in_the_way_of_one_challenge_is_its_own() {
+        let spec = json!({"request": "", "issuerRef": {"name": "ca"}});
+        let (store, _) = store(order(&spec), &["a.example.com", "b.example.com"]).await;
+        let scheduler = scheduler(store, Limits { max_in_flight: 10 });
+        let all = scheduler.ours().await.unwrap();
+        // Somebody else writes after the list.
+        scheduler.tell(&all[0], "busy").await.unwrap();
+        let mut started = scheduler.start_all(&all, Timestamp::UNIX_EPOCH).await;
+        let error = started.remove(0).unwrap_err();
+        let ReconcileError::Of(key, _) = &error else { panic!("{error:?}") };
+        assert_eq!(key.name, all[0].name());
+        assert!(error.is_race());
+        let all = scheduler.ours().await.unwrap();
+        assert_eq!(all.iter().map(|c| c.status.processing).collect::<Vec<_>>(), [false, true]);
+    }
 
     #[tokio::test]
     async fn slots_are_filled_between_telling_many_what_they_wait_for() {
@@ -164,8 +246,7 @@ mod tests {
             challenges.create(&waiting).await.unwrap();
         }
         let limits = Limits { max_in_flight: 1 };
-        let recorder = Recorder::new(store);
-        let scheduler = Scheduler::new(recorder, limits, Selection::all(), Crowd::default());
+        let scheduler = scheduler(store, limits);
         let told = async || {
             let all = challenges.list(&Scope::all()).await.unwrap();
             let running = all.iter().filter(|c| c.status.processing).count();
