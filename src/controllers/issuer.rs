@@ -174,10 +174,12 @@ impl IssuerController {
     ) -> Result<Wake, ReconcileError> {
         match (error.retry(), error) {
             (Retry::Never, AcmeError::Refused { problem, .. }) => {
+                let refusal = Refusal::Final(problem);
+                let wake = self.keep(issuer, Outcome::Refused(deed, refusal), now).await?;
+                // Only now: what is not written down has to be heard again.
                 let uid = issuer.metadata.uid.clone();
                 self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(uid, asked);
-                let refusal = Refusal::Final(problem);
-                Ok(self.keep(issuer, Outcome::Refused(deed, refusal), now).await?)
+                Ok(wake)
             }
             (Retry::At(at), AcmeError::Refused { problem, .. }) => {
                 let refusal = Refusal::Until(problem, at);

@@ -1,4 +1,4 @@
-//! Keeps what a machine has recorded: memory first, then the status, then the events.
+//! Keeps what a machine has recorded: memory first, then the status, then the events. An Issuer forgets last.
 
 use std::sync::Arc;
 
@@ -47,13 +47,22 @@ impl Recorder {
         T: Clone + Default + PartialEq + Serialize + DeserializeOwned + Send + Sync,
     {
         let mut current = resource.clone();
-        if let Some(holder) = holder
-            && recorded.memory.write(holder, &mut current.metadata.annotations)
-        {
+        let before = &resource.metadata.annotations;
+        let mut after = before.clone();
+        let has_news = holder.is_some_and(|holder| recorded.memory.write(holder, &mut after));
+        // Without its memory, the old status would be a fault that nobody waits out.
+        let forgets = holder == Some(Holder::Issuer)
+            && after.iter().all(|(key, value)| before.get(key) == Some(value));
+        if has_news && !forgets {
+            current.metadata.annotations.clone_from(&after);
             current = resources.replace_metadata(&current).await?;
         }
         if recorded.status != resource.status {
             current = resources.replace_status(&current, &recorded.status).await?;
+        }
+        if has_news && forgets {
+            current.metadata.annotations = after;
+            current = resources.replace_metadata(&current).await?;
         }
         let about = reference(&current);
         let notices: Vec<Notice<'_>> = recorded.notes.iter().map(notice).collect();
@@ -80,5 +89,57 @@ fn notice(note: &Note) -> Notice<'_> {
         reason: &note.reason,
         message: &note.message,
         component: note.source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::issuer::AcmeIssuerStatus;
+    use crate::model::memory::Memory;
+    use crate::model::{Issuer, Kind, Record};
+    use crate::store::memory::MemoryStore;
+    use crate::store::{Change, Scope};
+
+    /// The Issuers that somebody sees who watches while an outcome is kept.
+    async fn seen(before: &Memory, after: &Memory) -> Vec<Issuer> {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let issuers = Resources::<Issuer>::new(Arc::clone(&store), Kind::Issuer);
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "ca", "namespace": "default"}, "spec": {},
+        });
+        store.create(Record::new(issuer).unwrap()).await.unwrap();
+        let mut issuer = issuers.list(&Scope::all()).await.unwrap().remove(0);
+        before.write(Holder::Issuer, &mut issuer.metadata.annotations);
+        let issuer = issuers.replace_metadata(&issuer).await.unwrap();
+        let mut changes = store.watch(Kind::Issuer, Scope::all());
+        changes.next().await.unwrap().unwrap();
+        let mut status = issuer.status.clone();
+        status.acme = Some(AcmeIssuerStatus::default());
+        let recorded = Recorded { status, memory: after.clone(), notes: Vec::new() };
+        let kept_by = Recorder::new(Arc::clone(&store));
+        let now = Timestamp::UNIX_EPOCH;
+        kept_by.keep(&issuers, &issuer, Some(Holder::Issuer), recorded, now).await.unwrap();
+        let mut seen: Vec<Issuer> = Vec::new();
+        while seen.len() < 2 {
+            let Change::Applied(record) = changes.next().await.unwrap().unwrap() else { continue };
+            seen.push(serde_json::from_value(record.object).unwrap());
+        }
+        seen
+    }
+
+    #[tokio::test]
+    async fn an_issuer_is_never_seen_with_an_old_status_and_without_its_memory() {
+        let waits = Memory { next_try: Some(Timestamp::UNIX_EPOCH), ..Memory::default() };
+        let memory = |issuer: &Issuer| Memory::read(Holder::Issuer, &issuer.metadata.annotations);
+        let forgets = seen(&waits, &Memory::default()).await;
+        assert_eq!((memory(&forgets[0]), forgets[0].status.acme.is_none()), (waits.clone(), false));
+        assert_eq!(memory(&forgets[1]), Memory::default());
+        let learns = seen(&Memory::default(), &waits).await;
+        assert_eq!((memory(&learns[0]), learns[0].status.acme.is_none()), (waits, true));
     }
 }
