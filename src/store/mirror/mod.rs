@@ -123,7 +123,10 @@ impl Room {
         let written = self.shelves().get(&kind).map(|shelf| shelf.missing(&records));
         for known in written.into_iter().flatten() {
             match self.store.get(&known.key).await {
-                Ok(read) => records.extend(read),
+                Ok(Some(read)) => records.push(read),
+                Ok(None) => {
+                    self.change(kind, |shelf| shelf.lost(&known.key.name, known.uid()));
+                }
                 Err(_) => records.push(known),
             }
         }

@@ -218,6 +218,19 @@ impl Shelf {
             self.index(&record);
             self.records.insert(record.key.name.clone(), record);
         }
+        let mut vanished = Vec::new();
+        for (name, known) in before {
+            if self.records.contains_key(&name) {
+                continue;
+            }
+            if self.unheard.get(&name).is_some_and(|uid| uid == known.uid()) {
+                // Written after the list.
+                self.index(&known);
+                self.records.insert(name, known);
+            } else {
+                vanished.push(known);
+            }
+        }
         let records = &self.records;
         self.unheard.retain(|name, _| records.contains_key(name));
         self.contents.retain(|name, _| records.contains_key(name));
@@ -225,6 +238,11 @@ impl Shelf {
         let mut watchers = std::mem::take(&mut self.watchers);
         watchers.retain_mut(|watcher| watcher.resynced(self.list(&watcher.scope)));
         self.watchers = watchers;
+        // Whoever waits for a change of theirs hears of nothing else.
+        for record in vanished {
+            self.watchers.retain_mut(|watcher| watcher.deleted(&record));
+            self.gone.note(record);
+        }
     }
 
     /// Notes that the watch has reached what was written.
