@@ -32,6 +32,7 @@ use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::{Crowd, Scheduler};
 use crate::controllers::selection::Selection;
+use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
 use crate::dns::zone::Zones;
@@ -234,6 +235,8 @@ pub struct Equipment {
     pub zones: Zones,
     /// Which objects are worked on.
     pub selection: Selection,
+    /// Orders that the CA has taken and that are not written down: those who worked before in this process leave them.
+    pub unwritten: Arc<UnwrittenOrders>,
     /// Who approves CertificateRequests.
     pub approval: Approval,
     /// What account keys are made.
@@ -297,7 +300,8 @@ impl Engine {
             )),
             Arc::new(
                 OrderController::new(recorder.clone(), Arc::clone(&accounts), selection.clone())
-                    .with_types(equipment.types),
+                    .with_types(equipment.types)
+                    .remembering(equipment.unwritten),
             ),
             Arc::new(ChallengeController::new(
                 recorder.clone(),

@@ -50,6 +50,11 @@ pub struct RunArgs {
 /// # Errors
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
+    if let Some(namespace) = &context.global.namespace {
+        let why = format!("run works in every namespace: -n {namespace} would limit nothing");
+        return Err(Failure::usage(why)
+            .hint("leave it out; order -f works on the objects of a manifest alone"));
+    }
     let store = context.store(Access::ReadWrite).await?;
     let permit = permit(&args, &store, context).await?;
     let claim = claim_everything(context, &permit).await?;
@@ -71,6 +76,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         zones: args.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::all(),
+        unwritten: Arc::default(),
         approval: args.drive.approval(),
         account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),

@@ -39,7 +39,7 @@ pub struct OrderController {
     accounts: Arc<Accounts>,
     selection: Selection,
     shared: SharedOrders,
-    unwritten: UnwrittenOrders,
+    unwritten: Arc<UnwrittenOrders>,
     types: Types,
     recorder: Recorder,
 }
@@ -55,7 +55,7 @@ impl OrderController {
             accounts,
             selection,
             shared: SharedOrders::default(),
-            unwritten: UnwrittenOrders::default(),
+            unwritten: Arc::default(),
             types: Types::All,
             recorder,
         }
@@ -65,6 +65,12 @@ impl OrderController {
     #[must_use]
     pub fn with_types(self, types: Types) -> Self {
         Self { types, ..self }
+    }
+
+    /// The same with what controllers before it could not write down.
+    #[must_use]
+    pub fn remembering(self, unwritten: Arc<UnwrittenOrders>) -> Self {
+        Self { unwritten, ..self }
     }
 
     async fn step(&self, order: &Order, now: Timestamp) -> Result<Wake, ReconcileError> {

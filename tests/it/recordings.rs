@@ -84,6 +84,7 @@ impl Stage {
             fetcher: fetcher(self_check.port),
             zones: nobody_to_ask(),
             selection: Selection::all(),
+            unwritten: Arc::default(),
             approval: Approval::Ours,
             account_keys: KeyAlgorithm::Rsa(2048), // as cert-manager makes them
             cluster_resource_namespace: "cert-manager".to_owned(),

@@ -199,6 +199,7 @@ async fn check_issuance(http01: Value) {
         fetcher: Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
         zones: nobody_to_ask(),
         selection: Selection::all(),
+        unwritten: Arc::default(),
         cluster_resource_namespace: "cert-manager".to_owned(),
         limits: Limits::default(),
         check_period: jiff::SignedDuration::from_secs(10),

@@ -163,6 +163,7 @@ async fn engine(
         zones,
         fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
+        unwritten: Arc::default(),
         approval: Approval::Theirs,
         account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),

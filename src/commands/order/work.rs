@@ -25,6 +25,7 @@ use crate::commands::renewal::look_anew;
 use crate::commands::sweep::sweep_before_work;
 use crate::commands::takeover::{Inherited, inherit, regain};
 use crate::controllers::selection::Selection;
+use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::fetch::Fetcher;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
@@ -106,10 +107,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         return Ok(BTreeMap::new());
     }
     let is_kept = job.rehearsal.is_none();
-    if is_kept {
-        // Only now: what was read before the turn was ours may be old.
-        job.store = context.at_hand(job.store);
-    }
+    let store = Arc::clone(&job.store);
     let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
     let open = std::mem::take(&mut job.open);
     let times = (job.started, job.deadline);
@@ -138,11 +136,18 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     }
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
+    // A Lease that is lost and had again makes new controllers.
+    let unwritten = Arc::<UnwrittenOrders>::default();
     let watched = loop {
         let is_theirs = job.claim.is_cert_manager();
         supervision.is_ready = if is_theirs { is_ready_to_cert_manager } else { is_ready };
+        if is_kept {
+            // Only now: what was read before the turn was ours may be old.
+            job.store = context.at_hand(Arc::clone(&store));
+            supervision.store = Arc::clone(&job.store);
+        }
         if let Claim::Drives(_) | Claim::Alone = job.claim {
-            engine = begin(&mut job, &mut supervision, context).await?;
+            engine = begin(&mut job, &mut supervision, Arc::clone(&unwritten), context).await?;
             supervision.clients = engine.as_ref().map(|engine| Arc::clone(engine.clients()));
         } else if context.cluster().is_none() {
             look_anew(&job.store, &job.given, job.started).await?;
@@ -203,6 +208,7 @@ fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<Beside<'a>> {
 async fn begin(
     job: &mut Job<'_>,
     supervision: &mut Supervision,
+    unwritten: Arc<UnwrittenOrders>,
     context: &Context,
 ) -> Result<Option<Engine>, Failure> {
     let cluster = context.cluster().filter(|_| job.rehearsal.is_none());
@@ -244,6 +250,7 @@ async fn begin(
         zones: job.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::only(job.given.clone()),
+        unwritten,
         approval,
         account_keys,
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),

@@ -108,6 +108,7 @@ impl Stage {
             },
             zones: nobody_to_ask(),
             selection: Selection::all(),
+            unwritten: Arc::default(),
             cluster_resource_namespace: self.namespace.name().to_owned(),
             limits: Limits { max_in_flight: manner.slots },
             check_period: jiff::SignedDuration::from_secs(10),

@@ -145,6 +145,7 @@ impl Bed {
             selection: Selection::only(
                 self.given.iter().map(|r| r.key.clone()).collect::<BTreeSet<_>>(),
             ),
+            unwritten: Arc::default(),
             approval: Approval::Ours,
             account_keys: context::LOCAL_ACCOUNT_KEYS,
             cluster_resource_namespace: "cert-manager".to_owned(),
