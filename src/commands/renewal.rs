@@ -8,14 +8,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::failure::Failure;
+use crate::controllers::selection::Selection;
 use crate::model::common::{Time, condition, is_true, set_condition};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Certificate, CertificateStatus, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName,
-    Resource,
+    Order, OrderStatus, Resource,
 };
+use crate::reconcile::order::solver_message;
 use crate::store::resources::Resources;
-use crate::store::{Store, StoreError};
+use crate::store::{Scope, Store, StoreError};
 
 /// How often the status is read and written again because somebody else wrote in between.
 const TRIES: usize = 10;
@@ -74,14 +76,14 @@ fn after_failure(status: &CertificateStatus, now: Timestamp) -> Timestamp {
     next.map_or(now, |next| next.max(now))
 }
 
-/// Takes the `Ready=False` of an earlier run from Issuers, so that whatever they say next was found in this run. A moment that
-/// the CA has named still counts.
+/// Takes the `Ready=False` of an earlier run from Issuers, and from Orders that no solver was found, so that whatever they say
+/// next was found in this run. A moment that the CA has named still counts.
 ///
 /// # Errors
 /// Fails when the store does.
 pub async fn look_anew(
     store: &Arc<dyn Store>,
-    issuers: &BTreeSet<Key>,
+    given: &BTreeSet<Key>,
     now: Timestamp,
 ) -> Result<(), Failure> {
     let unjudged = |issuer: &Issuer| {
@@ -96,9 +98,25 @@ pub async fn look_anew(
         Some(status)
     };
     let is_issuer = |key: &&Key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer);
-    for key in issuers.iter().filter(is_issuer) {
+    for key in given.iter().filter(is_issuer) {
         let issuers = Resources::<Issuer>::new(Arc::clone(store), key.kind);
         change_status(&issuers, &key.name, unjudged).await?;
+    }
+    let unsolved = |order: &Order| {
+        let is_unsolved = order.status.reason.starts_with(&solver_message(""));
+        is_unsolved.then(|| OrderStatus { reason: String::new(), ..order.status.clone() })
+    };
+    let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
+    let certificates = given.iter().filter(|key| key.kind == Kind::Certificate);
+    let namespaces: BTreeSet<_> = certificates.map(|key| key.name.namespace.as_str()).collect();
+    let selection = Selection::only(given.clone());
+    for namespace in namespaces {
+        for order in orders.list(&Scope::namespace(namespace).brief()).await? {
+            let key = Key::new(Kind::Order, order.name());
+            if unsolved(&order).is_some() && selection.covers(&**store, &key).await? {
+                change_status(&orders, &key.name, unsolved).await?;
+            }
+        }
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::challenge_facts::{
 };
 use super::lingering::Lingering;
 use super::pauses::{poll_at, poll_pause};
-use super::{Note, Recorded, Refusal, Wake};
+use super::{NEXT_TRY, Note, Recorded, Refusal, Wake};
 use crate::model::event::{reason, source};
 use crate::model::memory::Memory;
 use crate::model::{Challenge, ChallengeStatus, Order, Problem, State, Time};
@@ -355,8 +355,7 @@ fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: 
     let problem = match refusal {
         Refusal::Until(problem, at) => {
             new.memory.next_try = Some(at);
-            new.status.reason =
-                format!("Error accepting challenge: {problem}; next try at {at:.0}");
+            new.status.reason = format!("Error accepting challenge: {problem}{NEXT_TRY}{at:.0}");
             return;
         }
         Refusal::Final(problem) => problem,

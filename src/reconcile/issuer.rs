@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::issuer_faults::{self, Fault};
-use super::{Note, Recorded, Refusal, Wake};
+use super::{NEXT_TRY, Note, Recorded, Refusal, Wake};
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
@@ -238,7 +238,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
                 _ => (deed.reason(), format!("{}{problem}", deed.failed())),
             };
             new.notes.push(warning(issuer, reason, told));
-            let message = format!("{}{problem}; next try at {at:.0}", deed.failed());
+            let message = format!("{}{problem}{NEXT_TRY}{at:.0}", deed.failed());
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
             new.memory.next_try = Some(at);
         }

@@ -92,6 +92,14 @@ impl Note {
     }
 }
 
+/// Before the moment that a CA has named, at the end of a reason.
+const NEXT_TRY: &str = "; next try at ";
+
+/// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.
+pub fn names_a_moment(reason: &str) -> bool {
+    reason.contains(NEXT_TRY)
+}
+
 /// A request that the CA did not carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {

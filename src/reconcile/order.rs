@@ -175,8 +175,11 @@ fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
         .map(|c| c.metadata.name.clone())
         .filter(|name| !required.iter().any(|r| r.name == *name))
         .collect();
-    (!surplus.is_empty() && unread(&order.status).is_empty())
-        .then_some(Action::DeleteChallenges(surplus))
+    if !surplus.is_empty() && unread(&order.status).is_empty() {
+        return Some(Action::DeleteChallenges(surplus));
+    }
+    // Solvers have been found since.
+    order.status.reason.starts_with(&solver_message("")).then(|| Action::Explain(String::new()))
 }
 
 /// While challenges are under way the order waits for them; once all are accepted it is polled in their place.
@@ -346,6 +349,31 @@ mod tests {
         let told =
             Order { status: OrderStatus { state: Some(State::Pending), ..told.status }, ..told };
         assert_eq!(next_action(&told, &observed, at(1)), Action::Wait(Wake::OnChange));
+
+        let ours = challenge(NAME).build();
+        check(&told, std::slice::from_ref(&ours), 1, &Action::Explain(String::new()));
+        let mended = record(&told, Outcome::Explained(String::new()), at(1));
+        assert_eq!((mended.status.reason.as_str(), mended.notes.len()), ("", 0));
+        let mended = order("o").change(|o| o.status = mended.status).build();
+        check(&mended, &[ours], 1, &Action::Wait(Wake::OnChange));
+    }
+
+    #[test]
+    fn a_refusal_is_forgotten_with_the_next_answer() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let refusal = Refusal::Until(Box::new(problem(429, "rateLimited")), at(20));
+        let refused = record(&read, Outcome::Refused("retrieve Order", refusal), at(5));
+        assert!(super::super::names_a_moment(&refused.status.reason));
+        let waiting = order("o").change(|o| o.status = refused.status).build();
+        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        for answer in [Outcome::Fetched(seen, at(19)), Outcome::AuthorizationsFetched(Vec::new())] {
+            assert_eq!(record(&waiting, answer, at(21)).status.reason, "");
+        }
+        let shared = order("o").change(|o| "Waiting for order".clone_into(&mut o.status.reason));
+        let shared = shared.state(State::Pending).build();
+        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        let told = record(&shared, Outcome::Fetched(seen, at(19)), at(21));
+        assert_eq!(told.status.reason, "Waiting for order");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::pauses::poll_pause;
 use super::required::mismatch;
-use super::{Note, Recorded, Refusal};
+use super::{NEXT_TRY, Note, Recorded, Refusal, names_a_moment};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
@@ -29,7 +29,7 @@ pub enum Outcome {
     ChallengesDeleted,
     /// Too old to go on.
     Expired(Timestamp),
-    /// No solver fits, in words.
+    /// No solver fits, in words; without words, all have been found.
     Explained(String),
     /// The order is another one's, and forgotten.
     Forgotten,
@@ -108,6 +108,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             let is_awaited = is_ready && new.memory.finalized_at.is_none();
             let pause = now.saturating_add(poll_pause(since, now)).ok();
             new.memory.next_try = seen.retry_after.or_else(|| pause.filter(|_| !is_awaited));
+            answered(&mut new);
             fold(&mut new, seen, now);
         }
         Outcome::Finalized(seen) => {
@@ -116,6 +117,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             fold(&mut new, seen, now);
         }
         Outcome::AuthorizationsFetched(read) => {
+            answered(&mut new);
             for authorization in read {
                 let slot = new.status.authorizations.iter_mut();
                 if let Some(slot) = slot.into_iter().find(|a| a.url == authorization.url) {
@@ -135,6 +137,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             }
         }
         Outcome::ChallengesDeleted => {}
+        Outcome::Explained(why) if why.is_empty() => new.status.reason = why,
         Outcome::Explained(why) => {
             new.status.reason.clone_from(&why);
             new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
@@ -144,7 +147,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         }
         Outcome::Refused(deed, Refusal::Until(problem, at)) => {
             new.memory.next_try = Some(at);
-            new.status.reason = format!("Failed to {deed}: {problem}; next try at {at:.0}");
+            new.status.reason = format!("Failed to {deed}: {problem}{NEXT_TRY}{at:.0}");
         }
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
@@ -165,6 +168,13 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             Memory::read(Holder::Order, &order.metadata.annotations).passed_try(now);
     }
     new
+}
+
+/// The CA refuses no more.
+fn answered(new: &mut Recorded<OrderStatus>) {
+    if names_a_moment(&new.status.reason) {
+        new.status.reason = String::new();
+    }
 }
 
 /// Back to the time before newOrder.
