@@ -39,7 +39,7 @@ impl Desk {
         symlink(env!("CARGO_BIN_EXE_kubectl-acme"), programs.join("kubectl-acme")).unwrap();
         let helper =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("completions/kubectl_complete-acme");
-        fs::copy(helper, programs.join("kubectl_complete-acme")).unwrap();
+        bed::copy_program(helper, &programs.join("kubectl_complete-acme"));
         desk.fill().await;
         desk.write_kubeconfigs();
         desk

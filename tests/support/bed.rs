@@ -1,5 +1,6 @@
 //! The bed's programs: where they are, and how one runs no longer than its test.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -34,6 +35,13 @@ pub fn free_port() -> u16 {
             TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
         })
         .expect("12,000 ports are not all taken")
+}
+
+/// Copies a program. Another process does it: a file that is open for writing in ours, and so in whatever another test starts
+/// meanwhile, cannot be run (ETXTBSY).
+pub fn copy_program(from: impl AsRef<OsStr>, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
+    assert!(copied.success(), "cannot copy to {}", to.display());
 }
 
 /// A server process that ends when this value goes, or when the test process dies in whatever way.

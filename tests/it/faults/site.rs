@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::support::bed::free_port;
+use crate::support::bed::{copy_program, free_port};
 use crate::support::certificates::LocalCertificates;
 use crate::support::proxy::Proxy;
 
@@ -210,7 +210,7 @@ spec:
         }
         // Where the program lies, nobody may have no access.
         let copy = self.path("kubectl-acme");
-        fs::copy(command.get_program(), &copy).unwrap();
+        copy_program(command.get_program(), &copy);
         let inside = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
         for path in inside.chain([self.folder.path().to_owned()]) {
             chown(path, Some(NOBODY), Some(NOBODY)).unwrap();

@@ -13,6 +13,7 @@ use kubectl_acme::store::local::{Access, LocalStore};
 use kubectl_acme::store::{Scope, Store as _};
 
 use super::{Shared, count, count_up, counter, key, lease, next, object, open, order};
+use crate::support::bed::copy_program;
 
 /// What a process of ours does; its name is the last part of its test's name.
 pub(super) const ROLE: &str = "kubectl_acme_test_role";
@@ -34,7 +35,7 @@ pub(super) fn role_of_nobody(role: &str, folder: &Path) -> Command {
     }
     // Where the binary lies, nobody may have no access.
     let copy = folder.parent().unwrap().join("it");
-    fs::copy(binary, &copy).unwrap();
+    copy_program(binary, &copy);
     let inside = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     for path in inside.chain([folder.to_owned(), folder.parent().unwrap().to_owned()]) {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();

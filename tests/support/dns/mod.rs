@@ -24,7 +24,7 @@ use hickory_resolver::proto::rr::rdata::TXT;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tempfile::TempDir;
 
-use super::bed::{Server, free_port};
+use super::bed::{Server, copy_program, free_port};
 pub use query::ask;
 use query::{exchange, try_ask};
 use relay::{Asked, Relay};
@@ -385,7 +385,7 @@ fn loopback_v4() -> Ipv4Addr {
 /// The program, copied to where the profile that some systems confine it with does not apply.
 fn copied(name: &str, folder: &Path) -> PathBuf {
     let copy = folder.join(name);
-    fs::copy(program(name), &copy).unwrap();
+    copy_program(program(name), &copy);
     copy
 }
 
