@@ -20,8 +20,8 @@ use crate::commands::{
 
 /// ACME certificates from manifest to Secret, with nothing hidden
 ///
-/// Reads cert-manager manifests (Issuer, ClusterIssuer, Certificate), drives Orders and Challenges on this machine, shows
-/// what every challenge waits for, and says why one is stuck.
+/// Reads cert-manager manifests (Issuer, ClusterIssuer, Certificate), drives Orders and Challenges in a cluster or on this
+/// machine, shows what every challenge waits for, and says why one is stuck.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-acme",
@@ -77,7 +77,8 @@ pub enum Command {
     /// Issue certificates from manifests, and look after their orders
     ///
     /// Examples:
-    ///   order -f issuer.yaml -f certificate.yaml --local    issue what is due, and wait
+    ///   order -f issuer.yaml -f certificate.yaml            issue in the cluster what is due, and wait
+    ///   order -f issuer.yaml -f certificate.yaml --local    the same on this machine
     ///   order -f manifests/ --local --rehearse=loopback     try it out: no DNS, no root, nothing spent
     ///   order --domain www.example.com --local              without manifests
     ///   order get --local -w                                what becomes of orders
@@ -98,12 +99,12 @@ pub enum Command {
     /// List objects
     ///
     /// Examples:
-    ///   get certs,orders,challenges --local         tables of several kinds
+    ///   get certs,orders,challenges -n web          tables of several kinds, in the cluster
     ///   get cert/web order/web-1-123 --local -o yaml
     ///   get challenges --local -l team=web -w       one label, and every change
     #[command(verbatim_doc_comment)]
     Get(get::GetArgs),
-    /// Delete objects
+    /// Delete objects on this machine; those of a cluster are kubectl's
     Delete(delete::DeleteArgs),
     /// Run the controllers until interrupted
     Run(Box<run::RunArgs>),
@@ -158,8 +159,11 @@ const PLUGIN: &str = "kubectl acme";
 
 /// The command line of this process, to be typed again.
 pub fn again() -> String {
-    let words = env::args_os().map(|word| quoted(&word.to_string_lossy()));
-    words.collect::<Vec<_>>().join(" ")
+    let first = env::args_os().next().unwrap_or_default();
+    let first =
+        if program() == PLUGIN { PLUGIN.to_owned() } else { quoted(&first.to_string_lossy()) };
+    let words = env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    [first].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Tells whether the command line gives names in place of manifests (`--domain`).
@@ -182,6 +186,12 @@ pub fn like(command: &str) -> String {
     like_words(program(), command, env::args().skip(1))
 }
 
+/// The same in all namespaces.
+pub fn like_in_all(command: &str) -> String {
+    let is_wanted = |flag: &str| flag == "--local" || is_of_cluster(flag);
+    format!("{} {command} -A{}", program(), placing(env::args().skip(1), is_wanted))
+}
+
 fn like_words(program: &str, command: &str, words: impl Iterator<Item = String>) -> String {
     let placing = placing(words, |flag| flag == "--local" || PLACING.contains(&flag));
     format!("{program} {command}{placing}")
@@ -194,8 +204,11 @@ pub fn kubectl(words: &[String]) -> String {
 
 fn kubectl_words(words: &[String], given: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    let is_of_cluster = |flag: &str| PLACING.contains(&flag) && !NAMESPACE.contains(&flag);
     format!("kubectl{} {}", placing(given, is_of_cluster), words.join(" "))
+}
+
+fn is_of_cluster(flag: &str) -> bool {
+    PLACING.contains(&flag) && !NAMESPACE.contains(&flag)
 }
 
 /// Those flags of a command line that are wanted, each with its value and a space before it.

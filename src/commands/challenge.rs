@@ -171,12 +171,18 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let what = format!("the CA would not see the answer of challenge {name}: {reason}");
     let failure = Failure::new(FailureKind::Solver, what);
     let failure = provider_check::explain(&challenge, &dns01, &printer, failure).await;
+    let is_over = challenge.status.state.is_some_and(State::is_final);
+    if is_over && challenge.status.state != Some(State::Valid) {
+        let order = challenge.metadata.controller().map_or("ORDER", |order| order.name.as_str());
+        let retry = cli::like(&format!("order retry {order}"));
+        return Err(failure
+            .hint(format!("it is over, and is not put up again: {retry} makes a fresh order")));
+    }
     if !challenge.status.presented {
         return Err(failure.hint("it has not been presented yet: order -f … or run puts it up"));
     }
     let is_in_cluster = context.cluster().is_some();
     let failure = failure.hint(unseen::advice(&challenge, &reason, is_in_cluster));
-    let is_over = challenge.status.state.is_some_and(State::is_final);
     // Whoever may not see who drives is told nothing of it.
     let is_left = claim::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
     Err(if is_left { failure.hint(nobody_drives(kind, is_in_cluster)) } else { failure })

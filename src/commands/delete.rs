@@ -7,6 +7,7 @@ use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
 use super::selector::LabelSelector;
 use super::target::{self, Wanted};
+use crate::cli;
 use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::print::columns::qualified_name;
@@ -44,10 +45,13 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
     let wanted = Wanted::parse(&args.objects)?;
     args.check(&wanted)?;
     if context.cluster().is_some() {
+        let place = format!("--namespace={}", context.namespace());
+        let words = ["delete".to_owned()].into_iter().chain(args.objects.clone()).chain([place]);
+        let words: Vec<String> = words.collect();
         return Err(Failure::usage(
             "delete works on the local store (--local): a cluster is kubectl's",
         )
-        .hint(format!("kubectl delete {}", args.objects.join(" "))));
+        .hint(cli::kubectl(&words)));
     }
     // Where nothing is, nothing is made either.
     let exists = LocalStore::exists(&context.state_folder()?)?;

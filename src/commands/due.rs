@@ -21,17 +21,31 @@ pub async fn due(
     name: &ObjectName,
     now: Timestamp,
 ) -> Result<Option<i64>, Failure> {
-    let controller = CertificateController::new(Recorder::new(Arc::clone(store)));
-    match controller.due(name, now).await? {
-        Due::No => Ok(None),
+    match look(store, name, now).await? {
         Due::Issue { revision } => Ok(Some(revision)),
         Due::TryAgain { revision } => {
             mark_for_renewal(store, name, now).await?;
             Ok(Some(revision))
         }
+        Due::No | Due::Rival { .. } => Ok(None),
+    }
+}
+
+/// Looks whether it has to be issued; nothing is changed.
+///
+/// # Errors
+/// Fails when the store does, or another Certificate has the same Secret.
+pub async fn look(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    now: Timestamp,
+) -> Result<Due, Failure> {
+    let controller = CertificateController::new(Recorder::new(Arc::clone(store)));
+    match controller.due(name, now).await? {
         Due::Rival { name: rival } => {
             let message = format!("Certificate {name}: its Secret belongs to Certificate {rival}");
             Err(Failure::new(Kind::Usage, message).hint("give one of the two another secretName"))
         }
+        due => Ok(due),
     }
 }

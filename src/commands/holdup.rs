@@ -8,6 +8,7 @@ use super::unseen;
 use super::verdict::problem_in;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Key, Kind, State};
+use crate::reconcile::names_a_moment;
 use crate::reconcile::pauses::LONGEST_PAUSE;
 use crate::store::StoreError;
 
@@ -88,19 +89,21 @@ pub fn of_challenges(chain: &Chain) -> Option<Holdup> {
         .iter()
         .find(|c| !c.status.state.is_some_and(State::is_final) && !c.status.reason.is_empty())?;
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-    let kind = problem_in(&challenge.status.reason)
-        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
     let reason = &challenge.status.reason;
     let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
+    if challenge.status.processing
+        && !challenge.status.presented
+        && let Some(hint) = unseen::unpresented(challenge, reason)
+    {
+        let (kind, of, hint) = (FailureKind::Solver, Kind::Challenge, Some(hint));
+        return Some(Holdup { kind, of, what, until: memory.next_try, named_by_ca: false, hint });
+    }
+    let kind = problem_in(reason)
+        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
     let named_by_ca = names_a_moment(reason);
     let hint =
         (kind == FailureKind::Timeout).then(|| unseen::advice(challenge, reason, chain.in_cluster));
     Some(Holdup { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
-}
-
-/// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.
-fn names_a_moment(reason: &str) -> bool {
-    reason.contains("; next try at ")
 }
 
 #[cfg(test)]

@@ -167,10 +167,10 @@ pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, Sto
     let list = format!("get {}", kind.plural());
     let list = match listed {
         Some(all) if all.is_empty() => return Ok(failure),
-        Some(all) if !all.iter().any(is_here) => format!("{list} -A"),
-        Some(_) | None => list,
+        Some(all) if !all.iter().any(is_here) => cli::like_in_all(&list),
+        Some(_) | None => cli::like(&list),
     };
-    Ok(failure.hint(format!("{} lists those there are", cli::like(&list))))
+    Ok(failure.hint(format!("{list} lists those there are")))
 }
 
 /// What of that kind hangs below a Certificate of that name, whose name people take for that of all that belongs to it.

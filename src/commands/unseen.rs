@@ -2,6 +2,8 @@
 
 use super::advice::RESOLVER;
 use crate::model::{Challenge, ChallengeType};
+use crate::solvers::http01::cluster::no_ingress;
+use crate::store::denial_advice;
 
 /// What helps against that reason; in a cluster something leads to the answer's Pod, elsewhere this machine answers.
 pub fn advice(challenge: &Challenge, reason: &str, in_cluster: bool) -> String {
@@ -28,6 +30,19 @@ pub fn advice(challenge: &Challenge, reason: &str, in_cluster: bool) -> String {
         ChallengeType::DnsPersist01 => {
             format!("see that there is such a record: {record} TXT \"{}\"", challenge.spec.key)
         }
+    }
+}
+
+/// What helps where an answer could not even be put up; nothing where the reason tells of something else.
+pub fn unpresented(challenge: &Challenge, reason: &str) -> Option<String> {
+    let namespace = &challenge.metadata.namespace;
+    let ingress = challenge.spec.solver.http01.as_ref().and_then(|http01| http01.ingress.as_ref());
+    let name = ingress.map(|ingress| ingress.name.as_str()).filter(|name| !name.is_empty());
+    match name {
+        Some(name) if reason.ends_with(&format!("ingress {name} not found")) => {
+            Some(no_ingress(name, namespace))
+        }
+        _ => denial_advice(reason, namespace),
     }
 }
 

@@ -96,10 +96,11 @@ pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verd
     if let Some(failed) = chain.order().and_then(|order| no_solver(chain, order)) {
         return Verdict::Failed(failed);
     }
+    // Only a person brings it back.
+    let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
     if let Some(verdict) = held_up(chain, obstacles) {
         return verdict;
     }
-    let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
     if let Some(verdict) = of_issuer(chain, issuer) {
         return verdict;
     }

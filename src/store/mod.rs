@@ -178,6 +178,11 @@ pub enum StoreError {
     },
 }
 
+/// What helps where a cluster has denied a solver object, by the server's words; nothing where it says something else.
+pub fn denial_advice(said: &str, namespace: &str) -> Option<String> {
+    Guard::of(said).map(|guard| guard.hint("pods", namespace))
+}
+
 impl StoreError {
     /// Tells whether the same may succeed a little later, with nobody doing anything: the server was away, or busy.
     pub fn may_pass(&self) -> bool {

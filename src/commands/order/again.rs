@@ -10,16 +10,19 @@ use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
 use crate::cli;
 use crate::commands::announce;
-use crate::commands::chain::issuer_key;
+use crate::commands::chain::{Chain, issuer_key};
 use crate::commands::claim::claim;
 use crate::commands::context::Context;
-use crate::commands::due::due;
+use crate::commands::due::{self, due};
 use crate::commands::failure::Failure;
 use crate::commands::permissions::{all_that_is_missing, workplace};
 use crate::commands::precheck::{self, Bench};
 use crate::commands::provider_check;
 use crate::commands::renewal::mark_for_renewal;
 use crate::commands::target;
+use crate::commands::verdict::{Verdict, verdict};
+use crate::controllers::certificate::Due;
+use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Order, Record, State};
 use crate::store::Store;
@@ -143,11 +146,19 @@ async fn nothing_to_do(
     let name = &record.key.name;
     let certificate = typed::<Certificate>(record.clone())?;
     let is_under_way = is_true(&certificate.status.conditions, "Issuing");
+    // Whatever is asked for: the Secret of another Certificate is not overwritten.
+    let is_due = due::look(store, name, now).await?;
     match wanted {
         Wanted::Renewed => Ok(None),
-        Wanted::Resumed => {
-            Ok((!is_under_way).then(|| format!("Certificate {name}: nothing is under way")))
-        }
+        Wanted::Resumed if is_under_way => Ok(None),
+        Wanted::Resumed => match is_due {
+            Due::Issue { revision } | Due::TryAgain { revision } => {
+                Err(nothing_to_resume(store, name, revision).await?)
+            }
+            Due::No | Due::Rival { .. } => {
+                Ok(Some(format!("Certificate {name}: nothing is under way")))
+            }
+        },
         Wanted::Retried => {
             let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
             let mut ends = Vec::new();
@@ -206,4 +217,23 @@ pub async fn certificate_of_order(
         };
         key = Key::new(kind, ObjectName::new(&metadata.namespace, owner));
     }
+}
+
+/// Nothing is under way, and there is no certificate either: how the last order ended, if there was one.
+async fn nothing_to_resume(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    revision: i64,
+) -> Result<Failure, Failure> {
+    let again = cli::like(&format!("certificate renew {}", name.name));
+    let hint = format!("{again} makes a fresh order");
+    if let Some(chain) = Chain::read(store, name).await?
+        && let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(revision))
+    {
+        return Ok(failed.failure.hint(hint));
+    }
+    let why = format!(
+        "Certificate {name}: nothing is under way, and its Secret has no certificate that is wanted"
+    );
+    Ok(Failure::usage(why).hint(hint))
 }

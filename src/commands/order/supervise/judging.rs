@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::{BREATH, Supervision, Workers, passing};
+use crate::cli;
 use crate::commands::advice;
 use crate::commands::chain::Chain;
 use crate::commands::failure::{Failure, Kind as FailureKind};
@@ -17,11 +18,11 @@ use crate::commands::renewal::try_mark_for_renewal;
 use crate::commands::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
 use crate::commands::waits::{self, Step};
 use crate::controllers::driver::Obstacles;
-use crate::model::{Issuer, Key, Kind};
+use crate::model::{Challenge, Issuer, Key, Kind};
 use crate::print::progress;
 use crate::reconcile::request::Approval;
-use crate::store::StoreError;
 use crate::store::resources::Resources;
+use crate::store::{Scope, StoreError};
 
 /// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
@@ -86,11 +87,7 @@ impl Supervision {
             }
             verdict => verdict?,
         };
-        let Some((verdict, step)) = verdict else {
-            let message = format!("{key} was deleted while it was worked on");
-            self.end(key, End::Failed(Failure::new(FailureKind::Unexpected, message)), now);
-            return Ok(());
-        };
+        let Some((verdict, step)) = verdict else { return self.deleted(key, now).await };
         match verdict {
             Verdict::Issued => self.end(key, End::Done, now),
             Verdict::Failed(failed) => self.failed(key, failed, now).await?,
@@ -119,6 +116,35 @@ impl Supervision {
         }
         let since = *self.clearing.entry(key.clone()).or_insert(now);
         now.duration_since(since) < CLEARING
+    }
+
+    /// Somebody has deleted it: what hangs on it goes with it, and our controllers have time to take answers down.
+    async fn deleted(&mut self, key: &Key, now: Timestamp) -> Result<(), StoreError> {
+        let left =
+            if key.kind == Kind::Certificate { self.left_of(key).await? } else { Vec::new() };
+        let since = *self.clearing.entry(key.clone()).or_insert(now);
+        let is_early = now < self.deadline && now.duration_since(since) < CLEARING;
+        if !left.is_empty() && self.workers == Workers::Ours && is_early {
+            return Ok(());
+        }
+        self.clearing.remove(key);
+        let message = format!("{key} was deleted while it was worked on");
+        let failure = Failure::new(FailureKind::Unexpected, message);
+        let failure = left.iter().fold(failure, |failure, challenge| {
+            let again = cli::like(&format!("challenge cleanup {challenge}"));
+            failure
+                .hint(format!("its Challenge {challenge} is left; {again} takes its answer down"))
+        });
+        self.end(key, End::Failed(failure), now);
+        Ok(())
+    }
+
+    /// Challenges of a Certificate that is gone.
+    async fn left_of(&self, key: &Key) -> Result<Vec<String>, StoreError> {
+        let challenges = Resources::<Challenge>::new(Arc::clone(&self.store), Kind::Challenge);
+        let mut all = challenges.list(&Scope::namespace(&key.name.namespace).brief()).await?;
+        all.retain(|challenge| self.is_below(challenge, key));
+        Ok(all.into_iter().map(|challenge| challenge.metadata.name).collect())
     }
 
     /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
@@ -197,7 +223,8 @@ impl Supervision {
             state: "held up".to_owned(),
             waits_for: holdup.what.clone(),
             since: self.started,
-            until: holdup.until,
+            // The next of our own tries is no end.
+            until: holdup.until.filter(|_| holdup.named_by_ca).or(Some(self.deadline)),
         };
         // A challenge's own reason is shown with the challenge.
         if holdup.of != Kind::Challenge || holdup.kind != FailureKind::Timeout {

@@ -120,6 +120,12 @@ impl Supervision {
         self.progress.waiting(&name, progress::Wait { state, waits_for, since, until }, now);
     }
 
+    /// Whether a Challenge was seen below that Certificate.
+    pub(super) fn is_below(&self, challenge: &Challenge, certificate: &Key) -> bool {
+        let owner = challenge.metadata.controller();
+        owner.and_then(|owner| self.relatives.get(&owner.uid)) == Some(certificate)
+    }
+
     fn notes_movement_of(&mut self, certificate: &Key) {
         if self.open.contains_key(certificate) {
             self.moved = Instant::now();

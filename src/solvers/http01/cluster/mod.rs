@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use self::made::Made;
 use self::objects::{INGRESSES, Own, PODS, ROUTES, SERVICES};
 use self::trouble::Trouble;
+pub use self::trouble::no_ingress;
 use super::super::{SolveError, Solver};
 use crate::model::event::source;
 use crate::model::solver::{GatewaySolver, Http01Solver, IngressSolver, PodTemplate};
@@ -210,7 +211,7 @@ impl ClusterSolver {
         }
         for _ in 0..TRIES {
             let Some(mut found) = ingresses.get(&solver.name).await? else {
-                return Err(Trouble::Setup(format!("ingress {} not found", solver.name)));
+                return Err(Trouble::NoIngress(solver.name.clone()));
             };
             let is_there = !ingress::add_path(&mut found, challenge, service);
             if is_there || ingresses.replace(&found).await? {

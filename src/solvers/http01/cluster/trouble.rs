@@ -8,6 +8,8 @@ use crate::store::StoreError;
 pub(super) enum Trouble {
     /// The cluster refused, or did not answer.
     Store(StoreError),
+    /// The Ingress that is to be edited is not there.
+    NoIngress(String),
     /// What is asked for cannot be.
     Setup(String),
     /// Others write all the time.
@@ -22,11 +24,22 @@ impl Trouble {
             Self::Store(error) => {
                 (error.to_string(), error.needs_person(), error.hints().into_iter().next())
             }
+            Self::NoIngress(name) => {
+                let hint = no_ingress(&name, &challenge.metadata.namespace);
+                (format!("ingress {name} not found"), true, Some(hint))
+            }
             Self::Setup(why) => (why, true, None),
             Self::Busy(why) => (why, false, None),
         };
         SolveError { what, why, needs_person, hint, until: None }
     }
+}
+
+/// What helps where the Ingress that is to be edited is not there.
+pub fn no_ingress(name: &str, namespace: &str) -> String {
+    format!(
+        "create Ingress {name} in namespace {namespace}, or change http01.ingress.name of the issuer's solver"
+    )
 }
 
 impl From<StoreError> for Trouble {
