@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,6 @@ pub enum Durability {
 
 /// Replaces a file by way of a draft in the same folder: readers see the old text or the new one.
 ///
-/// What stands under the draft's name makes way, and no link is followed, neither there nor in the file's own place: whoever
-/// may write to the folder could lead us to a file of ours elsewhere.
-///
 /// # Errors
 /// Fails when the folder may not be written to; the file is then as it was, and no draft is left.
 pub fn replace(
@@ -39,26 +36,80 @@ pub fn replace(
     readers: Readers,
     durability: Durability,
 ) -> io::Result<()> {
-    match fs::remove_file(draft) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mode = match readers {
-        Readers::Owner => 0o600,
-        Readers::Permitted | Readers::Everybody => 0o644,
-    };
-    let handle = OpenOptions::new().write(true).create_new(true).mode(mode).open(draft)?;
-    let replaced = fill(handle, text, readers, durability).and_then(|()| fs::rename(draft, file));
-    if replaced.is_err() {
-        // Nothing half-written stays behind; the error that matters is the first.
-        fs::remove_file(draft).ok();
-    }
-    replaced?;
+    Draft::write(file, draft, text, readers, durability)?.take_place()?;
     if durability == Durability::Lasting {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()?;
+        keep_names(folder.unwrap_or_else(|| Path::new(".")))?;
     }
     Ok(())
+}
+
+/// The new text of a file, complete and beside it. Whoever replaces several files that belong together writes all drafts first:
+/// what needs space, or a folder that may be written to, has then succeeded. Without [`Draft::take_place`] it is removed.
+#[derive(Debug)]
+#[must_use]
+pub struct Draft<'a> {
+    file: &'a Path,
+    path: PathBuf,
+    has_place: bool,
+}
+
+impl<'a> Draft<'a> {
+    /// Writes a draft.
+    ///
+    /// What stands under the draft's name makes way, and no link is followed, neither there nor in the file's own place: whoever
+    /// may write to the folder could lead us to a file of ours elsewhere.
+    ///
+    /// # Errors
+    /// Fails when the folder may not be written to; no draft is left then.
+    pub fn write(
+        file: &'a Path,
+        draft: &Path,
+        text: &[u8],
+        readers: Readers,
+        durability: Durability,
+    ) -> io::Result<Self> {
+        match fs::remove_file(draft) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mode = match readers {
+            Readers::Owner => 0o600,
+            Readers::Permitted | Readers::Everybody => 0o644,
+        };
+        let handle = OpenOptions::new().write(true).create_new(true).mode(mode).open(draft)?;
+        // From here on, nothing half-written stays behind.
+        let this = Self { file, path: draft.to_owned(), has_place: false };
+        fill(handle, text, readers, durability)?;
+        Ok(this)
+    }
+
+    /// Puts the draft in the place of its file.
+    ///
+    /// # Errors
+    /// Fails when that file may not be replaced; it is then as it was, and no draft is left.
+    pub fn take_place(mut self) -> io::Result<()> {
+        fs::rename(&self.path, self.file)?;
+        self.has_place = true;
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.has_place {
+            // The error that matters is the one before.
+            fs::remove_file(&self.path).ok();
+        }
+    }
+}
+
+/// Lets the names in a folder survive a power cut.
+///
+/// # Errors
+/// Fails when the folder cannot be read, or the disk fails.
+pub fn keep_names(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 fn fill(mut file: File, text: &[u8], readers: Readers, durability: Durability) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`, each replaced by rename, the key first.
+//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`. Both are written beside the old ones, then replaced by rename.
 
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::context::Interrupted;
 use super::failure::{Failure, Kind};
-use crate::disk::{self, Durability, Readers};
+use crate::disk::{self, Draft, Durability, Readers};
 use crate::model::Secret;
 use crate::store::folder::explain;
 
@@ -55,8 +55,8 @@ impl Patience {
 /// Writes certificate and key of a Secret below `folder`; what is there already and equal is left alone.
 ///
 /// # Errors
-/// Fails when the Secret holds no pair, somebody keeps the folder locked, or a file cannot be written; the other file is then as
-/// it was.
+/// Fails when the Secret holds no pair, somebody keeps the folder locked, or a file cannot be written. Both files are then as they
+/// were, unless the system replaces the key and refuses the same for the certificate; the failure says so.
 pub async fn write(
     folder: &Path,
     secret: &Secret,
@@ -68,17 +68,53 @@ pub async fn write(
         return Err(Failure::new(Kind::Unexpected, message));
     };
     let folder = folder.join(name);
-    let fail = |path: &Path, error: &io::Error| {
-        let message = format!("cannot write {}: {}", path.display(), explain(error));
-        Failure::new(Kind::Unexpected, message)
-    };
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| fail(&folder, &e))?;
     let _turn = turn(&folder, patience).await?;
     let written = Written { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
-    replace(&written.key, key, Readers::Owner).map_err(|e| fail(&written.key, &e))?;
-    replace(&written.certificate, certificate, Readers::Permitted)
-        .map_err(|e| fail(&written.certificate, &e))?;
+    let key = draft(&written.key, key, Readers::Owner)?;
+    let certificate = draft(&written.certificate, certificate, Readers::Permitted)?;
+    take_places(key, certificate, &written)?;
     Ok(written)
+}
+
+/// Writes the new text of a file beside it, unless the file has that text already.
+fn draft<'a>(path: &'a Path, text: &[u8], readers: Readers) -> Result<Option<Draft<'a>>, Failure> {
+    if has(path, text) {
+        return Ok(None);
+    }
+    // A folder gives way to no file; the rename would find that out when the key has been replaced already.
+    if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
+        return Err(fail(path, &io::ErrorKind::IsADirectory.into()));
+    }
+    let name = draft_name(path);
+    let draft = Draft::write(path, &name, text, readers, Durability::Lasting);
+    draft.map(Some).map_err(|error| fail(&name, &error))
+}
+
+/// Replaces both files. The certificate comes last: whoever waits for a new one finds its key there already.
+fn take_places(
+    key: Option<Draft<'_>>,
+    certificate: Option<Draft<'_>>,
+    written: &Written,
+) -> Result<(), Failure> {
+    let is_new_key = key.is_some();
+    let is_new = is_new_key || certificate.is_some();
+    if let Some(key) = key {
+        key.take_place().map_err(|error| fail(&written.key, &error))?;
+    }
+    if let Some(certificate) = certificate {
+        certificate.take_place().map_err(|error| {
+            let mut failure = fail(&written.certificate, &error);
+            if is_new_key {
+                failure.message.push_str("; the key beside it is the new one: they are no pair");
+            }
+            failure
+        })?;
+    }
+    match written.key.parent() {
+        Some(folder) if is_new => disk::keep_names(folder).map_err(|error| fail(folder, &error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes a Secret as a manifest.
@@ -87,10 +123,7 @@ pub async fn write(
 /// Fails when the file cannot be written.
 pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<PathBuf, Failure> {
     let path = folder.join(&secret.metadata.name).join("secret.yaml");
-    replace(&path, yaml.as_bytes(), Readers::Owner).map_err(|error| {
-        let message = format!("cannot write {}: {}", path.display(), explain(&error));
-        Failure::new(Kind::Unexpected, message)
-    })?;
+    replace(&path, yaml.as_bytes(), Readers::Owner).map_err(|error| fail(&path, &error))?;
     Ok(path)
 }
 
@@ -99,10 +132,7 @@ pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<Path
 /// # Errors
 /// Fails when it cannot be written.
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
-    replace(path, text.as_bytes(), Readers::Permitted).map_err(|error| {
-        let message = format!("cannot write {}: {}", path.display(), explain(&error));
-        Failure::new(Kind::Unexpected, message)
-    })
+    replace(path, text.as_bytes(), Readers::Permitted).map_err(|error| fail(path, &error))
 }
 
 /// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
@@ -155,12 +185,25 @@ fn holder(folder: &Metadata) -> Option<u32> {
 
 /// Replaces a file as a whole, unless it has that text already.
 fn replace(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
-    if fs::read(path).is_ok_and(|old| old == text) {
+    if has(path, text) {
         return Ok(());
     }
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    disk::replace(path, Path::new(&draft), text, readers, Durability::Lasting)
+    disk::replace(path, &draft_name(path), text, readers, Durability::Lasting)
+}
+
+fn has(path: &Path, text: &[u8]) -> bool {
+    fs::read(path).is_ok_and(|there| there == text)
+}
+
+fn draft_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+fn fail(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write {}: {}", path.display(), explain(error));
+    Failure::new(Kind::Unexpected, message)
 }
 
 #[cfg(test)]
@@ -171,7 +214,8 @@ mod tests {
     use crate::model::{Blob, Metadata};
 
     fn secret(certificate: &str) -> Secret {
-        let data = [("tls.crt", certificate), ("tls.key", "KEY")];
+        let key = format!("KEY OF {certificate}");
+        let data = [("tls.crt", certificate), ("tls.key", &key)];
         Secret {
             metadata: Metadata { name: "web-tls".to_owned(), ..Metadata::default() },
             data: data.map(|(k, v)| (k.to_owned(), Blob(v.as_bytes().to_vec()))).into(),
@@ -191,6 +235,64 @@ mod tests {
         assert_eq!(fs::read_to_string(&written.certificate).unwrap(), "NEW");
         assert_eq!(fs::metadata(&written.key).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path().join("web-tls")).unwrap().count(), 2);
+    }
+
+    /// Every file of a pair's folder, and what is in it; folders have nothing.
+    fn files(folder: &Path) -> Vec<(String, String)> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> = entries
+            .map(|entry| {
+                let name = entry.file_name().into_string().unwrap();
+                (name, fs::read_to_string(entry.path()).unwrap_or_default())
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[tokio::test]
+    async fn a_pair_of_which_one_file_cannot_be_written_stays_as_it_was() {
+        for obstacle in ["tls.key", "tls.crt", "tls.key.new", "tls.crt.new"] {
+            let out = tempfile::tempdir().unwrap();
+            let folder = out.path().join("web-tls");
+            write(out.path(), &secret("OLD")).await.unwrap();
+            // A folder gives way to no file, not even for root.
+            let obstacle = folder.join(obstacle);
+            fs::remove_file(&obstacle).ok();
+            fs::create_dir(&obstacle).unwrap();
+            let before = files(&folder);
+            let failure = write(out.path(), &secret("NEW")).await.unwrap_err();
+            let told = format!("cannot write {}: it is a folder, not a file", obstacle.display());
+            assert_eq!(failure.message, told);
+            assert_eq!(files(&folder), before);
+            fs::remove_dir(&obstacle).unwrap();
+            write(out.path(), &secret("NEW")).await.unwrap();
+            let pair = [("tls.crt", "NEW"), ("tls.key", "KEY OF NEW")];
+            assert_eq!(files(&folder), pair.map(|(name, text)| (name.into(), text.into())));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pair_that_is_broken_half_way_is_called_so_and_put_right_later() {
+        let out = tempfile::tempdir().unwrap();
+        let written = write(out.path(), &secret("OLD")).await.unwrap();
+        let key = draft(&written.key, b"KEY OF NEW", Readers::Owner).unwrap();
+        let certificate = draft(&written.certificate, b"NEW", Readers::Permitted).unwrap();
+        fs::remove_file(&written.certificate).unwrap();
+        fs::create_dir(&written.certificate).unwrap();
+        let failure = take_places(key, certificate, &written).unwrap_err();
+        let told = format!(
+            "cannot write {}: it is a folder, not a file; the key beside it is the new one: they are no pair",
+            written.certificate.display()
+        );
+        assert_eq!(failure.message, told);
+        fs::remove_dir(&written.certificate).unwrap();
+        assert_eq!(
+            files(&out.path().join("web-tls")),
+            [("tls.key".to_owned(), "KEY OF NEW".to_owned())]
+        );
+        write(out.path(), &secret("NEW")).await.unwrap();
+        assert_eq!(fs::read_to_string(&written.certificate).unwrap(), "NEW");
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use jiff::Timestamp;
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::announce;
@@ -24,7 +24,7 @@ use super::sweep::sweep_before_work;
 use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
+use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::progress::Progress;
 use crate::store::cluster::lease::GRACE;
 use crate::store::local::Access;
@@ -33,6 +33,8 @@ use crate::store::{Change, Scope, Store, StoreError};
 
 /// How soon a store that was away is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
+/// How often files that could not be written are tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// Flags of `run`.
 #[derive(Clone, Debug, clap::Args)]
@@ -134,7 +136,18 @@ async fn follow(
 ) -> Result<(), Failure> {
     let mut changes = store.watch(Kind::Certificate, Scope::all());
     let mut told = Told::default();
-    while let Some(change) = changes.next().await {
+    let mut files = Files { store, out, missed: BTreeMap::new() };
+    let mut again = interval(TRY_AGAIN);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let change = tokio::select! {
+            change = changes.next() => change,
+            _ = again.tick() => {
+                files.try_again(progress).await?;
+                continue;
+            }
+        };
+        let Some(change) = change else { return Ok(()) };
         let change = match change {
             Err(error) if error.may_pass() => continue,
             change => change?,
@@ -151,7 +164,7 @@ async fn follow(
             let is_good = is_true(conditions, "Ready") && !is_true(conditions, "Issuing");
             if is_good {
                 told.forget(&certificate.name());
-                write(store, &certificate, out, progress).await?;
+                files.write(&certificate, progress).await?;
             } else if let Some(condition) = conditions.iter().find(|c| c.kind == "Issuing") {
                 let name = certificate.name();
                 if told.is_news(&name, &condition.message) {
@@ -161,7 +174,6 @@ async fn follow(
             }
         }
     }
-    Ok(())
 }
 
 /// What was said last of Certificates that are being issued: a record changes more often than what it says.
@@ -181,36 +193,75 @@ impl Told {
     }
 }
 
-async fn write(
-    store: &Arc<dyn Store>,
-    certificate: &Certificate,
-    out: Option<(&Path, &Patience)>,
-    progress: &mut Progress,
-) -> Result<(), Failure> {
-    let Some((out, patience)) = out else {
-        progress.line(&format!("Certificate {}: up to date", certificate.name()), Timestamp::now());
-        return Ok(());
-    };
-    let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
-    let key = Key::new(Kind::Secret, name);
-    let Some(record) = answered(async || store.get(&key).await).await? else { return Ok(()) };
-    let secret = typed::<Secret>(record)?;
-    let now = Timestamp::now();
-    // A full disk must not end the controllers: the Secret is safe in the store.
-    match out::write(out, &secret, patience).await {
-        Ok(written) => progress.line(
-            &format!(
-                "Certificate {}: up to date in {}",
-                certificate.name(),
-                written.certificate.display()
-            ),
-            now,
-        ),
-        Err(failure) => {
-            progress.line(&format!("Certificate {}: {failure}", certificate.name()), now);
+/// Keeps the files up to date.
+struct Files<'a> {
+    store: &'a Arc<dyn Store>,
+    /// Absent where nothing is written.
+    out: Option<(&'a Path, &'a Patience)>,
+    /// Certificates whose files could not be written, and what was said of each.
+    missed: BTreeMap<ObjectName, String>,
+}
+
+impl Files<'_> {
+    /// Writes what was issued, unless there is nothing any more.
+    async fn write(
+        &mut self,
+        certificate: &Certificate,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let name = certificate.name();
+        let Some((out, patience)) = self.out else {
+            progress.line(&format!("Certificate {name}: up to date"), Timestamp::now());
+            return Ok(());
+        };
+        let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+        let Some(record) = self.ask(Key::new(Kind::Secret, secret)).await? else {
+            self.missed.remove(&name);
+            return Ok(());
+        };
+        let secret = typed::<Secret>(record)?;
+        let now = Timestamp::now();
+        // A full disk must not end the controllers: the Secret is safe in the store.
+        match out::write(out, &secret, patience).await {
+            Ok(written) => {
+                self.missed.remove(&name);
+                let path = written.certificate.display();
+                progress.line(&format!("Certificate {name}: up to date in {path}"), now);
+            }
+            // Interrupted while it waited: this is the end.
+            Err(failure) if failure.kind != FailureKind::Unexpected => {
+                progress.line(&format!("Certificate {name}: {failure}"), now);
+            }
+            Err(failure) => {
+                let why = failure.to_string();
+                if self.missed.get(&name) != Some(&why) {
+                    let seconds = TRY_AGAIN.as_secs();
+                    let line = format!("Certificate {name}: {why}; tried again every {seconds} s");
+                    progress.line(&line, now);
+                }
+                self.missed.insert(name, why);
+            }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Writes what could not be written before; the Certificate may be in its next issuance by now.
+    async fn try_again(&mut self, progress: &mut Progress) -> Result<(), Failure> {
+        let missed: Vec<_> = self.missed.keys().cloned().collect();
+        for name in missed {
+            let record = self.ask(Key::new(Kind::Certificate, name.clone())).await?;
+            match record.map(typed::<Certificate>) {
+                Some(Ok(certificate)) => self.write(&certificate, progress).await?,
+                // What is gone needs no files; what cannot be read is told with the obstacles.
+                None | Some(Err(_)) => drop(self.missed.remove(&name)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, key: Key) -> Result<Option<Record>, StoreError> {
+        answered(async || self.store.get(&key).await).await
+    }
 }
 
 /// Asks a store until it answers: what passes by itself must not end the controllers.
@@ -229,9 +280,18 @@ async fn answered<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::fs;
+
+    use serde_json::{Value, json};
+    use tempfile::TempDir;
 
     use super::*;
+    use crate::commands::context::Interrupted;
+    use crate::model::Blob;
+    use crate::print::talk::{Memory, Talk};
+    use crate::store::Part;
     use crate::store::cluster::ClusterFault;
+    use crate::store::memory::MemoryStore;
 
     fn away() -> Result<(), StoreError> {
         let (server, why) = ("https://server".into(), "connection refused".into());
@@ -274,5 +334,82 @@ mod tests {
         told.forget(&web);
         assert!(told.is_news(&web, "issuing"));
         assert!(!told.is_news(&mail, "issuing"));
+    }
+
+    /// A Certificate that is good, with its Secret.
+    async fn issued() -> Arc<dyn Store> {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let blob = |text: &str| json!(Blob(text.as_bytes().to_vec()));
+        let secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/tls",
+            "metadata": {"name": "web-tls", "namespace": "default"},
+            "data": {"tls.crt": blob("NEW"), "tls.key": blob("KEY OF NEW")},
+        });
+        store.create(Record::new(secret).unwrap()).await.unwrap();
+        let certificate = json!({
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Certificate",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
+        });
+        store.create(Record::new(certificate).unwrap()).await.unwrap();
+        state(&store, json!([{"type": "Ready", "status": "True"}])).await;
+        store
+    }
+
+    /// Sets the conditions of the Certificate.
+    async fn state(store: &Arc<dyn Store>, conditions: Value) {
+        let key = Key::new(Kind::Certificate, ObjectName::new("default", "web"));
+        let mut record = store.get(&key).await.unwrap().unwrap();
+        record.object["status"] = json!({"conditions": conditions});
+        store.replace(record, Part::Status).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn files_that_could_not_be_written_are_tried_again_and_each_turn_is_told_once() {
+        let (out, err, store) = (TempDir::new().unwrap(), Memory::default(), issued().await);
+        let folder = out.path().join("web-tls");
+        let obstacle = folder.join("tls.crt.new");
+        fs::create_dir_all(&obstacle).unwrap();
+        let patience = Patience::new(&Interrupted::default());
+        let mut progress = Progress::new(Talk::new(Box::new(err.clone())), false);
+        // Without the time, which comes first.
+        let told = || -> Vec<String> {
+            let lines = err.text().replace(&out.path().display().to_string(), "OUT");
+            lines.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+        };
+        let failed = "Certificate default/web: cannot write OUT/web-tls/tls.crt.new: it is a folder, not a file; tried again every 30 s";
+        let issuing = "Certificate default/web: renewing";
+        let written = "Certificate default/web: up to date in OUT/web-tls/tls.crt";
+        let script = async {
+            sleep(TRY_AGAIN * 5).await;
+            assert_eq!(told(), [failed]);
+            // The next issuance may take weeks; the Secret holds what is good until then.
+            state(
+                &store,
+                json!([
+                    {"type": "Ready", "status": "True"},
+                    {"type": "Issuing", "status": "True", "message": "renewing"},
+                ]),
+            )
+            .await;
+            sleep(TRY_AGAIN * 5).await;
+            assert_eq!(told(), [failed, issuing]);
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+            fs::remove_dir(&obstacle).unwrap();
+            sleep(TRY_AGAIN * 2).await;
+            assert_eq!(fs::read_to_string(folder.join("tls.crt")).unwrap(), "NEW");
+            assert_eq!(fs::read_to_string(folder.join("tls.key")).unwrap(), "KEY OF NEW");
+            sleep(TRY_AGAIN * 5).await;
+            assert_eq!(told(), [failed, issuing, written]);
+        };
+        tokio::select! {
+            ended = follow(&store, Some((out.path(), &patience)), &mut progress) => {
+                panic!("it ended: {ended:?}");
+            }
+            () = script => {}
+        }
     }
 }

@@ -127,25 +127,40 @@ hint: nothing is kept of a rehearsal: put that right, and rehearse again
     );
 }
 
-#[test]
-fn results_that_may_not_be_replaced_stay_as_they_are() {
+/// Renews while a folder stands where a file is to be written: the pair stays as it was. Without the folder, the same works.
+#[track_caller]
+fn check_renewal(obstacle: &str) {
     let site = Site::new();
     site.issues();
-    let before = fs::read(site.path("out/web-tls/tls.crt")).unwrap();
     // A folder cannot be replaced by a file, not even by root.
-    fs::remove_file(site.path("out/web-tls/tls.key")).unwrap();
-    fs::create_dir(site.path("out/web-tls/tls.key")).unwrap();
+    let path = site.path("out/web-tls").join(obstacle);
+    fs::remove_file(&path).ok();
+    fs::create_dir(&path).unwrap();
+    let files = || {
+        let results = site.results().into_iter();
+        results.map(|name| fs::read(site.path("out").join(name)).unwrap()).collect::<Vec<_>>()
+    };
+    let (names, before) = (site.results(), files());
     let mut renew = site.program("certificate renew web");
     renew.env("KUBECTL_ACME_NAMESPACE", "default");
-    site.run(renew).check(
-        1,
+    let complaint = format!(
         "\
-error: cannot write out/web-tls/tls.key: it is a folder, not a file
+error: cannot write out/web-tls/{obstacle}: it is a folder, not a file
 hint: the certificate is safe in the store; run the same command again to write it out
-",
+"
     );
-    assert_eq!(fs::read(site.path("out/web-tls/tls.crt")).unwrap(), before);
-    assert_eq!(site.results(), ["web-tls/tls.crt"]);
-    fs::remove_dir(site.path("out/web-tls/tls.key")).unwrap();
+    site.run(renew).check(1, &complaint);
+    assert_eq!((site.results(), files()), (names, before));
+    fs::remove_dir(path).unwrap();
     site.issues();
+}
+
+#[test]
+fn results_that_may_not_be_replaced_stay_as_they_are() {
+    check_renewal("tls.key");
+}
+
+#[test]
+fn a_certificate_that_cannot_be_written_leaves_the_old_pair() {
+    check_renewal("tls.crt.new");
 }
