@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration as StdDuration;
 
 use jiff::SignedDuration;
 use tokio::sync::watch;
@@ -52,6 +51,7 @@ use crate::solvers::http01::listener::{self, Listener};
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::store::cluster::ClusterStore;
+use crate::store::cluster::lease::GRACE;
 use crate::store::{Store, StoreError};
 
 /// How often it is looked whether the controllers still work.
@@ -339,23 +339,66 @@ impl Engine {
         }
     }
 
-    /// Stops the controllers because somebody else may work soon: steps that take longer than this are broken off.
-    pub async fn break_off(mut self, within: StdDuration) {
-        self.stop.cancel();
-        if tokio::time::timeout(within, &mut self.task).await.is_err() {
-            self.task.abort();
-        }
-    }
-
-    /// Stops the controllers after the steps that are under way.
+    /// Stops the controllers after the steps that are under way. Once the Lease is lost those have [`GRACE`], then they are
+    /// broken off: somebody else may work soon.
     ///
     /// # Errors
     /// Fails when they had ended before, because the store could no longer be used.
-    pub async fn stop(self) -> Result<(), Failure> {
+    pub async fn stop(mut self, lost: &CancellationToken) -> Result<(), Failure> {
         self.stop.cancel();
-        match self.task.await {
-            Ok(result) => Ok(result?),
-            Err(_) => Err(Failure::new(FailureKind::Unexpected, "a controller panicked")),
+        tokio::select! {
+            biased;
+            () = lost.cancelled() => {
+                if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
+                    self.task.abort();
+                }
+                Ok(())
+            }
+            ended = &mut self.task => match ended {
+                Ok(result) => Ok(result?),
+                Err(_) => Err(Failure::new(FailureKind::Unexpected, "a controller panicked")),
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration as StdDuration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const SECOND: StdDuration = StdDuration::from_secs(1);
+
+    /// Stops controllers whose step takes so many seconds, while the Lease is lost after so many; tells how long that took,
+    /// and whether the step was finished.
+    async fn check(takes: u32, lost_after: u32, expected: (u32, bool)) {
+        let (done, stop, lost) =
+            <(CancellationToken, CancellationToken, CancellationToken)>::default();
+        let (finished, loses) = (done.clone(), lost.clone());
+        let task = tokio::spawn(async move {
+            sleep(SECOND * takes).await;
+            finished.cancel();
+            Ok(())
+        });
+        tokio::spawn(async move {
+            sleep(SECOND * lost_after).await;
+            loses.cancel();
+        });
+        let (_sender, obstacles) = watch::channel(Obstacles::new());
+        let engine = Engine { stop, task, obstacles, clients: Arc::new(Clients::new()) };
+        let began = Instant::now();
+        engine.stop(&lost).await.unwrap();
+        let took = began.elapsed().as_secs_f64().round();
+        assert_eq!((took, done.is_cancelled()), (expected.0.into(), expected.1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn steps_under_way_are_finished_unless_the_lease_is_lost_meanwhile() {
+        check(40, 60, (40, true)).await;
+        check(40, 10, (15, false)).await;
+        check(12, 10, (12, true)).await;
     }
 }

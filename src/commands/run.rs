@@ -26,7 +26,6 @@ use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::progress::Progress;
-use crate::store::cluster::lease::GRACE;
 use crate::store::local::Access;
 use crate::store::resources::typed;
 use crate::store::{Change, Scope, Store, StoreError};
@@ -89,28 +88,25 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);
     let talk = talk(Arc::clone(&store), dns01, context.printer(&OutputArgs::default()));
-    let engine = Engine::start_looking(equipment, probe, stop);
     let (out, patience) = (context.out(args.out.as_deref())?, Patience::new(context.interrupted()));
+    let engine = Engine::start_looking(equipment, probe, stop);
     let out = out.as_deref().map(|out| (out, &patience));
     let mut progress = Progress::new(context.talk(), false);
     let told = obstacles::tell(engine.obstacles(), Progress::new(context.talk(), false));
     let lost = claim.lost();
-    let (kind, why) = tokio::select! {
+    let ended = tokio::select! {
         ended = follow(&store, out, &mut progress) => {
-            ended?;
-            (FailureKind::Unexpected, "ended")
+            ended.map(|()| (FailureKind::Unexpected, "ended"))
         }
-        () = talk => (FailureKind::Unexpected, "ended"),
-        () = told => (FailureKind::Unexpected, "the controllers ended"),
-        kind = context.interrupted().wait() => (kind, "ended"),
-        () = lost.cancelled() => (FailureKind::OwnedByAnother, "the Lease was lost"),
-        () = engine.ended() => (FailureKind::Unexpected, "the controllers ended"),
+        () = talk => Ok((FailureKind::Unexpected, "ended")),
+        () = told => Ok((FailureKind::Unexpected, "the controllers ended")),
+        kind = context.interrupted().wait() => Ok((kind, "ended")),
+        () = lost.cancelled() => Ok((FailureKind::OwnedByAnother, "the Lease was lost")),
+        () = engine.ended() => Ok((FailureKind::Unexpected, "the controllers ended")),
     };
-    if lost.is_cancelled() {
-        engine.break_off(GRACE).await;
-    } else {
-        engine.stop().await?;
-    }
+    let stopped = engine.stop(&lost).await;
+    let (kind, why) = ended?;
+    stopped?;
     Err(Failure::new(kind, format!("{why}; everything so far is kept"))
         .hint(format!("go on with: {}", cli::again())))
 }

@@ -99,11 +99,20 @@ impl Driver {
         }
     }
 
-    /// Works until `stop` is cancelled; steps under way are finished first.
+    /// Works until `stop` is cancelled or the store fails for good; steps under way are finished first, either way: what a
+    /// CA has just been asked for would be lost.
     ///
     /// # Errors
     /// Fails when the store can no longer be watched.
     pub async fn run(mut self, stop: CancellationToken) -> Result<(), StoreError> {
+        let ended = self.work(&stop).await;
+        // Whatever those steps wait for in vain ends, too.
+        stop.cancel();
+        while self.running.join_next().await.is_some() {}
+        ended
+    }
+
+    async fn work(&mut self, stop: &CancellationToken) -> Result<(), StoreError> {
         let mut kinds: Vec<Kind> =
             self.controllers.iter().flat_map(|c| c.watches()).copied().collect();
         kinds.sort_unstable();
@@ -116,7 +125,7 @@ impl Driver {
             let next_alarm = self.agenda.next_alarm().into_iter().chain(self.listens).min();
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break,
+                () = stop.cancelled() => return Ok(()),
                 Some(done) = self.running.join_next_with_id(), if !self.running.is_empty() => {
                     let (id, result) = match done {
                         Ok(done) => done,
@@ -132,7 +141,7 @@ impl Driver {
                         debug!(%error, "the store is away; this watch begins again");
                     }
                     Some(Err(error)) => return Err(error),
-                    None => break,
+                    None => return Ok(()),
                 },
                 () = sleep(&*clock, next_alarm) => {
                     self.agenda.wake_due(self.clock.now());
@@ -140,8 +149,6 @@ impl Driver {
                 }
             }
         }
-        while self.running.join_next().await.is_some() {}
-        Ok(())
     }
 
     async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
@@ -289,6 +296,7 @@ mod tests {
     use std::time::Duration;
 
     use async_trait::async_trait;
+    use futures_util::stream::{self, BoxStream};
     use jiff::SignedDuration;
     use serde_json::json;
 
@@ -632,5 +640,106 @@ mod tests {
     #[tokio::test]
     async fn whoever_is_outrun_without_end_pauses_longer_and_is_seen() {
         check(Mishap::Race, 1, |it| it.is_some_and(|it| it.stays() && it.tries > 10)).await;
+    }
+
+    /// A store in memory whose watches fail for good once the login has run out; it still writes.
+    #[derive(Debug, Default)]
+    struct LoggedOut {
+        store: MemoryStore,
+        out: CancellationToken,
+    }
+
+    #[async_trait]
+    impl Store for LoggedOut {
+        async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+            self.store.get(key).await
+        }
+        async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+            self.store.list(kind, scope).await
+        }
+        async fn create(&self, record: Record) -> Result<Record, StoreError> {
+            self.store.create(record).await
+        }
+        async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+            self.store.replace(record, part).await
+        }
+        async fn apply(&self, record: Record) -> Result<Record, StoreError> {
+            self.store.apply(record).await
+        }
+        async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+            self.store.delete(key).await
+        }
+        async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
+            self.store.delete_exactly(key, uid).await
+        }
+        fn watch(
+            &self,
+            kind: Kind,
+            scope: Scope,
+        ) -> BoxStream<'static, Result<Change, StoreError>> {
+            let out = self.out.clone();
+            let failed = stream::once(async move {
+                out.cancelled().await;
+                let (server, why) = ("https://server".into(), "Unauthorized".into());
+                Err(ClusterFault::Credentials { server, why }.into())
+            });
+            stream::select(self.store.watch(kind, scope), failed).boxed()
+        }
+    }
+
+    /// Writes down what a CA says, once it has said it.
+    #[derive(Debug)]
+    struct WaitsForCa {
+        store: Arc<dyn Store>,
+        asked: CancellationToken,
+        answer: CancellationToken,
+    }
+
+    #[async_trait]
+    impl Controller for WaitsForCa {
+        fn watches(&self) -> &'static [Kind] {
+            &[Kind::Order]
+        }
+        async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+            Ok(vec![changed.key.clone()])
+        }
+        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+            self.asked.cancel();
+            self.answer.cancelled().await;
+            let mut order = self.store.get(key).await?.unwrap();
+            order.object["status"] = json!({"url": "https://ca.example/order/1"});
+            self.store.replace(order, Part::Status).await?;
+            Ok(Wake::OnChange)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_step_under_way_is_finished_when_the_store_fails_for_good() {
+        let store = LoggedOut::default();
+        let out = store.out.clone();
+        let store: Arc<dyn Store> = Arc::new(store);
+        let order = json!({
+            "apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "metadata": {"name": "web", "namespace": "web"},
+        });
+        let key = store.create(Record::new(order).unwrap()).await.unwrap().key;
+        let (asked, answer) = <(CancellationToken, CancellationToken)>::default();
+        let controller =
+            WaitsForCa { store: Arc::clone(&store), asked: asked.clone(), answer: answer.clone() };
+        let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(controller)];
+        let (sender, _obstacles) = watch::channel(Obstacles::new());
+        let (clock, all) = (Arc::new(SystemClock), Selection::all());
+        let driver = Driver::new(Arc::clone(&store), clock, controllers, all, sender);
+        let stop = CancellationToken::new();
+        let working = tokio::spawn(driver.run(stop.clone()));
+        asked.cancelled().await;
+        out.cancel();
+        // Time stands still until everybody waits: the driver has heard of the fault then.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        answer.cancel();
+        let ended = working.await.unwrap();
+        let order = store.get(&key).await.unwrap().unwrap();
+        assert_eq!(order.text("/status/url"), "https://ca.example/order/1");
+        assert!(ended.unwrap_err().to_string().contains("Unauthorized"));
+        assert!(stop.is_cancelled());
     }
 }

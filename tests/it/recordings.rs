@@ -26,6 +26,7 @@ use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Change, Scope, Store};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::difference::{self, Difference};
 use crate::support::gate::{Gate, Passage};
@@ -171,7 +172,7 @@ impl Stage {
 
     /// Ends the play and compares it with the recording.
     async fn check(mut self, allowed: &[Difference]) {
-        self.engine.stop().await.unwrap();
+        self.engine.stop(&CancellationToken::new()).await.unwrap();
         for kind in KINDS {
             let mut metadata = json!({"name": END});
             if kind.is_namespaced() {

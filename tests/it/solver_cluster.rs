@@ -24,6 +24,7 @@ use kubectl_acme::solvers::http01::cluster::{ClusterSolver, IMAGE, Options};
 use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::bed::{self, Server};
 use crate::support::cluster::{Cluster, Kubectl, Namespace, OUR_SOLVER, eventually};
@@ -217,7 +218,7 @@ async fn check_issuance(http01: Value) {
         let gone = |kind: &str| kubectl.items(kind).is_empty();
         (KINDS.into_iter().all(gone) && gone("challenges")).then_some(())
     });
-    engine.stop().await.unwrap();
+    engine.stop(&CancellationToken::new()).await.unwrap();
 }
 
 fn ours() -> Options {

@@ -86,11 +86,27 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         Claim::Watches(_) => None,
         Claim::Alone | Claim::Drives(_) => Some(engine(&args, &store, &orders, context).await?),
     };
-    let by_hand = by_hand(&store, &orders).await?;
+    let deleted = delete(&args, &store, &orders, deadline, context).await;
+    let stopped = match engine {
+        Some(engine) => engine.stop(&claim.lost()).await,
+        None => Ok(()),
+    };
+    deleted.and(stopped)
+}
+
+/// Deletes these orders and waits until their challenges are gone; says which records of a person can go.
+async fn delete(
+    args: &DeleteOrderArgs,
+    store: &Arc<dyn Store>,
+    orders: &[(Key, String)],
+    deadline: Timestamp,
+    context: &Context,
+) -> Result<(), Failure> {
+    let by_hand = by_hand(store, orders).await?;
     let mut printer = context.printer(&OutputArgs::default());
-    for (key, uid) in &orders {
+    for (key, uid) in orders {
         store.delete(key).await?;
-        gone(&store, key, uid, deadline).await?;
+        gone(store, key, uid, deadline).await?;
         printer.text(&format!("order.acme.cert-manager.io \"{}\" deleted\n", key.name.name))?;
     }
     if !by_hand.is_empty() {
@@ -99,10 +115,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
             context.talk().line(&line);
         }
     }
-    match engine {
-        Some(engine) => engine.stop().await,
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 impl DeleteOrderArgs {

@@ -36,7 +36,6 @@ use crate::solvers::http01::files::Files;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::cluster::ClusterStore;
-use crate::store::cluster::lease::GRACE;
 use crate::store::{Store, StoreError};
 
 /// So long the end of what is under way is awaited without a word.
@@ -162,7 +161,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
             Ok(Watched::Lost) => {
                 context.talk().line("the Lease was lost: what is under way is broken off");
                 if let Some(engine) = engine.take() {
-                    engine.break_off(GRACE).await;
+                    engine.stop(&lost).await?;
                 }
                 context.talk().line("work stands still until it is settled who drives");
                 let claim = regain(context, job.deadline, &job.permit).await?;
@@ -174,14 +173,11 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         job.claim = claim;
     };
     if let Some(engine) = engine {
-        if job.claim.lost().is_cancelled() {
-            engine.break_off(GRACE).await;
-        } else {
-            if let Ok(Watched::Ended(ends)) = &watched {
-                answers_taken_down(&job.store, ends, context).await;
-            }
-            stop(engine, context).await?;
+        let lost = job.claim.lost();
+        if let Ok(Watched::Ended(ends)) = &watched {
+            answers_taken_down(&job.store, ends, &lost, context).await;
         }
+        stop(engine, &lost, context).await?;
     }
     if let Some(hand) = &supervision.by_hand {
         for line in hand.removable(&job.store).await? {
@@ -281,8 +277,8 @@ async fn http01(
 }
 
 /// Stops the controllers; when the steps under way take their time, says what is waited for.
-async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
-    let mut stopping = pin!(engine.stop());
+async fn stop(engine: Engine, lost: &CancellationToken, context: &Context) -> Result<(), Failure> {
+    let mut stopping = pin!(engine.stop(lost));
     tokio::select! {
         ended = &mut stopping => return ended,
         () = tokio::time::sleep(SILENCE) => {}
@@ -292,7 +288,12 @@ async fn stop(engine: Engine, context: &Context) -> Result<(), Failure> {
 }
 
 /// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
-async fn answers_taken_down(store: &Arc<dyn Store>, ends: &BTreeMap<Key, End>, context: &Context) {
+async fn answers_taken_down(
+    store: &Arc<dyn Store>,
+    ends: &BTreeMap<Key, End>,
+    lost: &CancellationToken,
+    context: &Context,
+) {
     let is_up = |challenge: &Challenge| {
         challenge.status.processing && challenge.status.state.is_some_and(State::is_final)
     };
@@ -313,6 +314,7 @@ async fn answers_taken_down(store: &Arc<dyn Store>, ends: &BTreeMap<Key, End>, c
     tokio::select! {
         () = all_down => {}
         () = tokio::time::sleep(PATIENCE) => {}
+        () = lost.cancelled() => {}
         _ = context.interrupted().wait() => {}
     }
 }

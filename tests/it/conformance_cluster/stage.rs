@@ -21,6 +21,7 @@ use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::support::bed;
 use crate::support::cluster::{Cluster, Kubectl, Namespace, eventually};
@@ -118,7 +119,7 @@ impl Stage {
     /// Stops our controllers.
     pub(super) async fn rest(&mut self) {
         let engine = self.engine.take().expect("they work");
-        engine.stop().await.unwrap();
+        engine.stop(&CancellationToken::new()).await.unwrap();
     }
 
     /// A host that no other test uses.

@@ -26,6 +26,7 @@ use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Scope, Store};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use self::mortal::{Death, Mortal};
@@ -157,7 +158,7 @@ impl Bed {
             pause().await;
         }
         // A death shows as an error of the store.
-        engine.stop().await.ok();
+        engine.stop(&CancellationToken::new()).await.ok();
     }
 
     /// Issued, and nothing is left of the way there.
