@@ -12,3 +12,4 @@ mod processes;
 mod sharing;
 mod site;
 mod unreadable;
+mod wishes;
