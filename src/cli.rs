@@ -176,6 +176,19 @@ fn gives_names(words: impl Iterator<Item = String>) -> bool {
     words.any(|word| word == "--domain" || word.starts_with("--domain="))
 }
 
+/// Tells whether the command line names a namespace.
+pub fn is_given_namespace() -> bool {
+    names_namespace(env::args().skip(1))
+}
+
+fn names_namespace(words: impl Iterator<Item = String>) -> bool {
+    let mut words = words.take_while(|word| word != "--");
+    words.any(|word| {
+        let is_long = word == "--namespace" || word.starts_with("--namespace=");
+        is_long || word.starts_with("-n")
+    })
+}
+
 /// Flags with a value that say which objects are meant.
 const PLACING: [&str; 6] = ["-n", "--namespace", "--kubeconfig", "--context", "--as", "--as-group"];
 /// Those of them that name the namespace.
@@ -413,6 +426,21 @@ mod tests {
         ] {
             let words = typed.split(' ').map(str::to_owned);
             assert_eq!(like_words(PROGRAM, "get certs", words), expected, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_given_in_each_of_its_forms() {
+        for (typed, expected) in [
+            ("run -n web", true),
+            ("run -nweb", true),
+            ("run --namespace web", true),
+            ("run --namespace=web", true),
+            ("run --local=st --no-headers", false),
+            ("run -- -n web", false),
+        ] {
+            let words = typed.split(' ').map(str::to_owned);
+            assert_eq!(names_namespace(words), expected, "{typed}");
         }
     }
 

@@ -51,7 +51,9 @@ pub struct RunArgs {
 /// # Errors
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
-    if let Some(namespace) = &context.global.namespace {
+    // In the environment it may stand for other commands.
+    if let Some(namespace) = context.global.namespace.as_ref().filter(|_| cli::is_given_namespace())
+    {
         let why = format!("run works in every namespace: -n {namespace} would limit nothing");
         return Err(Failure::usage(why)
             .hint("leave it out; order -f works on the objects of a manifest alone"));

@@ -4,6 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use super::support::bed;
 use super::support::cluster::{Arena, Bench, Cluster, Kubectl, check, eventually};
 
 fn holder(kubectl: &Kubectl) -> String {
@@ -275,6 +276,25 @@ fn a_quota_that_stays_full_is_what_it_fails_for_at_last() {
     kubectl.run(&["delete", "quota/none"]);
     bench.order(&kubectl, &[], 0);
     assert_eq!(bench.pebble.orders(), 1, "the order that was there is finished");
+}
+
+#[test]
+#[ignore = "needs a cluster: run by just cluster"]
+fn what_is_deleted_meanwhile_leaves_nothing_behind() {
+    let arena = Arena::enter();
+    let bench = Bench::new(&arena, "deleted");
+    let kubectl = bench.namespace.kubectl();
+    // Nobody sees the answer there.
+    let nowhere = format!("--http01-resolve=*=127.0.0.1:{}", bed::free_port());
+    let mut order = bench.start(&kubectl, &["order", "-f", "web.yaml", &nowhere]);
+    order.says("waiting for its self-check");
+    kubectl.run(&["delete", "certificate/web", "--wait=false"]);
+    let said = order.ends(1);
+    let gone =
+        format!("Certificate {}/web was deleted while it was worked on", bench.namespace.name());
+    assert!(said.contains(&gone) && !said.contains("is left"), "{said}");
+    let left = || bench.names("challenges,pods,services,ingresses");
+    eventually("the end of all that", || left().is_empty().then_some(()));
 }
 
 #[test]
