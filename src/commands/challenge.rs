@@ -5,11 +5,12 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{self, AnswerArgs, Deed};
 use super::claim;
 use super::completion;
-use super::context::{Context, OutputArgs};
+use super::context::Context;
 use super::dns01::Reach;
 use super::failure::{Failure, Kind as FailureKind};
 use super::get::{self, ListArgs};
 use super::look::{LookArgs, NameserverArgs};
+use super::output::ReportArgs;
 use super::probe_pod::ProbePodArgs;
 use super::provider_check;
 use super::retrace::Means;
@@ -82,7 +83,7 @@ pub struct CheckArgs {
     pub probe_pod: ProbePodArgs,
     /// How results are written
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: ReportArgs,
 }
 
 /// Runs `challenge`.
@@ -164,7 +165,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         verdict: &verdict,
         means: &means,
     };
-    let mut printer = context.printer(&args.output);
+    let mut printer = context.printer(&(&args.output).into());
     let (report, commands) = (sight.report(), args.show_commands);
     printer.report(&report, |colour| sight.text(colour, commands))?;
     let Readiness::NotYet { reason } = verdict else { return Ok(()) };

@@ -34,6 +34,7 @@ pub mod needs;
 mod obstacles;
 pub mod order;
 pub mod out;
+pub mod output;
 mod own_solvers;
 pub mod permissions;
 mod pile;

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::claim;
-use super::context::{Context, OutputArgs};
+use super::context::Context;
 use super::failure::Failure;
+use super::output::ReportArgs;
 use super::waits::Wait;
 use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
@@ -29,7 +30,7 @@ pub struct ScheduleArgs {
     pub slots: SlotArgs,
     /// How results are written
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: ReportArgs,
 }
 
 /// How many challenges may be in flight.
@@ -60,7 +61,7 @@ impl SlotArgs {
 pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadOnly).await?;
     let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
-    let mut printer = context.printer(&args.output);
+    let mut printer = context.printer(&(&args.output).into());
     let challenges = match challenges.list(&Scope::all()).await {
         Err(error) if error.lacks_permission() && !args.all_namespaces => {
             printer.note(

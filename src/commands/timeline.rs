@@ -1,9 +1,10 @@
 //! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
 
 use super::completion;
-use super::context::{Context, OutputArgs};
+use super::context::Context;
 use super::failure::Failure;
 use super::history;
+use super::output::ReportArgs;
 use super::target::{self, Wanted};
 use crate::store::local::Access;
 
@@ -15,7 +16,7 @@ pub struct TimelineArgs {
     pub object: Vec<String>,
     /// How results are written
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: ReportArgs,
 }
 
 /// Runs `timeline`.
@@ -31,7 +32,7 @@ pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failur
         // What is gone may have left its events behind.
         target::read(&store, &key).await?;
     }
-    let mut printer = context.printer(&args.output);
+    let mut printer = context.printer(&(&args.output).into());
     let subject = format!("{}/{name}", kind.singular());
     if entries.is_empty() && printer.format().is_for_people() {
         printer.note(&format!("No events of {subject}."));

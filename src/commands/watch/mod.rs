@@ -14,8 +14,9 @@ use futures_util::stream::{BoxStream, select_all};
 use self::family::Family;
 use self::scene::Scene;
 use super::completion;
-use super::context::{Context, OutputArgs, open};
+use super::context::{Context, open};
 use super::failure::Failure;
+use super::output::StreamArgs;
 use super::target::{self, Wanted};
 use crate::model::{Key, Kind};
 use crate::print::Printer;
@@ -39,7 +40,7 @@ pub struct WatchArgs {
     pub all_namespaces: bool,
     /// How results are written
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: StreamArgs,
 }
 
 /// Runs `watch`, which ends when it is interrupted.
@@ -58,7 +59,7 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
         let what = "a name belongs to one namespace, so it cannot be combined with -A";
         return Err(Failure::usage(what));
     }
-    let mut printer = context.printer(&args.output);
+    let mut printer = context.printer(&(&args.output).into());
     let is_screen = printer.format().is_for_people() && std::io::stdout().is_terminal();
     let store = store_when_there(context).await?;
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
