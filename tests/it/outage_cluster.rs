@@ -96,9 +96,12 @@ fn check(name: &str, words: &[&str], outage: Outage) {
     gate.open();
     rows.iter().for_each(Row::release);
     if has_lost {
-        // What the CA was told in the meantime died with the work on it.
+        // What was told in the meantime died with the work on it; the orders that the CA has taken die with the process alone.
         for row in &mut rows {
             row.note_death(&scene);
+            if !is_run {
+                row.note_memory();
+            }
         }
     }
     if has_lost && is_run {

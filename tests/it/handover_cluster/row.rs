@@ -136,6 +136,11 @@ impl Row {
         self.proxy.calm_down();
     }
 
+    /// Notes that the process lives on, and remembers the order that nobody wrote down.
+    pub(crate) fn note_memory(&mut self) {
+        self.lost_order = false;
+    }
+
     /// Lets go on what is held at the CA.
     pub(crate) fn release(&self) {
         self.proxy.release();
