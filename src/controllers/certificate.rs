@@ -200,9 +200,6 @@ impl CertificateController {
         origin: KeyOrigin,
     ) -> Result<Outcome, ReconcileError> {
         if let Some(name) = &name {
-            if !self.is_there_still(certificate).await? {
-                return Ok(Outcome::Deleted);
-            }
             expect_free(&self.next_keys, name, certificate).await?;
         }
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
@@ -217,13 +214,6 @@ impl CertificateController {
         let secret = delivery::next_key(certificate, name, &key).map_err(unwritten)?;
         let made = self.next_keys.create(&secret).await?;
         Ok(Outcome::NextKeyStored(made.metadata.name, origin))
-    }
-
-    /// Tells whether a Certificate has not been deleted: whoever finds its key gone may have been told of that first.
-    async fn is_there_still(&self, certificate: &Certificate) -> Result<bool, StoreError> {
-        let now = self.certificates.get_anew(&certificate.name()).await?;
-        let is_it = |now: &Certificate| now.metadata.uid == certificate.metadata.uid;
-        Ok(now.is_some_and(|now| is_it(&now) && !now.metadata.is_deleted()))
     }
 
     async fn create_request(

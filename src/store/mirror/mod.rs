@@ -17,7 +17,7 @@ use super::manager::Manager;
 use super::object::leave_out_bulk;
 use super::told::Told;
 use super::{Change, Part, Scope, Store, StoreError};
-use crate::model::{Key, Kind, Record};
+use crate::model::{Key, Kind, ObjectName, Record};
 
 mod shelf;
 
@@ -104,6 +104,22 @@ impl Mirror {
             (None, Some(uid)) => shelf.lost(&key.name, uid),
             (None, None) => {}
         });
+    }
+
+    /// Fails when the owner of an object that may have been there before is gone: what is deleted with its owner may be told of first,
+    /// and would be made again.
+    async fn expect_owner(&self, record: &Record) -> Result<(), StoreError> {
+        let before = |shelf: &mut Shelf| shelf.may_have_had(&record.key.name);
+        if self.room.change(record.key.kind, before) != Some(true) {
+            return Ok(());
+        }
+        let metadata = record.metadata();
+        let Some(owner) = metadata.controller() else { return Ok(()) };
+        let Some(kind) = Kind::of_manifest(&owner.api_version, &owner.kind) else { return Ok(()) };
+        let key = Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name));
+        let found = self.get_anew(&key).await?;
+        let stands = |found: &Record| found.uid() == owner.uid && !found.metadata().is_deleted();
+        if found.as_ref().is_some_and(stands) { Ok(()) } else { Err(StoreError::Conflict { key }) }
     }
 }
 
@@ -230,6 +246,7 @@ impl Store for Mirror {
     }
 
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
+        self.expect_owner(&record).await?;
         let key = record.key.clone();
         self.keep(&key, self.store.create(record).await).await
     }

@@ -90,6 +90,11 @@ impl Shelf {
         self.records.contains_key(name)
     }
 
+    /// Whether an object of that name may have been there, and gone.
+    pub(super) fn may_have_had(&self, name: &ObjectName) -> bool {
+        !self.is_whole() || self.gone.bore(name)
+    }
+
     /// The objects of a scope, ordered by namespace and name.
     pub(super) fn list(&self, scope: &Scope) -> Vec<Record> {
         if let Some(owner) = &scope.owner_uid {
@@ -336,6 +341,10 @@ impl Watcher {
 impl Gone {
     fn has(&self, uid: &str) -> bool {
         self.last.contains_key(uid)
+    }
+
+    fn bore(&self, name: &ObjectName) -> bool {
+        self.last.values().any(|last| last.key.name == *name)
     }
 
     /// Whether an object was seen after it was believed to be gone.

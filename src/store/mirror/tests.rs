@@ -158,6 +158,31 @@ async fn what_another_one_has_just_deleted_is_found_gone_by_reading_anew() {
 }
 
 #[tokio::test]
+async fn what_went_with_its_owner_is_not_made_again() {
+    let store = Distant::new();
+    let mirror = mirror(&store).await;
+    let (order, scope) = owned(object(Kind::Order, "a"), &store).await;
+    let owner = key(Kind::CertificateRequest, "web-1");
+    mirror.watch(owner.kind, Scope::all()).next().await.unwrap().unwrap();
+    let made = mirror.create(order.clone()).await.unwrap();
+    store.store.delete(&made.key).await.unwrap();
+    until(async || mirror.list(Kind::Order, &scope).await.unwrap().is_empty()).await;
+    store.reads();
+    // A person has deleted it.
+    let again = mirror.create(order.clone()).await.unwrap();
+    assert_eq!(store.reads(), 1);
+    // Its owner is deleted, and that it is gone is told before that.
+    store.store.delete(&owner).await.unwrap();
+    mirror.get_anew(&again.key).await.unwrap();
+    let refused = mirror.create(order.clone()).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Conflict { key } if *key == owner), "{refused}");
+    assert_eq!(mirror.get_known(&owner).await.unwrap(), None);
+    // Another one has taken its name.
+    store.store.create(object(owner.kind, "web-1")).await.unwrap();
+    mirror.create(order).await.unwrap_err();
+}
+
+#[tokio::test]
 async fn the_content_of_secrets_is_read_when_it_is_needed() {
     let store = Distant::new();
     let mirror = mirror(&store).await;
