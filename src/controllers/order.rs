@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
 use super::accounts::Accounts;
-use super::order_requests::{OrderAtCa, is_unknown_account, refused};
+use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
 use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::SharedOrders;
@@ -100,9 +100,11 @@ impl OrderController {
         let outcome = match order::next_action(order, &observed, now) {
             Action::Wait(wake) => return Ok(wake),
             Action::Create(wanted) => self.create(at_ca, &issuer, wanted).await?,
-            Action::Fetch(since) => at_ca.fetch(since).await?,
-            Action::FetchAuthorizations(urls) => at_ca.authorizations(&urls).await?,
-            Action::Finalize => at_ca.finalize().await?,
+            Action::Fetch(since) => self.told(at_ca, at_ca.fetch(since).await).await?,
+            Action::FetchAuthorizations(urls) => {
+                self.told(at_ca, at_ca.authorizations(&urls).await).await?
+            }
+            Action::Finalize => self.told(at_ca, at_ca.finalize().await).await?,
             Action::Forget => Outcome::Forgotten,
             Action::StandBack(why) => Outcome::StoodBack(why),
             Action::CreateChallenges(missing) => self.create_challenges(order, missing).await?,
@@ -156,15 +158,31 @@ impl OrderController {
                 self.unwritten.remember(at_ca.order, &seen);
                 Ok(Outcome::Created(seen))
             }
-            Err(ReconcileError::Acme(error)) if is_unknown_account(&error) => {
+            Err(Unanswered { error, deed }) if is_unknown_account(&error) => {
                 if !self.accounts.account_is_gone(issuer, at_ca.now).await? {
-                    return refused("create Order", error);
+                    return self.told(at_ca, refused(deed, error)).await;
                 }
                 let why = format!("registering the account of {} again: {error}", issuer.name());
                 Err(ReconcileError::Missing(why))
             }
-            created => created,
+            asked => self.told(at_ca, asked).await,
         }
+    }
+
+    /// What came of a deed; an Order whose CA does not answer says so until it does.
+    async fn told(
+        &self,
+        at_ca: OrderAtCa<'_>,
+        asked: Result<Outcome, Unanswered>,
+    ) -> Result<Outcome, ReconcileError> {
+        let Unanswered { deed, error } = match asked {
+            Ok(outcome) => return Ok(outcome),
+            Err(unanswered) => unanswered,
+        };
+        let why = Outcome::Unanswered(deed, error.to_string());
+        let recorded = order::record(at_ca.order, why, at_ca.now);
+        self.recorder.keep(&self.orders, at_ca.order, HOLDER, recorded, at_ca.now).await?;
+        Err(error.into())
     }
 
     /// Other Orders under way here that got the same order from the CA; those outside the selection have nobody who works on

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use futures_util::future::{join_all, try_join_all};
 use jiff::Timestamp;
 
-use super::ReconcileError;
 use crate::acme::chain::ChainFault;
 use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
 use crate::model::order::{Authorization, OfferedChallenge};
@@ -31,16 +30,27 @@ pub struct OrderAtCa<'a> {
     pub now: Timestamp,
 }
 
+/// A deed that another try may bring to its end.
+#[derive(Debug)]
+pub struct Unanswered {
+    /// The deed in cert-manager's words (`create Order`).
+    pub deed: &'static str,
+    /// What the CA said, or why it said nothing.
+    pub error: AcmeError,
+}
+
 impl OrderAtCa<'_> {
     /// Asks for the order, if the CA has the profile.
     ///
     /// # Errors
     /// Fails when the CA does not answer, or no longer knows the account.
-    pub async fn create(&self, wanted: Wanted) -> Result<Outcome, ReconcileError> {
-        if let Some(profile) = &wanted.profile
-            && let Some(why) = not_offered(profile, &self.acme.directory().await?.profiles)
-        {
-            return Ok(Outcome::GivenUp(format!("Failed to create Order: acme: {why}")));
+    pub async fn create(&self, wanted: Wanted) -> Result<Outcome, Unanswered> {
+        let unanswered = |error| Unanswered { deed: "create Order", error };
+        if let Some(profile) = &wanted.profile {
+            let directory = self.acme.directory().await.map_err(unanswered)?;
+            if let Some(why) = not_offered(profile, &directory.profiles) {
+                return Ok(Outcome::GivenUp(format!("Failed to create Order: acme: {why}")));
+            }
         }
         let request = NewOrder {
             identifiers: wanted.identifiers,
@@ -50,7 +60,7 @@ impl OrderAtCa<'_> {
         };
         match self.acme.create_order(&request).await {
             Ok(reply) => Ok(Outcome::Created(seen(reply))),
-            Err(error) if is_unknown_account(&error) => Err(error.into()),
+            Err(error) if is_unknown_account(&error) => Err(unanswered(error)),
             Err(error) => refused("create Order", error),
         }
     }
@@ -59,7 +69,7 @@ impl OrderAtCa<'_> {
     ///
     /// # Errors
     /// Fails when the CA does not answer.
-    pub async fn authorizations(&self, urls: &[String]) -> Result<Outcome, ReconcileError> {
+    pub async fn authorizations(&self, urls: &[String]) -> Result<Outcome, Unanswered> {
         let reads = urls.iter().map(|url| async move {
             let mut reply = self.acme.authorization(url).await?;
             for challenge in &mut reply.challenges {
@@ -106,7 +116,7 @@ impl OrderAtCa<'_> {
     ///
     /// # Errors
     /// Fails when the CA does not answer.
-    pub async fn fetch(&self, since: Timestamp) -> Result<Outcome, ReconcileError> {
+    pub async fn fetch(&self, since: Timestamp) -> Result<Outcome, Unanswered> {
         let reply = match self.acme.order(&self.order.status.url).await {
             Ok(reply) => reply,
             Err(error) => return refused("retrieve Order resource", error),
@@ -121,7 +131,7 @@ impl OrderAtCa<'_> {
     ///
     /// # Errors
     /// Fails when the CA does not answer.
-    pub async fn finalize(&self) -> Result<Outcome, ReconcileError> {
+    pub async fn finalize(&self) -> Result<Outcome, Unanswered> {
         let request = match csr::read(&self.order.spec.request.0) {
             Ok(request) => request,
             Err(why) => return Ok(Outcome::GivenUp(format!("Failed to finalize Order: {why}"))),
@@ -153,7 +163,7 @@ impl OrderAtCa<'_> {
     }
 
     /// What stands in an order that could not be finalized: only one that is still ready waits for our signing request.
-    async fn after_refusal(&self, reply: OrderReply) -> Result<Outcome, ReconcileError> {
+    async fn after_refusal(&self, reply: OrderReply) -> Result<Outcome, Unanswered> {
         Ok(match self.conclude(reply).await? {
             Ok(seen) if seen.state == Some(State::Ready) => Outcome::Finalized(seen),
             Ok(seen) => Outcome::Fetched(seen, self.now),
@@ -162,7 +172,7 @@ impl OrderAtCa<'_> {
     }
 
     /// What the order brought: its state, or why that is all.
-    async fn conclude(&self, reply: OrderReply) -> Result<Result<Seen, Outcome>, ReconcileError> {
+    async fn conclude(&self, reply: OrderReply) -> Result<Result<Seen, Outcome>, Unanswered> {
         let certificate = reply.certificate.clone();
         let error = reply.error.clone();
         let mut seen = seen(reply);
@@ -258,7 +268,7 @@ fn is_not_ready(error: &AcmeError) -> bool {
 ///
 /// # Errors
 /// Fails when another try may help.
-pub fn refused(deed: &'static str, error: AcmeError) -> Result<Outcome, ReconcileError> {
+pub fn refused(deed: &'static str, error: AcmeError) -> Result<Outcome, Unanswered> {
     match (error.retry(), error) {
         (Retry::Never, AcmeError::Refused { problem, .. }) => {
             Ok(Outcome::Refused(deed, Refusal::Final(problem)))
@@ -266,7 +276,7 @@ pub fn refused(deed: &'static str, error: AcmeError) -> Result<Outcome, Reconcil
         (Retry::At(at), AcmeError::Refused { problem, .. }) => {
             Ok(Outcome::Refused(deed, Refusal::Until(problem, at)))
         }
-        (_, error) => Err(error.into()),
+        (_, error) => Err(Unanswered { deed, error }),
     }
 }
 

@@ -17,17 +17,19 @@ pub(super) struct Substances(HashMap<Key, Known>);
 struct Known {
     /// What others want of it.
     wish: u64,
-    /// A Challenge but for its reason.
+    /// A Challenge or an Order but for its reason.
     substance: Option<u64>,
 }
 
 impl Substances {
-    /// Remembers the object; tells what is new of it: nothing when no more has changed than the reason of a Challenge.
+    /// Remembers the object; tells what is new of it: nothing when no more has changed than the reason of a Challenge or an
+    /// Order.
     pub(super) fn news(&mut self, record: &Record) -> Heard {
         if matches!(record.key.kind, Kind::Secret | Kind::Event) {
             return Heard::Wish;
         }
-        let substance = (record.key.kind == Kind::Challenge).then(|| substance(record));
+        let has_reason = matches!(record.key.kind, Kind::Challenge | Kind::Order);
+        let substance = has_reason.then(|| substance(record));
         let now = Known { wish: wish(record), substance };
         match self.0.insert(record.key.clone(), now) {
             Some(before) if before.wish != now.wish => Heard::Wish,
@@ -89,10 +91,15 @@ mod tests {
 
     use super::*;
 
-    /// What is heard when a Challenge changes so.
+    /// What is heard when a Challenge or an Order changes so.
     fn check(change: &Value, expected: Heard) {
+        check_kind("Challenge", change, expected);
+        check_kind("Order", change, expected);
+    }
+
+    fn check_kind(kind: &str, change: &Value, expected: Heard) {
         let mut object = json!({
-            "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge", "status": {"state": "pending"},
+            "apiVersion": "acme.cert-manager.io/v1", "kind": kind, "status": {"state": "pending"},
             "metadata": {"name": "web", "namespace": "web", "generation": 1, "resourceVersion": "1"},
         });
         let mut substances = Substances::default();
@@ -102,7 +109,7 @@ mod tests {
             let (parent, field) = pointer.rsplit_once('/').unwrap();
             object.pointer_mut(parent).unwrap()[field] = value.clone();
         }
-        assert_eq!(news(&object), expected, "{change}");
+        assert_eq!(news(&object), expected, "{kind} {change}");
     }
 
     #[test]

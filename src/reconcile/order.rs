@@ -364,10 +364,19 @@ mod tests {
         let refusal = Refusal::Until(Box::new(problem(429, "rateLimited")), at(20));
         let refused = record(&read, Outcome::Refused("retrieve Order", refusal), at(5));
         assert!(super::super::names_a_moment(&refused.status.reason));
-        let waiting = order("o").change(|o| o.status = refused.status).build();
-        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
-        for answer in [Outcome::Fetched(seen, at(19)), Outcome::AuthorizationsFetched(Vec::new())] {
-            assert_eq!(record(&waiting, answer, at(21)).status.reason, "");
+        let away = Outcome::Unanswered("retrieve Order", "cut off".to_owned());
+        let away = record(&read, away, at(5));
+        assert_eq!(away.status.reason, "Failed to retrieve Order: cut off");
+        for waiting in [refused, away] {
+            let waiting = order("o").change(|o| o.status = waiting.status).build();
+            let seen = || Seen { state: Some(State::Pending), ..Seen::default() };
+            for answer in [
+                Outcome::Fetched(seen(), at(19)),
+                Outcome::Finalized(seen()),
+                Outcome::AuthorizationsFetched(Vec::new()),
+            ] {
+                assert_eq!(record(&waiting, answer, at(21)).status.reason, "");
+            }
         }
         let shared = order("o").change(|o| "Waiting for order".clone_into(&mut o.status.reason));
         let shared = shared.state(State::Pending).build();

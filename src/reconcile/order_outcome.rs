@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::pauses::poll_pause;
 use super::required::mismatch;
-use super::{NEXT_TRY, Note, Recorded, Refusal, names_a_moment};
+use super::{NEXT_TRY, Note, Recorded, Refusal};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
@@ -17,6 +17,9 @@ const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// How long after the loss of an order to somebody else another one is asked for.
 const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
+/// Before what the CA did not do.
+const FAILED: &str = "Failed to ";
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +44,8 @@ pub enum Outcome {
     AuthorizationsFetched(Vec<Authorization>),
     /// The CA refused; the deed in cert-manager's words (`create Order`).
     Refused(&'static str, Refusal),
+    /// The CA did not answer, or not usefully: the deed in cert-manager's words, and why.
+    Unanswered(&'static str, String),
     /// The certificate of the order is for another key than ours, in words.
     OtherKey(String),
     /// Another Order goes first, in words.
@@ -114,6 +119,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         Outcome::Finalized(seen) => {
             new.memory.finalized_at = Some(now);
             new.memory.next_try = seen.retry_after;
+            answered(&mut new);
             fold(&mut new, seen, now);
         }
         Outcome::AuthorizationsFetched(read) => {
@@ -143,12 +149,13 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
         }
         Outcome::Refused(deed, Refusal::Final(problem)) => {
-            fail(&mut new, State::Errored, format!("Failed to {deed}: {problem}"), now);
+            fail(&mut new, State::Errored, format!("{FAILED}{deed}: {problem}"), now);
         }
         Outcome::Refused(deed, Refusal::Until(problem, at)) => {
             new.memory.next_try = Some(at);
-            new.status.reason = format!("Failed to {deed}: {problem}{NEXT_TRY}{at:.0}");
+            new.status.reason = format!("{FAILED}{deed}: {problem}{NEXT_TRY}{at:.0}");
         }
+        Outcome::Unanswered(deed, why) => new.status.reason = format!("{FAILED}{deed}: {why}"),
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
         }
@@ -170,9 +177,10 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
     new
 }
 
-/// The CA refuses no more.
+/// The CA answers, and refuses no more: what could not be done is done, or asked for again.
 fn answered(new: &mut Recorded<OrderStatus>) {
-    if names_a_moment(&new.status.reason) {
+    let reason = &new.status.reason;
+    if reason.starts_with(FAILED) && !reason.starts_with(&solver_message("")) {
         new.status.reason = String::new();
     }
 }

@@ -1,9 +1,9 @@
 //! What the user sees when something is not as it should be: the exit code, one line that names object and reason, and the
 //! next step; and that nothing is half-written then. The real program runs against our own CA, behind a proxy that misbehaves.
 
-mod acceptance;
 mod account;
 mod answers;
+mod away;
 mod challenges;
 mod disk;
 mod manifests;

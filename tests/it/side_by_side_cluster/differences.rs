@@ -121,7 +121,7 @@ pub(super) const DENIED: [Difference; 4] = [
 ];
 
 /// Recording 22.
-pub(super) const ERRORS: [Difference; 41] = [
+pub(super) const ERRORS: [Difference; 44] = [
     both("Issuer limited, event Warning ErrRegisterACMEAccount: *", "cert-manager-issuers"),
     both("Issuer limited, event Warning ErrRegisterACMEAccount: *", "the same, kubectl-acme"),
     both("events of Issuer limited", "ErrRegisterACMEAccount"),
@@ -147,6 +147,21 @@ pub(super) const ERRORS: [Difference; 41] = [
         "Order finalize-429-1-1736801281, reason",
         "-",
         "- > Failed to finalize Order: 429 urn:ietf:params:acme:error:rateLimited: <detail> > -",
+    ),
+    until(
+        "Order authz-500-1-2043032427, reason",
+        "-",
+        "- > Failed to fetch authorization: 500 urn:ietf:params:acme:error:serverInternal: <detail> > -",
+    ),
+    until(
+        "Order finalize-500-1-2887148795, reason",
+        "-",
+        "- > Failed to finalize Order: 500 urn:ietf:params:acme:error:serverInternal: <detail> > -",
+    ),
+    until(
+        "Order download-500-1-1508205237, reason",
+        "-",
+        "- > Failed to retrieve signed certificate: 500 urn:ietf:params:acme:error:serverInternal: <detail> > -",
     ),
     until(
         "Challenge accept-429-1-4200132847-<accept-429.t22.example.test>, reason",

@@ -1,4 +1,4 @@
-//! A CA that fails when it is told that an answer is up: the Challenge says so, until the CA is itself again.
+//! A CA that is away for a while: the Order or Challenge that it keeps waiting says so, until the CA is itself again.
 
 use serde_json::Value;
 
@@ -12,24 +12,39 @@ fn away() -> Fault {
     Fault::problem(503, "serverInternal", "upstream is away").at(Endpoint::Challenge)
 }
 
-/// The status of the one Challenge, as a person reads it.
-fn status(site: &Site) -> Value {
-    let listed = site.run(site.program("get challenges -o json"));
-    let challenges: Value = serde_json::from_str(&listed.result).unwrap();
-    challenges["items"][0]["status"].clone()
+/// The status of the one object of that kind, as a person reads it.
+fn status(site: &Site, kind: &str) -> Value {
+    let listed = site.run(site.program(&format!("get {kind} -o json")));
+    let listed: Value = serde_json::from_str(&listed.result).unwrap();
+    listed["items"][0]["status"].clone()
+}
+
+fn reason(status: &Value) -> &str {
+    status["reason"].as_str().unwrap_or_default()
 }
 
 /// Waits until the Challenge gives such a reason.
 #[track_caller]
 fn wait_for(site: &Site, what: &str, is_it: impl Fn(&str) -> bool) {
-    let mut last = Value::Null;
-    wait_until(
-        || {
-            last = status(site);
-            last["state"] == "pending" && is_it(last["reason"].as_str().unwrap_or_default())
-        },
-        what,
-    );
+    let is_so = || {
+        let status = status(site, "challenges");
+        status["state"] == "pending" && is_it(reason(&status))
+    };
+    wait_until(is_so, what);
+}
+
+/// While the CA is away the Order says what it has not done, and nothing of it is left once that is done.
+#[track_caller]
+fn check_order(endpoint: Endpoint, deed: &str) {
+    let site = Site::new();
+    site.proxy.inject(Fault::problem(503, "serverInternal", "upstream is away").at(endpoint));
+    let order = site.start("order", site.order(""));
+    let told = format!("Failed to {deed}: {SAID}");
+    wait_until(|| reason(&status(&site, "orders")) == told, &told);
+    site.proxy.calm_down();
+    order.end().check(0, "");
+    assert_eq!((site.orders(), reason(&status(&site, "orders"))), (1, ""));
+    site.has_pair();
 }
 
 /// The fault shows while it lasts, is over with it, and costs neither the order nor a second acceptance.
@@ -51,6 +66,14 @@ fn check(fault: Fault, is_it: impl Fn(&str) -> bool) {
     assert!(said.talk.contains(SAID), "{}", said.talk);
     assert_eq!((site.orders(), site.ca.statistics().of("challenge")), (1, 1));
     site.has_pair();
+}
+
+#[test]
+fn a_ca_that_is_away_is_in_the_reason_of_the_order_until_it_is_back() {
+    check_order(Endpoint::NewOrder, "create Order");
+    check_order(Endpoint::Authorization, "fetch authorization");
+    check_order(Endpoint::Finalize, "finalize Order");
+    check_order(Endpoint::Certificate, "retrieve signed certificate");
 }
 
 #[test]
