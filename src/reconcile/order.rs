@@ -89,8 +89,19 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
     match (action, expires.and_then(|at| at.checked_add(GIVEN_UP_AFTER).ok())) {
         (Action::Wait(Wake::OnChange), Some(end)) if end > now => Action::Wait(Wake::At(end)),
         (Action::Wait(Wake::At(at)), Some(end)) => Action::Wait(Wake::At(at.min(end))),
+        // Somebody else began it, or we were killed before its end could be written down: the CA tells it again.
+        (Action::Wait(Wake::OnChange), None) if is_endless(order, &memory) => {
+            Action::Fetch(a_second_ago(now))
+        }
         (action, _) => action,
     }
+}
+
+/// Tells whether nothing bounds the wait for the challenges of an order.
+fn is_endless(order: &Order, memory: &Memory) -> bool {
+    let Order { status, metadata, .. } = order;
+    let is_pending = status.state == Some(State::Pending) && !status.url.is_empty();
+    is_pending && memory.expires.is_none() && !metadata.is_deleted()
 }
 
 fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
@@ -256,6 +267,7 @@ mod tests {
     use crate::model::event::reason;
     use crate::model::{Blob, Problem};
     use crate::reconcile::Refusal;
+    use crate::reconcile::order_outcome::LIFE;
     use crate::reconcile::testing::{at, challenge, order};
 
     const NAME: &str = "www.example.com";
@@ -267,6 +279,18 @@ mod tests {
 
     fn remember(order: &mut Order, memory: &Memory) {
         memory.write(Holder::Order, &mut order.metadata.annotations);
+    }
+
+    /// As the CA has told its end.
+    fn ending(mut order: Order) -> Order {
+        let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+        remember(&mut order, &Memory { expires: Some(at(1000)), ..memory });
+        order
+    }
+
+    /// Until the end of that.
+    fn wait() -> Action {
+        Action::Wait(Wake::At(at(1000) + GIVEN_UP_AFTER))
     }
 
     fn accepted(second: i64) -> Challenge {
@@ -334,7 +358,24 @@ mod tests {
         let ours = challenge(NAME).build();
         let surplus = Action::DeleteChallenges(vec!["other.example".to_owned()]);
         check(&read, &[ours.clone(), stranger], 1, &surplus);
-        check(&read, &[ours], 1, &Action::Wait(Wake::OnChange));
+        check(&ending(read), &[ours], 1, &wait());
+    }
+
+    #[test]
+    fn the_end_of_an_order_that_others_began_is_read_once() {
+        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let ours = [challenge(NAME).build()];
+        check(&read, &ours, 10, &Action::Fetch(at(9)));
+        for (told, end) in [(Some(at(90)), at(90)), (None, at(10) + LIFE)] {
+            let retry_after = Some(at(15));
+            let state = Some(State::Pending);
+            let seen = Seen { state, expires: told, retry_after, ..Seen::default() };
+            let new = record(&read, Outcome::Fetched(seen, at(9)), at(10));
+            assert_eq!((new.memory.expires, new.memory.next_try), (Some(end), None));
+            let mut known = read.clone();
+            remember(&mut known, &new.memory);
+            check(&known, &ours, 11, &Action::Wait(Wake::At(end + GIVEN_UP_AFTER)));
+        }
     }
 
     #[test]
@@ -348,14 +389,15 @@ mod tests {
         let told = order("o").change(|o| o.status = new.status).build();
         let told =
             Order { status: OrderStatus { state: Some(State::Pending), ..told.status }, ..told };
-        assert_eq!(next_action(&told, &observed, at(1)), Action::Wait(Wake::OnChange));
+        let told = ending(told);
+        assert_eq!(next_action(&told, &observed, at(1)), wait());
 
         let ours = challenge(NAME).build();
         check(&told, std::slice::from_ref(&ours), 1, &Action::Explain(String::new()));
         let mended = record(&told, Outcome::Explained(String::new()), at(1));
         assert_eq!((mended.status.reason.as_str(), mended.notes.len()), ("", 0));
-        let mended = order("o").change(|o| o.status = mended.status).build();
-        check(&mended, &[ours], 1, &Action::Wait(Wake::OnChange));
+        let mended = ending(order("o").change(|o| o.status = mended.status).build());
+        check(&mended, &[ours], 1, &wait());
     }
 
     #[test]
@@ -408,8 +450,8 @@ mod tests {
         assert_eq!(next(&second, sharers), Action::StandBack(why.clone()));
         let new = record(&second, Outcome::StoodBack(why), at(1));
         assert_eq!(new.notes, []);
-        let waiting = Order { status: new.status, ..second };
-        assert_eq!(next(&waiting, sharers), Action::Wait(Wake::OnChange));
+        let waiting = ending(Order { status: new.status, ..second });
+        assert_eq!(next(&waiting, sharers), wait());
         assert_eq!(next(&waiting, &[]), Action::Forget);
         let new = record(&waiting, Outcome::Forgotten, at(2));
         assert_eq!((new.status, new.memory), (OrderStatus::default(), Memory::default()));
@@ -559,7 +601,7 @@ mod tests {
 
     #[test]
     fn pauses_between_polls_are_half_of_the_time_gone_by() {
-        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let read = ending(order("o").state(State::Pending).authorization(NAME).build());
         for (seconds, milliseconds) in [(0, 50), (1, 500), (3, 1500), (20, 2000)] {
             let seen = Seen { state: Some(State::Pending), ..Seen::default() };
             let now = at(10 + seconds);
@@ -619,7 +661,7 @@ mod tests {
 
     #[test]
     fn a_challenge_given_up_does_not_hold_the_order_for_ever() {
-        let read = order("o").state(State::Pending).authorization(NAME).build();
+        let read = ending(order("o").state(State::Pending).authorization(NAME).build());
         let errored = challenge(NAME)
             .state(State::Errored)
             .change(|c| "refused".clone_into(&mut c.status.reason))

@@ -13,7 +13,7 @@ use crate::model::{Blob, Order, OrderStatus, Problem, State};
 /// How long an order may stay `ready` after finalize before the signing request is sent again.
 const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 /// How long an order lives whose CA does not say, although RFC 8555 §7.1.3 asks it to.
-const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
+pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// How long after the loss of an order to somebody else another one is asked for.
 const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
@@ -101,6 +101,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         }
         Outcome::Fetched(seen, since) => {
             let is_ready = seen.state == Some(State::Ready);
+            let is_pending = seen.state == Some(State::Pending);
             if seen.state == Some(State::Processing) && new.memory.finalized_at.is_none() {
                 // We were killed before that could be noted.
                 new.memory.finalized_at = Some(now);
@@ -113,6 +114,11 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             let is_awaited = is_ready && new.memory.finalized_at.is_none();
             let pause = now.saturating_add(poll_pause(since, now)).ok();
             new.memory.next_try = seen.retry_after.or_else(|| pause.filter(|_| !is_awaited));
+            if new.memory.expires.is_none() {
+                new.memory.expires = now.saturating_add(LIFE).ok();
+                // Only its end was asked for: nothing is polled while its challenges are under way.
+                new.memory.next_try = new.memory.next_try.filter(|_| !is_pending);
+            }
             answered(&mut new);
             fold(&mut new, seen, now);
         }
