@@ -21,7 +21,7 @@ use crate::model::{
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness};
 use crate::reconcile::{Wake, pauses, published, shown, visible};
 use crate::solvers::SolveError;
-use crate::store::resources::{Resources, typed};
+use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
 
 /// How often an accepted challenge looks whether another one has come to wait for it; no request is spent on that.
@@ -144,21 +144,28 @@ impl ChallengeController {
         if let Some(order) = known.filter(has_read) {
             return Ok(Some(order));
         }
-        Ok(self.orders.get(&name).await?.map(Arc::new))
+        let order = self.orders.get(&name).await?;
+        Ok(order.filter(|order| order.metadata.uid == owner.uid).map(Arc::new))
     }
 
-    /// Remembers an Order until it has ended; one that cannot be read is read again by whoever needs it, and says why.
-    fn remember(&self, changed: &Record) {
-        let Ok(order) = typed::<Order>(changed.clone()) else { return };
+    /// Remembers an Order until it has ended or gone; one that cannot be read is read again by whoever needs it, and says why.
+    async fn remember(&self, changed: &Record) -> Result<(), StoreError> {
+        // What is told may be its end.
+        let order = match self.orders.get_known(&changed.key.name).await {
+            Err(StoreError::Unreadable { .. }) => None,
+            known => known?,
+        };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if order.status.state.is_some_and(State::is_final) {
+        let Some(order) = order.filter(|order| !order.status.state.is_some_and(State::is_final))
+        else {
             known.remove(&changed.key.name);
-            return;
-        }
+            return Ok(());
+        };
         if known.len() >= REMEMBERED {
             known.clear();
         }
         known.insert(changed.key.name.clone(), Arc::new(order));
+        Ok(())
     }
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
@@ -274,7 +281,7 @@ impl Controller for ChallengeController {
             let waiting = self.awaited.who_needs(&changed.key.name);
             return Ok(waiting.into_iter().map(|name| Key::new(Kind::Challenge, name)).collect());
         }
-        self.remember(changed);
+        self.remember(changed).await?;
         let scope = Scope::owned_by(&changed.key.name.namespace, changed.uid());
         let challenges = self.challenges.resources.list(&scope).await?;
         Ok(challenges.iter().map(|c| Key::new(Kind::Challenge, c.name())).collect())
