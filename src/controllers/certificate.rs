@@ -137,10 +137,26 @@ impl CertificateController {
     ) -> Result<(Option<Secret>, Action), StoreError> {
         let namespace = &certificate.metadata.namespace;
         let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
-        let secret = self.secrets.get(&secret).await?;
+        let secret = self.secrets.get_known(&secret).await?;
         let observed = self.neighbours.observe(certificate, secret.as_ref()).await?;
         let action = certificate::next_action(certificate, &observed, now);
         Ok((secret, action))
+    }
+
+    /// Tells whether the Secret is what it was taken for: whoever restores both may have us told of the Certificate first, and a new
+    /// key and an order would follow.
+    async fn is_still(
+        &self,
+        certificate: &Certificate,
+        secret: Option<&Secret>,
+    ) -> Result<bool, StoreError> {
+        let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
+        let now = self.secrets.get_anew(&name).await?;
+        let version = |secret: &Secret| {
+            let Metadata { uid, resource_version, .. } = &secret.metadata;
+            (uid.clone(), resource_version.clone())
+        };
+        Ok(now.as_ref().map(version) == secret.map(version))
     }
 
     /// Performs one deed, and keeps what came of it.
@@ -246,6 +262,12 @@ impl CertificateController {
         let Some(request) = self.requests.get(&request).await? else {
             return Err(ReconcileError::Missing(format!("CertificateRequest {request} is gone")));
         };
+        let leaf = facts::of_issued(&request.status.certificate);
+        if !leaf.is_some_and(|leaf| leaf.is_ok_and(|leaf| leaf.public_key.0 == key.public_key())) {
+            // Another one has taken its name.
+            let key = self.requests.key(&request.name());
+            return Err(StoreError::Conflict { key }.into());
+        }
         let secret = delivery::issued(certificate, &request, &key, delivery.metadata, existing)
             .map_err(unwritten)?;
         self.secrets.apply(&secret).await?;
@@ -300,6 +322,11 @@ impl Controller for CertificateController {
         if let Action::Wait(wake) = action {
             return Ok(wake);
         }
+        if let Action::Conclude(Outcome::Due(..)) = action
+            && !self.is_still(&certificate, secret.as_ref()).await?
+        {
+            return Ok(Wake::Now);
+        }
         self.carry_out(&certificate, secret.as_ref(), action, now).await?;
         Ok(Wake::Now)
     }
@@ -341,6 +368,7 @@ fn unwritten(error: KeyError) -> ReconcileError {
 mod tests {
     use std::sync::Arc;
 
+    use futures_util::StreamExt as _;
     use jiff::SignedDuration;
     use serde_json::{Value, json};
 
@@ -350,6 +378,8 @@ mod tests {
     use crate::controllers::testing::Desk;
     use crate::model::common::{condition, is_true};
     use crate::model::{Condition, State};
+    use crate::store::Store;
+    use crate::store::mirror::Mirror;
 
     /// Certificates are checked against the real clock of their making.
     fn now() -> Timestamp {
@@ -441,6 +471,46 @@ mod tests {
             params.not_after = rcgen::date_time_ymd(2027, 2, 19);
             params.self_signed(&key).unwrap().pem()
         }
+    }
+
+    #[tokio::test]
+    async fn a_secret_of_which_the_watch_has_not_told_yet_is_not_issued_again() {
+        let bench = bench(json!({})).await;
+        bench.settle("web-1").await;
+        bench.end_order(State::Valid).await;
+        bench.settle("web-1").await;
+        let key = Key::new(Kind::Secret, ObjectName::new("web", "web-tls"));
+        let secret = bench.desk.store.get(&key).await.unwrap().unwrap();
+        bench.desk.store.delete(&key).await.unwrap();
+        let mirror: Arc<dyn Store> = Arc::new(Mirror::new(Arc::clone(&bench.desk.store)));
+        for kind in [Kind::Certificate, Kind::Secret] {
+            mirror.watch(kind, Scope::all()).next().await.unwrap().unwrap();
+        }
+        // Nobody waits in between, so that the mirror cannot hear of it.
+        bench.desk.store.create(secret).await.unwrap();
+        assert_eq!(mirror.get_known(&key).await.unwrap(), None);
+        let certificates = CertificateController::new(Recorder::new(mirror));
+        bench.desk.settle(&certificates, Kind::Certificate, "web", now()).await.unwrap();
+        let conditions = bench.certificate().await.status.conditions;
+        assert!(is_true(&conditions, "Ready") && condition(&conditions, "Issuing").is_none());
+        assert_eq!(bench.orders().await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_a_deleted_certificate_has_left_is_not_worked_on() {
+        let bench = bench(json!({})).await;
+        let store = &bench.desk.store;
+        let certificate = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
+        let mut held = store.get(&certificate).await.unwrap().unwrap();
+        held.object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        store.replace(held, crate::store::Part::Metadata).await.unwrap();
+        bench.settle("web-1").await;
+        store.delete(&certificate).await.unwrap();
+        let order = bench.orders().await.remove(0).name();
+        store.delete(&Key::new(Kind::Order, order)).await.unwrap();
+        let request = Kind::CertificateRequest;
+        let settled = bench.desk.settle(&bench.requests, request, "web-1", now()).await;
+        assert_eq!((settled.unwrap(), bench.orders().await.len()), (Wake::OnChange, 0));
     }
 
     /// What stands in the way when objects that nobody owns have the names of ours.

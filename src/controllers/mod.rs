@@ -42,10 +42,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::acme::{AcmeError, Retry};
-use crate::model::{ChallengeType, IssuerRef, Key, Kind, ObjectName, Record};
+use crate::model::{ChallengeType, IssuerRef, Key, Kind, Metadata, ObjectName, Record};
 use crate::reconcile::Wake;
 use crate::solvers::SolveError;
-use crate::store::{Scope, StoreError};
+use crate::store::{Scope, Store, StoreError};
 
 /// One kind's controller.
 #[async_trait]
@@ -65,6 +65,19 @@ fn owner_of(record: &Record, kind: Kind) -> Option<Key> {
     let metadata = record.metadata();
     let owner = metadata.controller().filter(|owner| owner.kind == kind.as_str())?;
     Some(Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name)))
+}
+
+/// Tells whether an object hangs below one that is gone or going: it is collected as well, sooner or later, and nobody waits for
+/// what could still be asked for it.
+async fn is_left_over(store: &dyn Store, metadata: &Metadata) -> Result<bool, StoreError> {
+    let mut metadata = metadata.clone();
+    while let Some((key, uid)) = metadata.controller_key() {
+        let above = store.get(&key).await?.filter(|found| found.uid() == uid);
+        let above = above.map(|found| found.metadata()).filter(|found| !found.is_deleted());
+        let Some(above) = above else { return Ok(true) };
+        metadata = above;
+    }
+    Ok(false)
 }
 
 /// Where the objects are that may refer to an issuer.

@@ -18,8 +18,8 @@ use crate::model::event::source;
 use crate::model::memory::Holder;
 use crate::model::persist::Account;
 use crate::model::{
-    Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, ObjectName, Order,
-    OrderStatus, Record, State,
+    Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, Order, OrderStatus,
+    Record, State,
 };
 use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Wanted};
 use crate::reconcile::required::{Types, required};
@@ -97,7 +97,13 @@ impl OrderController {
             persists: asked_type(&issuer) == Ok(Some(ChallengeType::DnsPersist01)),
             now,
         };
-        let outcome = match order::next_action(order, &observed, now) {
+        let action = order::next_action(order, &observed, now);
+        if !matches!(action, Action::Wait(_))
+            && super::is_left_over(&**self.recorder.store(), &order.metadata).await?
+        {
+            return Ok(Wake::OnChange);
+        }
+        let outcome = match action {
             Action::Wait(wake) => return Ok(wake),
             Action::Create(wanted) => self.create(at_ca, &issuer, wanted).await?,
             Action::Fetch(since) => self.told(at_ca, at_ca.fetch(since).await).await?,
@@ -108,7 +114,7 @@ impl OrderController {
             Action::Forget => Outcome::Forgotten,
             Action::StandBack(why) => Outcome::StoodBack(why),
             Action::CreateChallenges(missing) => self.create_challenges(order, missing).await?,
-            Action::DeleteChallenges(names) => self.delete_challenges(order, &names).await?,
+            Action::DeleteChallenges(names) => self.delete_challenges(&challenges, &names).await?,
             Action::Explain(why) => Outcome::Explained(why),
             Action::Expire(at) => Outcome::Expired(at),
             Action::GiveUp(why) => Outcome::GivenUp(why),
@@ -248,13 +254,11 @@ impl OrderController {
 
     async fn delete_challenges(
         &self,
-        order: &Order,
+        challenges: &[Challenge],
         names: &[String],
     ) -> Result<Outcome, ReconcileError> {
-        try_join_all(names.iter().map(|name| async move {
-            self.challenges.delete(&ObjectName::new(&order.metadata.namespace, name)).await
-        }))
-        .await?;
+        let named = challenges.iter().filter(|c| names.contains(&c.metadata.name));
+        try_join_all(named.map(|challenge| self.challenges.delete_exactly(challenge))).await?;
         Ok(Outcome::ChallengesDeleted)
     }
 }

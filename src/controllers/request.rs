@@ -107,7 +107,13 @@ impl Controller for RequestController {
         if observed.issuer.as_ref().is_some_and(|issuer| issuer.spec.acme.is_none()) {
             debug!(request = %request.name(), "its issuer is not ACME: it is left to cert-manager");
         }
-        let outcome = match request::next_action(&request, &observed, now) {
+        let action = request::next_action(&request, &observed, now);
+        if !matches!(action, Action::Wait(_))
+            && super::is_left_over(&**self.recorder.store(), &request.metadata).await?
+        {
+            return Ok(Wake::OnChange);
+        }
+        let outcome = match action {
             Action::Wait(wake) => return Ok(wake),
             Action::AwaitApproval => {
                 let note = request::waiting_for_approval();
@@ -129,7 +135,7 @@ impl Controller for RequestController {
             }
             Action::DeleteOrder => {
                 if let Some(order) = &observed.order {
-                    self.orders.delete(&order.name()).await?;
+                    self.orders.delete_exactly(order).await?;
                 }
                 Outcome::OrderDeleted
             }

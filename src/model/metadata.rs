@@ -240,6 +240,13 @@ impl Metadata {
         self.owner_references.iter().find(|o| o.controller == Some(true))
     }
 
+    /// Key and UID of the managing owner, if it is of one of the kinds we know.
+    pub fn controller_key(&self) -> Option<(Key, &str)> {
+        let owner = self.controller()?;
+        let kind = Kind::of_manifest(&owner.api_version, &owner.kind)?;
+        Some((Key::new(kind, ObjectName::new(&self.namespace, &owner.name)), &owner.uid))
+    }
+
     /// Tells whether the object of that UID manages this one.
     pub fn is_controlled_by(&self, uid: &str) -> bool {
         !uid.is_empty() && self.controller().is_some_and(|owner| owner.uid == uid)

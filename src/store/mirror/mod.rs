@@ -17,8 +17,9 @@ use super::manager::Manager;
 use super::object::leave_out_bulk;
 use super::told::Told;
 use super::{Change, Part, Scope, Store, StoreError};
-use crate::model::{Key, Kind, ObjectName, Record};
+use crate::model::{Key, Kind, Record};
 
+mod gone;
 mod shelf;
 
 /// A store in front of another one, for controllers in a cluster: an API server finds what belongs to an object only by
@@ -27,7 +28,7 @@ mod shelf;
 /// A kind is read from memory once it is watched through this view. What is written through it is read back at once;
 /// what others write, when the watch tells it. There is one watch of a kind, and whoever is told of a change reads it: one with a
 /// watch of its own could be told before memory is, look in vain, and never look again. An object that is not in memory is looked for in the store before it
-/// counts as absent, but for Secrets. Writes go to the store, which refuses those that rest on something old; then the object is read
+/// counts as absent. Writes go to the store, which refuses those that rest on something old; then the object is read
 /// anew. Secrets are kept without their content: that is read when it is needed.
 #[derive(Clone)]
 pub struct Mirror {
@@ -79,11 +80,6 @@ impl Mirror {
                 self.room.change(key.kind, |shelf| shelf.written(&record));
                 Ok(record)
             }
-            Err(StoreError::NotFound { .. }) if self.has(key) => {
-                self.get_anew(key).await?;
-                // It was deleted by another writer since we read it.
-                Err(StoreError::Conflict { key: key.clone() })
-            }
             Err(error @ (StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })) => {
                 self.get_anew(key).await?;
                 Err(error)
@@ -109,16 +105,14 @@ impl Mirror {
     /// Fails when the owner of an object that may have been there before is gone: what is deleted with its owner may be told of first,
     /// and would be made again.
     async fn expect_owner(&self, record: &Record) -> Result<(), StoreError> {
-        let before = |shelf: &mut Shelf| shelf.may_have_had(&record.key.name);
+        let before = |shelf: &mut Shelf| shelf.may_have_had(record);
         if self.room.change(record.key.kind, before) != Some(true) {
             return Ok(());
         }
         let metadata = record.metadata();
-        let Some(owner) = metadata.controller() else { return Ok(()) };
-        let Some(kind) = Kind::of_manifest(&owner.api_version, &owner.kind) else { return Ok(()) };
-        let key = Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name));
+        let Some((key, uid)) = metadata.controller_key() else { return Ok(()) };
         let found = self.get_anew(&key).await?;
-        let stands = |found: &Record| found.uid() == owner.uid && !found.metadata().is_deleted();
+        let stands = |found: &Record| found.uid() == uid && !found.metadata().is_deleted();
         if found.as_ref().is_some_and(stands) { Ok(()) } else { Err(StoreError::Conflict { key }) }
     }
 }
@@ -143,7 +137,8 @@ impl Room {
                 Ok(None) => {
                     self.change(kind, |shelf| shelf.lost(&known.key.name, known.uid()));
                 }
-                Err(_) => records.push(known),
+                // It is asked for again with the next list.
+                Err(_) => {}
             }
         }
         records
@@ -199,8 +194,7 @@ impl fmt::Debug for Mirror {
 #[async_trait]
 impl Store for Mirror {
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        if key.kind == Kind::Secret || self.has(key) {
-            // Nothing that is decided here rests on a Secret that somebody else made just now.
+        if self.has(key) {
             return self.get_known(key).await;
         }
         self.get_anew(key).await
@@ -253,7 +247,12 @@ impl Store for Mirror {
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
         let key = record.key.clone();
-        self.keep(&key, self.store.replace(record, part).await).await
+        let written = match self.store.replace(record, part).await {
+            // It was deleted by another writer since it was read.
+            Err(StoreError::NotFound { .. }) => Err(StoreError::Conflict { key: key.clone() }),
+            written => written,
+        };
+        self.keep(&key, written).await
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {

@@ -1,15 +1,13 @@
 //! What is known of one kind: objects, who owns them, and whom changes are told to.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::gone::{Gone, is_newer, owner_uid};
 use crate::model::{Kind, ObjectName, Record};
 use crate::store::{Change, Scope, StoreError};
-
-/// How many gone objects are remembered: more than can be told late.
-const REMEMBERED: usize = 1_000;
 
 /// The objects of one kind, as watched and as written.
 #[derive(Debug)]
@@ -24,16 +22,6 @@ pub(super) struct Shelf {
     gone: Gone,
     standing: Standing,
     watchers: Vec<Watcher>,
-}
-
-/// Objects that are gone, with the last that was seen of each: the watch may tell of them later, and so may looks that
-/// are under way.
-#[derive(Debug, Default)]
-struct Gone {
-    /// By UID.
-    last: HashMap<String, Record>,
-    /// The oldest first.
-    order: VecDeque<String>,
 }
 
 /// How far a shelf can be trusted.
@@ -90,9 +78,9 @@ impl Shelf {
         self.records.contains_key(name)
     }
 
-    /// Whether an object of that name may have been there, and gone.
-    pub(super) fn may_have_had(&self, name: &ObjectName) -> bool {
-        !self.is_whole() || self.gone.bore(name)
+    /// Whether an object of that name, or of that owner, may have been there, and gone.
+    pub(super) fn may_have_had(&self, like: &Record) -> bool {
+        !self.is_whole() || self.gone.is_like(like)
     }
 
     /// The objects of a scope, ordered by namespace and name.
@@ -292,18 +280,17 @@ impl Shelf {
     }
 
     fn index(&mut self, record: &Record) {
-        if let Some(owner) = record.metadata().controller() {
-            self.owned.entry(owner.uid.clone()).or_default().insert(record.key.name.clone());
+        if let Some(owner) = owner_uid(record) {
+            self.owned.entry(owner.to_owned()).or_default().insert(record.key.name.clone());
         }
     }
 
     fn unindex(&mut self, record: &Record) {
-        let metadata = record.metadata();
-        let Some(owner) = metadata.controller() else { return };
-        let Some(names) = self.owned.get_mut(&owner.uid) else { return };
+        let Some(owner) = owner_uid(record) else { return };
+        let Some(names) = self.owned.get_mut(owner) else { return };
         names.remove(&record.key.name);
         if names.is_empty() {
-            self.owned.remove(&owner.uid);
+            self.owned.remove(owner);
         }
     }
 }
@@ -338,38 +325,6 @@ impl Watcher {
     }
 }
 
-impl Gone {
-    fn has(&self, uid: &str) -> bool {
-        self.last.contains_key(uid)
-    }
-
-    fn bore(&self, name: &ObjectName) -> bool {
-        self.last.values().any(|last| last.key.name == *name)
-    }
-
-    /// Whether an object was seen after it was believed to be gone.
-    fn is_before(&self, record: &Record) -> bool {
-        self.last.get(record.uid()).is_some_and(|last| is_newer(record, last))
-    }
-
-    fn note(&mut self, last: Record) {
-        let uid = last.uid().to_owned();
-        if self.last.insert(uid.clone(), last).is_none() {
-            self.order.push_back(uid);
-        }
-        if self.order.len() > REMEMBERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.last.remove(&oldest);
-        }
-    }
-
-    fn forget(&mut self, uid: &str) {
-        self.last.remove(uid);
-        self.order.retain(|gone| gone != uid);
-    }
-}
-
 /// What is kept of an object: of Secrets nothing but their metadata.
 fn kept(record: &Record) -> Record {
     let mut kept = record.clone();
@@ -379,14 +334,4 @@ fn kept(record: &Record) -> Record {
         fields.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
     }
     kept
-}
-
-/// Whether an object is from after another one; `resourceVersion` counts up in every store that we know.
-fn is_newer(record: &Record, than: &Record) -> bool {
-    let version = |record: &Record| record.resource_version().parse::<u64>().ok();
-    match (version(record), version(than)) {
-        (Some(one), Some(other)) => one > other,
-        // What cannot be compared is told in order.
-        _ => record.object != than.object,
-    }
 }
