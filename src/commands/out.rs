@@ -52,6 +52,22 @@ impl Patience {
     }
 }
 
+/// Looks whether something can be written below `folder`, before anything is spent on it; nothing is left there.
+///
+/// # Errors
+/// Fails when nothing can.
+pub fn expect_writable(folder: &Path) -> Result<(), Failure> {
+    let there = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
+    let there =
+        there.filter(|there| !there.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let trial = there.join(format!(".kubectl-acme-trial-{}", std::process::id()));
+    let made = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
+    made.map_err(|error| {
+        let message = format!("cannot write to {}: {}", folder.display(), explain(&error));
+        Failure::usage(message).hint("name a folder that this user may write to: --out DIR")
+    })
+}
+
 /// Writes certificate and key of a Secret below `folder`; what is there already and equal is left alone.
 ///
 /// # Errors
@@ -248,6 +264,22 @@ mod tests {
             .collect();
         files.sort();
         files
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_told_beforehand_and_a_good_one_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for good in ["", "etc/ssl"] {
+            expect_writable(&folder.path().join(good)).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        fs::write(folder.path().join("file"), "").unwrap();
+        for bad in ["file", "file/below"] {
+            let bad = folder.path().join(bad);
+            let failure = expect_writable(&bad).unwrap_err();
+            let expected = format!("cannot write to {}: it is not a folder", bad.display());
+            assert_eq!((failure.kind, failure.message), (Kind::Usage, expected));
+        }
     }
 
     #[tokio::test]

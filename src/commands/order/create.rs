@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::opening::{Opening, opening};
+use super::overwritten;
 use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
 use crate::commands::announce;
@@ -16,6 +17,7 @@ use crate::commands::context::Context;
 use crate::commands::dry_run::{self, DryRun};
 use crate::commands::failure::Failure;
 use crate::commands::intake::{Intake, IntakeArgs};
+use crate::commands::out;
 use crate::commands::permissions::{Permit, workplace};
 use crate::commands::precheck::{self, Bench};
 use crate::commands::provider_check;
@@ -92,8 +94,14 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         Some(_) => Bench::of_rehearsal(context),
         None => Bench::of(context, &workshop.claim).by_hand(manual.dns01_manual),
     };
-    let (out, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
-    precheck::check(records, &workshop.store, bench, out, namespace).await?;
+    let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
+    precheck::check(records, &workshop.store, bench, folder, namespace).await?;
+    if let Some(folder) = folder {
+        out::expect_writable(folder)?;
+    }
+    if !args.intake.domain.is_empty() {
+        overwritten::check(records, &workshop.store, &context.printer(&args.work.output)).await?;
+    }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(records));
     match &workshop.rehearsal {

@@ -8,6 +8,7 @@ pub mod followed;
 pub mod left;
 pub mod manual;
 pub mod opening;
+pub mod overwritten;
 pub mod settle;
 pub mod supervise;
 pub mod work;

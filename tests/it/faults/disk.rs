@@ -100,24 +100,41 @@ hint: put that right, or choose another state folder with --local=DIR
 #[test]
 fn a_folder_of_results_that_cannot_be_written_is_told_and_written_later() {
     let site = Site::new();
-    fs::write(site.path("out"), "").unwrap();
+    fs::create_dir_all(site.path("out/web-tls/tls.key")).unwrap();
     check(
         &site,
         site.order(""),
         1,
         "\
-error: cannot write out/web-tls: it is not a folder
+error: cannot write out/web-tls/tls.key: it is a folder, not a file
 hint: the certificate is safe in the store; run the same command again to write it out
 ",
-        |site| fs::remove_file(site.path("out")).unwrap(),
+        |site| fs::remove_dir(site.path("out/web-tls/tls.key")).unwrap(),
     );
     assert_eq!(site.orders(), 1);
 }
 
 #[test]
-fn results_of_a_rehearsal_that_cannot_be_written_are_lost() {
+fn a_place_of_results_that_is_no_folder_is_told_before_anything_is_spent() {
     let site = Site::new();
     fs::write(site.path("out"), "").unwrap();
+    for flags in ["", "--rehearse=loopback"] {
+        site.run(site.order(flags)).check(
+            2,
+            "\
+error: cannot write to out: it is not a folder
+hint: name a folder that this user may write to: --out DIR
+",
+        );
+    }
+    assert_eq!(site.proxy.counts().total(), 0);
+}
+
+#[test]
+fn results_of_a_rehearsal_that_cannot_be_written_are_lost() {
+    let site = Site::new();
+    fs::create_dir(site.path("out")).unwrap();
+    fs::write(site.path("out/web-tls"), "").unwrap();
     site.run(site.order("--rehearse=loopback")).check(
         1,
         "\
