@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::ffi::OsString;
 
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::error::ErrorKind;
@@ -13,6 +12,7 @@ use clap::{
 };
 
 use crate::commands::connection::ClusterArgs;
+use crate::commands::invocation::{self, PLACES, PLUGIN};
 use crate::commands::{
     ca, certificate, challenge, completion, crds, delete, describe, get, order, probe, run,
     schedule, solve, timeline, version, watch,
@@ -148,126 +148,17 @@ const VARIABLES: &str = "KUBECTL_ACME_";
 /// Where environment forms are explained.
 const ENVIRONMENT: &str = "Every flag has an environment form, such as KUBECTL_ACME_HTTP01_LISTEN for --http01-listen; the flag wins.";
 
-/// Arguments that mean a cluster, and their flags.
-const PLACES: [(&str, &str); 4] =
-    [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
-
-/// The plugin's file name.
-pub const PROGRAM: &str = "kubectl-acme";
-/// What people type who start it by kubectl.
-const PLUGIN: &str = "kubectl acme";
-
-/// The command line of this process, to be typed again.
-pub fn again() -> String {
-    let first = env::args_os().next().unwrap_or_default();
-    let first =
-        if program() == PLUGIN { PLUGIN.to_owned() } else { quoted(&first.to_string_lossy()) };
-    let words = env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
-    [first].into_iter().chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// Tells whether the command line gives names in place of manifests (`--domain`).
-pub fn is_given_names() -> bool {
-    gives_names(env::args())
-}
-
-fn gives_names(words: impl Iterator<Item = String>) -> bool {
-    let mut words = words.take_while(|word| word != "--");
-    words.any(|word| word == "--domain" || word.starts_with("--domain="))
-}
-
-/// Tells whether the command line names a namespace.
-pub fn is_given_namespace() -> bool {
-    names_namespace(env::args().skip(1))
-}
-
-fn names_namespace(words: impl Iterator<Item = String>) -> bool {
-    let mut words = words.take_while(|word| word != "--");
-    words.any(|word| {
-        let is_long = word == "--namespace" || word.starts_with("--namespace=");
-        is_long || word.starts_with("-n")
-    })
-}
-
-/// Flags with a value that say which objects are meant.
-const PLACING: [&str; 6] = ["-n", "--namespace", "--kubeconfig", "--context", "--as", "--as-group"];
-/// Those of them that name the namespace.
-const NAMESPACE: [&str; 2] = ["-n", "--namespace"];
-
-/// Another command line on the same objects: the same program, state or cluster, and namespace.
-pub fn like(command: &str) -> String {
-    like_words(program(), command, env::args().skip(1))
-}
-
-/// The same in all namespaces.
-pub fn like_in_all(command: &str) -> String {
-    let is_wanted = |flag: &str| flag == "--local" || is_of_cluster(flag);
-    format!("{} {command} -A{}", program(), placing(env::args().skip(1), is_wanted))
-}
-
-fn like_words(program: &str, command: &str, words: impl Iterator<Item = String>) -> String {
-    let placing = placing(words, |flag| flag == "--local" || PLACING.contains(&flag));
-    format!("{program} {command}{placing}")
-}
-
-/// A command line for kubectl in the same cluster, with these words. They name the namespace where there is one.
-pub fn kubectl(words: &[String]) -> String {
-    kubectl_words(words, env::args().skip(1))
-}
-
-fn kubectl_words(words: &[String], given: impl Iterator<Item = String>) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    format!("kubectl{} {}", placing(given, is_of_cluster), words.join(" "))
-}
-
-fn is_of_cluster(flag: &str) -> bool {
-    PLACING.contains(&flag) && !NAMESPACE.contains(&flag)
-}
-
-/// Those flags of a command line that are wanted, each with its value and a space before it.
-fn placing(words: impl Iterator<Item = String>, is_wanted: impl Fn(&str) -> bool) -> String {
-    let mut line = String::new();
-    let mut words = words.take_while(|word| word != "--");
-    while let Some(word) = words.next() {
-        let (flag, given) =
-            word.split_once('=').map_or((word.as_str(), false), |(flag, _)| (flag, true));
-        let has_value = PLACING.contains(&flag) && !given;
-        let is_wanted = is_wanted(flag);
-        let value = if has_value { words.next() } else { None };
-        for word in [Some(word), value].into_iter().flatten().filter(|_| is_wanted) {
-            line.push(' ');
-            line.push_str(&quoted(&word));
-        }
-    }
-    line
-}
-
-/// A word as a shell reads it back.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-/// How people start this program.
-fn program() -> &'static str {
-    let program = env::args_os().next().unwrap_or_default();
-    let path = env::var_os("PATH").unwrap_or_default();
-    if is_plugin(Path::new(&program), &path) { PLUGIN } else { PROGRAM }
-}
-
 /// The command tree; usage says `kubectl acme` when kubectl started us.
 pub fn command() -> clap::Command {
     let command = with_environment(Cli::command());
-    if program() == PLUGIN { command.bin_name(PLUGIN) } else { command }
+    if invocation::program() == PLUGIN { command.bin_name(PLUGIN) } else { command }
 }
 
 /// Reads this process's command line; ends the process with usage or help where that is due.
 pub fn parse() -> Cli {
-    let matches = matches(command(), &env::args_os().collect::<Vec<_>>())
-        .unwrap_or_else(|error| error.exit());
+    let words: Vec<_> = env::args_os().collect();
+    let matches = matches(command(), &words).unwrap_or_else(|error| error.exit());
+    invocation::remember(&words, &matches);
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match chosen(&matches) {
         Chosen::Local => cli.global.cluster = cli.global.cluster.without_place(),
@@ -358,15 +249,6 @@ fn overruled(command: &clap::Command, typed: &ArgMatches) -> BTreeSet<Id> {
     overruled
 }
 
-/// kubectl replaces itself by the plugin and leaves no mark, but it names the plugin by the full path at which it found it
-/// in PATH, and shells name a program as it was typed.
-fn is_plugin(program: &Path, path: &OsStr) -> bool {
-    let mut folders = env::split_paths(path).map(|folder| folder.join(PROGRAM));
-    program.is_absolute()
-        && program.file_name() == Some(OsStr::new(PROGRAM))
-        && folders.any(|candidate| candidate == program)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -374,18 +256,6 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         command().debug_assert();
-    }
-
-    #[test]
-    fn names_in_place_of_manifests_are_seen_on_the_command_line() {
-        for (line, expected) in [
-            ("order --domain www.example.com", true),
-            ("order --domain=www.example.com", true),
-            ("order -f web.yaml", false),
-            ("order -f -- --domain", false),
-        ] {
-            assert_eq!(gives_names(line.split(' ').map(str::to_owned)), expected, "{line}");
-        }
     }
 
     /// The environment form of a flag of a command, named by the way to it.
@@ -412,75 +282,6 @@ mod tests {
             (&["delete"], "output", "KUBECTL_ACME_DELETE_OUTPUT"),
         ] {
             assert_eq!(variable(way, flag), expected, "{way:?} --{flag}");
-        }
-    }
-
-    #[test]
-    fn hints_name_the_same_state_and_namespace() {
-        for (typed, expected) in [
-            ("order -f x.yaml", "kubectl-acme get certs"),
-            ("order --local -f x", "kubectl-acme get certs --local"),
-            ("order --local=st -n web -f x", "kubectl-acme get certs --local=st -n web"),
-            ("order --namespace=web -- -n x", "kubectl-acme get certs --namespace=web"),
-            ("order --context a --as=b -f x", "kubectl-acme get certs --context a --as=b"),
-        ] {
-            let words = typed.split(' ').map(str::to_owned);
-            assert_eq!(like_words(PROGRAM, "get certs", words), expected, "{typed}");
-        }
-    }
-
-    #[test]
-    fn a_namespace_is_given_in_each_of_its_forms() {
-        for (typed, expected) in [
-            ("run -n web", true),
-            ("run -nweb", true),
-            ("run --namespace web", true),
-            ("run --namespace=web", true),
-            ("run --local=st --no-headers", false),
-            ("run -- -n web", false),
-        ] {
-            let words = typed.split(' ').map(str::to_owned);
-            assert_eq!(names_namespace(words), expected, "{typed}");
-        }
-    }
-
-    #[test]
-    fn lines_for_kubectl_name_the_same_cluster() {
-        let line = ["run", "look", "--namespace=web", "--overrides={\"a\": \"it's\"}"];
-        for (typed, expected) in [
-            ("challenge check a --local=st -n web", "kubectl run look"),
-            ("check --context a -n --as --as=b", "kubectl --context a --as=b run look"),
-        ] {
-            let words = typed.split(' ').map(str::to_owned);
-            let expected =
-                format!("{expected} --namespace=web '--overrides={{\"a\": \"it'\\''s\"}}'");
-            assert_eq!(kubectl_words(&line.map(str::to_owned), words), expected, "{typed}");
-        }
-    }
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_change_them() {
-        for (word, expected) in [
-            ("--local=st", "--local=st"),
-            ("*=[::1]:80", "'*=[::1]:80'"),
-            ("", "''"),
-            ("it's", "'it'\\''s'"),
-        ] {
-            assert_eq!(quoted(word), expected);
-        }
-    }
-
-    #[test]
-    fn kubectl_starts_plugins_by_the_path_at_which_it_found_them() {
-        let path = OsStr::new("/usr/bin:/opt/krew/bin");
-        for (program, expected) in [
-            ("/opt/krew/bin/kubectl-acme", true),
-            ("kubectl-acme", false),
-            ("./kubectl-acme", false),
-            ("/home/me/target/debug/kubectl-acme", false),
-            ("/usr/bin/acme", false),
-        ] {
-            assert_eq!(is_plugin(Path::new(program), path), expected, "{program}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The next step: what helps against which obstacle, one line each.
 
 use super::failure::{Failure, Kind as FailureKind};
+use super::invocation;
 use super::unseen;
 use crate::acme::refusal::Sort;
 use crate::acme::{AcmeError, Fault};
-use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::model::{Challenge, Key, Problem};
 use crate::store::StoreError;
@@ -26,7 +26,7 @@ struct Site<'a> {
 
 impl<'a> Site<'a> {
     fn of(issuer: &'a Key) -> Self {
-        Self { issuer, is_made: cli::is_given_names() }
+        Self { issuer, is_made: invocation::current().is_given_names() }
     }
 
     /// What says where the CA is.
@@ -53,8 +53,8 @@ impl<'a> Site<'a> {
         }
         format!(
             "write the manifests down: {} --dry-run=client -o yaml > FILE.yaml; {deed} {field} there; and run: {}",
-            cli::again(),
-            cli::like("order -f FILE.yaml")
+            invocation::current().again(),
+            invocation::current().like("order -f FILE.yaml")
         )
     }
 }
@@ -173,8 +173,10 @@ pub fn for_order(
 
 /// Adds the commands that show more of an order that failed.
 pub fn where_to_look(failure: Failure, certificate: &Key, order: &str) -> Failure {
-    let order = cli::like(&format!("describe order/{order}"));
-    let timeline = cli::like(&format!("timeline certificate/{}", certificate.name.name));
+    let name = &certificate.name;
+    let order = invocation::current().like_in(&name.namespace, &format!("describe order/{order}"));
+    let timeline = invocation::current()
+        .like_in(&name.namespace, &format!("timeline certificate/{}", name.name));
     failure
         .hint(format!("{order} shows the CA's answers"))
         .hint(format!("{timeline} shows every step"))

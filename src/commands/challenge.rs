@@ -9,6 +9,7 @@ use super::context::Context;
 use super::dns01::Reach;
 use super::failure::{Failure, Kind as FailureKind};
 use super::get::{self, ListArgs};
+use super::invocation;
 use super::look::{LookArgs, NameserverArgs};
 use super::output::ReportArgs;
 use super::probe_pod::ProbePodArgs;
@@ -17,7 +18,6 @@ use super::retrace::Means;
 use super::sight::Sight;
 use super::target::{self, Wanted};
 use super::unseen;
-use crate::cli;
 use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
 use crate::probes::Probe;
 use crate::probes::dns::{DnsProbe, zones_of};
@@ -118,7 +118,9 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     })?;
     let stop = CancellationToken::new();
     let inside = args.probe_pod.inside(true, &stop, context)?.filter(|_| is_http);
-    let look_inside = inside.as_ref().map(|probe| cli::kubectl(&probe.words(&challenge, &answer)));
+    let look_inside = inside
+        .as_ref()
+        .map(|probe| invocation::current().kubectl(&probe.words(&challenge, &answer)));
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
     let namespace = &context.global.cluster_resource_namespace;
@@ -175,7 +177,8 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let is_over = challenge.status.state.is_some_and(State::is_final);
     if is_over && challenge.status.state != Some(State::Valid) {
         let order = challenge.metadata.controller().map_or("ORDER", |order| order.name.as_str());
-        let retry = cli::like(&format!("order retry {order}"));
+        let retry =
+            invocation::current().like_in(&key.name.namespace, &format!("order retry {order}"));
         return Err(failure
             .hint(format!("it is over, and is not put up again: {retry} makes a fresh order")));
     }
@@ -191,7 +194,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
 
 /// What to run where nobody works on a challenge.
 fn nobody_drives(kind: ChallengeType, is_in_cluster: bool) -> String {
-    let run = cli::like("run");
+    let run = invocation::current().like_run();
     if kind.is_by_record() || is_in_cluster {
         format!(
             "nobody drives, so that the CA is not told when it is seen: {run}, or order -f …, goes on with it"

@@ -15,6 +15,7 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use super::context::{self, Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
+use super::invocation::PROGRAM;
 use super::target;
 use crate::cli;
 use crate::model::text::without_steering;
@@ -94,13 +95,7 @@ pub fn script(shell: Shell) -> Result<String, Failure> {
     let Some(completer) = shells.completer(name) else {
         return Err(Failure::new(FailureKind::Unexpected, format!("no completion for {name}")));
     };
-    completer.write_registration(
-        VARIABLE,
-        cli::PROGRAM,
-        cli::PROGRAM,
-        cli::PROGRAM,
-        &mut script,
-    )?;
+    completer.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script)?;
     let text = String::from_utf8_lossy(&script);
     Ok(format!("{}\n", text.trim()))
 }
@@ -122,7 +117,7 @@ pub fn complete_words() -> bool {
 
 /// Candidates as kubectl reads them: `value<TAB>help`, and the directive at the end.
 fn for_kubectl(mut words: Vec<OsString>) -> String {
-    words.insert(0, cli::PROGRAM.into());
+    words.insert(0, PROGRAM.into());
     if words.len() == 1 {
         words.push(OsString::new());
     }

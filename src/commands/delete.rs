@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::completion;
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
+use super::invocation;
 use super::selector::LabelSelector;
 use super::target::{self, Wanted};
-use crate::cli;
 use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::print::columns::qualified_name;
@@ -51,7 +51,7 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
         return Err(Failure::usage(
             "delete works on the local store (--local): a cluster is kubectl's",
         )
-        .hint(cli::kubectl(&words)));
+        .hint(invocation::current().kubectl(&words)));
     }
     // Where nothing is, nothing is made either.
     let exists = LocalStore::exists(&context.state_folder()?)?;

@@ -2,7 +2,7 @@
 
 use super::chain::Chain;
 use super::failure::{Failure, Kind as FailureKind};
-use crate::cli;
+use super::invocation;
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Key, Kind};
 
@@ -16,7 +16,7 @@ pub(super) fn denial(chain: &Chain) -> Option<Failure> {
     let key = Key::new(Kind::CertificateRequest, request.name());
     let why = format!("{key} is denied: {} ({})", denied.message, denied.reason);
     let what = format!("Certificate {name} was not issued: {why}");
-    let renew = cli::like(&format!("certificate renew {}", name.name));
+    let renew = invocation::current().renewal(&name);
     let failure = Failure::new(FailureKind::Cluster, what)
         .hint("ask whoever approves CertificateRequests there: a policy or a person")
         .hint(format!("when they let it pass: {renew}"));
@@ -66,6 +66,6 @@ mod tests {
              request (policy.cert-manager.io)"
         );
         assert_eq!(failed.failure.kind, FailureKind::Cluster);
-        assert!(failed.failure.hints[1].contains("certificate renew web"), "{failed:?}");
+        assert!(failed.failure.hints[1].ends_with("certificate renew web -n shop"), "{failed:?}");
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::advice;
+use super::invocation;
 use crate::acme::refusal::{self, Sort};
-use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::model::Problem;
 use crate::solvers::SolveError;
@@ -144,7 +144,7 @@ impl Failure {
     /// Interrupted with the state kept: the same command goes on.
     pub fn interrupted(kind: Kind) -> Self {
         Self::new(kind, "interrupted; everything so far is kept")
-            .hint(format!("go on with: {}", cli::again()))
+            .hint(format!("go on with: {}", invocation::current().again()))
     }
 
     /// What a store refused, and what helps.

@@ -5,7 +5,7 @@ use super::context::{Context, OutputArgs};
 use super::dry_run::DryRun;
 use super::failure::{Failure, Kind as FailureKind};
 use super::files::{self, Depth};
-use crate::cli;
+use super::invocation;
 use crate::model::manifest::{self, Complaint, Location, Namespaces, Set};
 use crate::model::quick::{self, Proof, Server, Wish};
 use crate::model::{Identifier, Record};
@@ -67,8 +67,8 @@ impl IntakeArgs {
         let sources = match (&self.files[..], &self.domain[..]) {
             ([], []) => {
                 return Err(Failure::usage("nothing to issue: neither -f nor --domain is given")
-                    .hint(cli::like("order -f MANIFEST.yaml"))
-                    .hint(cli::like("order --domain www.example.com")));
+                    .hint(invocation::current().like("order -f MANIFEST.yaml"))
+                    .hint(invocation::current().like("order --domain www.example.com")));
             }
             ([], domains) => vec![self.made(domains, proof, context.namespace())?],
             (paths, _) => {

@@ -29,6 +29,7 @@ pub mod get;
 pub mod history;
 pub mod holdup;
 pub mod intake;
+pub mod invocation;
 pub mod look;
 pub mod needs;
 mod obstacles;
@@ -77,6 +78,7 @@ use crate::cli::Command;
 pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure> {
     if needs_store(&command) {
         context.connect().await?;
+        invocation::current().is_at_home_in(context.namespace());
     }
     match command {
         Command::Order(args) => order::run(*args, context).await,

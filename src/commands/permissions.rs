@@ -7,9 +7,9 @@ use tokio::sync::OnceCell;
 
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
+use super::invocation::quoted;
 use super::needs::{Part, Places, Task};
 use super::recipes::{self, ONE_SHOT, ORDER, RUN, Recipe};
-use crate::cli::quoted;
 use crate::model::{Key, Kind, Record};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;

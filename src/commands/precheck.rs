@@ -9,9 +9,9 @@ use super::challenge_types;
 use super::claim::Claim;
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
+use super::invocation;
 use super::own_solvers;
 use super::provider_secrets::{self, Places};
-use crate::cli;
 use crate::model::asked::asked_type;
 use crate::model::{Certificate, ChallengeSolver, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
@@ -153,7 +153,7 @@ fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
     if !certificate.metadata.uid.is_empty() {
         // It is in the store already, and the command takes no manifests.
         let message = format!("Certificate {name} refers to {key}, which is not in the store");
-        let again = cli::like("order -f MANIFEST.yaml");
+        let again = invocation::current().like("order -f MANIFEST.yaml");
         return Failure::usage(message).hint(format!("apply the manifest of {key}: {again}"));
     }
     Failure::usage(format!(
@@ -257,7 +257,7 @@ async fn check_solvers(
             }
             Ok(_) => {}
             Err(_) if text.starts_with("*.") => {
-                let ways = ways_to_dns01(key, bench, cli::is_given_names());
+                let ways = ways_to_dns01(key, bench, invocation::current().is_given_names());
                 return Err(ways.into_iter().fold(
                     refused(&format!("wildcards need DNS-01, and no dns01 solver of {key} fits")),
                     Failure::hint,

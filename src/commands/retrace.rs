@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use url::Url;
 
-use crate::cli::quoted;
+use super::invocation::quoted;
 use crate::dns::server::{PORT, Server};
 use crate::model::Identifier;
 use crate::model::observation::{Hop, NameServer, Observation, Seen, Vantage};

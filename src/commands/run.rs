@@ -15,13 +15,13 @@ use super::claim::claim_everything;
 use super::context::{Context, OutputArgs};
 use super::drive::{DriveArgs, Engine, Equipment, types};
 use super::failure::{Failure, Kind as FailureKind};
+use super::invocation;
 use super::needs::Task;
 use super::obstacles;
 use super::out::{self, Patience};
 use super::permissions::Permit;
 use super::provider_talk::talk;
 use super::sweep::sweep_before_work;
-use crate::cli;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
@@ -52,7 +52,8 @@ pub struct RunArgs {
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     // In the environment it may stand for other commands.
-    if let Some(namespace) = context.global.namespace.as_ref().filter(|_| cli::is_given_namespace())
+    if let Some(namespace) =
+        context.global.namespace.as_ref().filter(|_| invocation::current().is_given_namespace())
     {
         let why = format!("run works in every namespace: -n {namespace} would limit nothing");
         return Err(Failure::usage(why)
@@ -110,7 +111,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let (kind, why) = ended?;
     stopped?;
     Err(Failure::new(kind, format!("{why}; everything so far is kept"))
-        .hint(format!("go on with: {}", cli::again())))
+        .hint(format!("go on with: {}", invocation::current().again())))
 }
 
 /// What has to be permitted for work on everything.

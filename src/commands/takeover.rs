@@ -8,9 +8,9 @@ use tokio::time::{Instant, sleep};
 use super::claim::{Claim, Other, Turn, Wish, claim, drives};
 use super::context::{Context, OutputArgs};
 use super::failure::{Failure, Kind};
+use super::invocation;
 use super::needs::Part;
 use super::permissions::Permit;
-use crate::cli;
 use crate::store::StoreError;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease, Who};
@@ -86,7 +86,7 @@ pub async fn regain(
 fn still_lost(why: Failure) -> Failure {
     let message = format!("the Lease was lost and could not be taken again: {}", why.message);
     let failure = Failure { message, ..why };
-    failure.hint(format!("when the cluster answers, go on with: {}", cli::again()))
+    failure.hint(format!("when the cluster answers, go on with: {}", invocation::current().again()))
 }
 
 async fn local(context: &Context) -> Result<Inherited, Failure> {

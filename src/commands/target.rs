@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::chain::Chain;
 use super::failure::{Failure, Kind as FailureKind};
-use crate::cli;
+use super::invocation;
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::{Scope, Store, StoreError};
 
@@ -167,8 +167,8 @@ pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, Sto
     let list = format!("get {}", kind.plural());
     let list = match listed {
         Some(all) if all.is_empty() => return Ok(failure),
-        Some(all) if !all.iter().any(is_here) => cli::like_in_all(&list),
-        Some(_) | None => cli::like(&list),
+        Some(all) if !all.iter().any(is_here) => invocation::current().like_in_all(&list),
+        Some(_) | None => invocation::current().like_in(&name.namespace, &list),
     };
     Ok(failure.hint(format!("{list} lists those there are")))
 }
@@ -187,7 +187,7 @@ async fn below_certificate(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Stri
         1 => format!("its {kind} is {}", names[0]),
         _ => format!("its {kind}s are {}", names.join(", ")),
     };
-    let renew = cli::like(&format!("certificate renew {}", name.name));
+    let renew = invocation::current().renewal(name);
     Ok(vec![
         format!("there is a Certificate of that name: {has}"),
         format!("a fresh certificate for it: {renew}"),

@@ -6,8 +6,8 @@ use super::chain::{Chain, issuer_key};
 use super::denial::denial;
 use super::failure::{Failure, Kind as FailureKind};
 use super::holdup::{Holdup, of_challenges, of_order};
+use super::invocation;
 use crate::acme::{AcmeError, Retry};
-use crate::cli;
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::{Obstacle, Obstacles};
 use crate::model::asked::CHALLENGE_TYPE;
@@ -165,7 +165,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
 fn no_issuer(chain: &Chain) -> Failed {
     let (name, issuer) = (chain.certificate.name(), issuer_key(&chain.certificate));
     let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
-        .hint(format!("{} brings it back", cli::like("order -f MANIFEST.yaml")));
+        .hint(format!("{} brings it back", invocation::current().like("order -f MANIFEST.yaml")));
     failure.into()
 }
 

@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use super::followed::Followed;
 use super::settle::{self, Results};
 use super::work::{Job, WorkArgs, work};
-use crate::cli;
 use crate::commands::announce;
 use crate::commands::chain::{Chain, issuer_key};
 use crate::commands::claim::claim;
 use crate::commands::context::Context;
 use crate::commands::due::{self, due};
 use crate::commands::failure::Failure;
+use crate::commands::invocation;
 use crate::commands::permissions::{all_that_is_missing, workplace};
 use crate::commands::precheck::{self, Bench};
 use crate::commands::provider_check;
@@ -176,10 +176,9 @@ async fn nothing_to_do(
             if is_under_way || due(store, name, now).await?.is_some() {
                 return Ok(None);
             }
-            let (why, renew) = (ends.join(", "), format!("certificate renew {}", name.name));
+            let (why, renew) = (ends.join(", "), invocation::current().renewal(name));
             Ok(Some(format!(
-                "{why}: there is nothing to try again; a fresh certificate all the same: {}",
-                cli::like(&renew)
+                "{why}: there is nothing to try again; a fresh certificate all the same: {renew}"
             )))
         }
     }
@@ -225,7 +224,7 @@ async fn nothing_to_resume(
     name: &ObjectName,
     revision: i64,
 ) -> Result<Failure, Failure> {
-    let again = cli::like(&format!("certificate renew {}", name.name));
+    let again = invocation::current().renewal(name);
     let hint = format!("{again} makes a fresh order");
     if let Some(chain) = Chain::read(store, name).await?
         && let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(revision))

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Supervision;
-use crate::cli;
 use crate::commands::chain::Chain;
 use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::invocation;
 use crate::commands::order::followed::End;
 use crate::commands::order::manual::Wanted;
 use crate::model::memory::{Holder, Memory};
@@ -276,7 +276,7 @@ fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {
     let reasons: Vec<&str> = reasons.into_iter().collect();
     let message = format!("{key} waits for a person to make {what}: {}", reasons.join("; "));
     Failure::new(FailureKind::Person, message)
-        .hint(format!("make {them} as printed, then go on with: {}", cli::again()))
+        .hint(format!("make {them} as printed, then go on with: {}", invocation::current().again()))
 }
 
 impl Hands {

@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::{BREATH, Supervision, Workers, passing};
-use crate::cli;
 use crate::commands::advice;
 use crate::commands::chain::Chain;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::holdup::{Holdup, beyond};
+use crate::commands::invocation;
 use crate::commands::order::followed::End;
 use crate::commands::renewal::try_mark_for_renewal;
 use crate::commands::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
@@ -131,7 +131,8 @@ impl Supervision {
         let message = format!("{key} was deleted while it was worked on");
         let failure = Failure::new(FailureKind::Unexpected, message);
         let failure = left.iter().fold(failure, |failure, challenge| {
-            let again = cli::like(&format!("challenge cleanup {challenge}"));
+            let again = invocation::current()
+                .like_in(&key.name.namespace, &format!("challenge cleanup {challenge}"));
             failure
                 .hint(format!("its Challenge {challenge} is left; {again} takes its answer down"))
         });
