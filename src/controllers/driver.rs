@@ -66,8 +66,8 @@ pub struct Driver {
     running: JoinSet<Result<Wake, ReconcileError>>,
     /// What each task looks at: one that panics cannot say it.
     looks: HashMap<task::Id, Job>,
-    /// Whose way an obstacle is in, where that is not the object that was looked at.
-    elsewhere: HashMap<Job, Key>,
+    /// What stopped each job when it last looked, and in whose way that is; `obstacles` is the view of it.
+    standing: HashMap<Job, (Key, Obstacle)>,
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
@@ -92,7 +92,7 @@ impl Driver {
             agenda: Agenda::default(),
             running: JoinSet::new(),
             looks: HashMap::new(),
-            elsewhere: HashMap::new(),
+            standing: HashMap::new(),
             unheard: BTreeMap::new(),
             listens: None,
             substances: Substances::default(),
@@ -244,21 +244,18 @@ impl Driver {
     fn settle(&mut self, job: Job, result: Result<Wake, ReconcileError>) {
         let now = self.clock.now();
         let look = self.agenda.ended(&job, now);
-        let before = self.elsewhere.remove(&job);
         let (about, error) = match result {
             Ok(wake) => {
-                let about = before.as_ref().unwrap_or(&job.1);
-                self.obstacles.send_if_modified(|all| all.remove(about).is_some());
+                if let Some((about, _)) = self.standing.remove(&job) {
+                    self.publish(&about);
+                }
                 return self.agenda.went_well(job, wake, look, now);
             }
-            Err(ReconcileError::Of(about, error)) => {
-                self.elsewhere.insert(job.clone(), about.clone());
-                (about, *error)
-            }
+            Err(ReconcileError::Of(about, error)) => (about, *error),
             Err(error) => (job.1.clone(), error),
         };
         let (tries, next_try) = if error.is_race() {
-            // Somebody wrote in between: look again at what is there now.
+            // Somebody wrote in between: look again at what is there now. What stood before still does.
             let times = self.agenda.outrun(&job);
             let (pause, is_obstacle) = tries::race(times);
             if !is_obstacle {
@@ -270,15 +267,31 @@ impl Driver {
             (tries, tries::next_try(&error, tries, look.heard, now))
         };
         debug!(%error, tries, %next_try, object = %about, "this step could not be taken");
-        let error = Arc::new(error);
-        self.obstacles.send_modify(|all| {
-            if let Some(before) = before.filter(|before| *before != about) {
-                all.remove(&before);
-            }
-            let since = all.get(&about).map_or(now, |old| old.since);
-            all.insert(about, Obstacle { error, since, next_try, tries });
-        });
+        let before = self.standing.remove(&job);
+        let same = before.as_ref().filter(|(before, _)| *before == about);
+        let since = same.map_or(now, |(_, before)| before.since);
+        let obstacle = Obstacle { error: Arc::new(error), since, next_try, tries };
+        self.standing.insert(job.clone(), (about.clone(), obstacle));
+        if let Some((before, _)) = before.filter(|(before, _)| *before != about) {
+            self.publish(&before);
+        }
+        self.publish(&about);
         self.agenda.sleep_until(job, next_try);
+    }
+
+    /// Tells what stands in the way of an object. Of several obstacles, one that stays comes first: whoever waits for the
+    /// others would wait in vain. Then the oldest.
+    fn publish(&self, about: &Key) {
+        let all = self.standing.iter().filter(|(_, (key, _))| key == about);
+        let first = all.min_by_key(|(job, (_, it))| (!it.stays(), it.since, *job));
+        let first = first.map(|(_, (_, obstacle))| obstacle.clone());
+        self.obstacles.send_if_modified(|all| match first {
+            Some(obstacle) => {
+                all.insert(about.clone(), obstacle);
+                true
+            }
+            None => all.remove(about).is_some(),
+        });
     }
 }
 
@@ -303,7 +316,7 @@ mod tests {
     use super::*;
     use crate::controllers::agenda::STEPS;
     use crate::controllers::clock::SystemClock;
-    use crate::model::Certificate;
+    use crate::model::{Certificate, ObjectName};
     use crate::solvers::SolveError;
     use crate::store::Part;
     use crate::store::cluster::ClusterFault;
@@ -640,6 +653,81 @@ mod tests {
     #[tokio::test]
     async fn whoever_is_outrun_without_end_pauses_longer_and_is_seen() {
         check(Mishap::Race, 1, |it| it.is_some_and(|it| it.stays() && it.tries > 10)).await;
+    }
+
+    const DENIED: &str = "denied";
+    const PASSING: &str = "passing";
+    const RACE: &str = "race";
+    const WELL: &str = "well";
+
+    fn challenge(name: &str) -> Key {
+        Key::new(Kind::Challenge, ObjectName::new("web", name))
+    }
+
+    /// How a look ended that was at this object, or, of the job that looks at all of them, was about it.
+    fn ended(how: &str, about: Option<&str>) -> Result<Wake, ReconcileError> {
+        let key = challenge(about.unwrap_or_default());
+        let error = match how {
+            DENIED => StoreError::Unreadable { key: key.clone(), why: DENIED.into() }.into(),
+            PASSING => ReconcileError::Missing(PASSING.into()),
+            RACE => StoreError::Conflict { key: key.clone() }.into(),
+            _ => return Ok(Wake::OnChange),
+        };
+        Err(if about.is_some() { ReconcileError::Of(key, Box::new(error)) } else { error })
+    }
+
+    /// Objects, each with what is told to stand in its way.
+    type Told = &'static [(&'static str, &'static str)];
+
+    /// What is seen after each of these looks: of the job that looks at all Challenges and names one, or of one Challenge's own.
+    fn seen(looks: &[(&str, Option<&str>, &str, Told)]) {
+        let (sender, obstacles) = watch::channel(Obstacles::new());
+        let store = Arc::new(MemoryStore::new());
+        let (clock, all) = (Arc::new(SystemClock), Selection::all());
+        let mut driver = Driver::new(store, clock, Vec::new(), all, sender);
+        for (object, about, how, expected) in looks {
+            let key = Key::new(Kind::Challenge, ObjectName::new("web", *object));
+            driver.settle((usize::from(!object.is_empty()), key), ended(how, *about));
+            let seen = obstacles.borrow();
+            let seen = seen.iter().map(|(key, it)| (key.name.name.as_str(), it.error.to_string()));
+            let seen: Vec<_> = seen.collect();
+            assert_eq!(seen.len(), expected.len(), "{object} {about:?} {how}: {seen:?}");
+            for ((name, error), (of, why)) in seen.iter().zip(*expected) {
+                assert!(name == of && error.contains(why), "{object} {about:?} {how}: {seen:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_job_sees_is_not_taken_away_by_another() {
+        seen(&[
+            ("", Some("b"), DENIED, &[("b", DENIED)]),
+            ("b", None, WELL, &[("b", DENIED)]),
+            ("b", None, PASSING, &[("b", DENIED)]),
+            ("", None, WELL, &[("b", PASSING)]),
+            ("b", None, WELL, &[]),
+        ]);
+    }
+
+    #[test]
+    fn a_race_over_one_object_leaves_what_stands_in_the_way_of_another() {
+        seen(&[
+            ("", Some("b"), DENIED, &[("b", DENIED)]),
+            ("", Some("a"), RACE, &[("b", DENIED)]),
+            ("", Some("a"), PASSING, &[("a", PASSING)]),
+            ("", Some("b"), RACE, &[("a", PASSING)]),
+            ("", None, WELL, &[]),
+        ]);
+    }
+
+    #[test]
+    fn of_two_obstacles_the_one_that_stays_is_told_and_then_the_older_one() {
+        seen(&[
+            ("b", None, PASSING, &[("b", PASSING)]),
+            ("", Some("b"), DENIED, &[("b", DENIED)]),
+            ("b", None, DENIED, &[("b", DENIED)]),
+            ("", Some("b"), PASSING, &[("b", DENIED)]),
+        ]);
     }
 
     /// A store in memory whose watches fail for good once the login has run out; it still writes.
