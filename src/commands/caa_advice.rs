@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::chain::{Chain, issuer_key};
+use super::chain::Chain;
 use super::failure::Failure;
 use crate::acme::{Clients, TlsOptions};
 use crate::ca::NO_ACCOUNT;
@@ -49,7 +49,7 @@ impl Excluded {
         };
         let ca =
             acme.map(|acme| (acme.server.clone(), trust(&acme.ca_bundle.0, acme.skip_tls_verify)));
-        let issuer = issuer_key(&chain.certificate);
+        let issuer = chain.named_issuer();
         let excluded = Self { ca, ..Self::read(reason, challenges, issuer) };
         let Self { names, bound, lost, .. } = &excluded;
         let is_one = !names.is_empty() || !bound.is_empty() || !lost.is_empty();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::failure::Failure;
 use crate::model::common::is_true;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order,
@@ -43,7 +44,7 @@ impl Chain {
         let mut requests = Resources::<CertificateRequest>::new(Arc::clone(store), kind)
             .list(&below(&certificate.metadata.uid))
             .await?;
-        requests.sort_by_key(revision);
+        requests.sort_by_key(CertificateRequest::revision);
         let (mut orders, mut challenges) = (Vec::new(), Vec::new());
         for request in &requests {
             let all = Resources::<Order>::new(Arc::clone(store), Kind::Order);
@@ -53,9 +54,12 @@ impl Chain {
             let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
             challenges.extend(all.list(&below(&order.metadata.uid)).await?);
         }
-        let issuer = Resources::<Issuer>::new(Arc::clone(store), issuer_key(&certificate).kind)
-            .get(&issuer_key(&certificate).name)
-            .await?;
+        let issuer = match issuer_key(&certificate) {
+            Some(key) => {
+                Resources::<Issuer>::new(Arc::clone(store), key.kind).get(&key.name).await?
+            }
+            None => None,
+        };
         let in_cluster = store.in_cluster();
         Ok(Some(Self { certificate, requests, orders, challenges, issuer, in_cluster }))
     }
@@ -98,23 +102,26 @@ impl Chain {
         keys.extend(self.requests.iter().map(|r| key(Kind::CertificateRequest, &r.metadata.name)));
         keys.extend(self.orders.iter().map(|o| key(Kind::Order, &o.metadata.name)));
         keys.extend(self.challenges.iter().map(|c| key(Kind::Challenge, &c.metadata.name)));
-        keys.push(issuer_key(&self.certificate));
+        keys.extend(issuer_key(&self.certificate));
         keys
     }
-}
 
-/// The key of the issuer that a Certificate refers to.
-pub fn issuer_key(certificate: &Certificate) -> Key {
-    let reference = &certificate.spec.issuer_ref;
-    if reference.is_cluster() {
-        return Key::new(Kind::ClusterIssuer, ObjectName::new("", &reference.name));
+    /// The issuer as hints name it: called an Issuer where its kind is none of ours, and nothing is asked of it.
+    pub fn named_issuer(&self) -> Key {
+        let Certificate { metadata, spec, .. } = &self.certificate;
+        let name = || ObjectName::new(&metadata.namespace, &spec.issuer_ref.name);
+        issuer_key(&self.certificate).unwrap_or_else(|| Key::new(Kind::Issuer, name()))
     }
-    let namespace = &certificate.metadata.namespace;
-    Key::new(Kind::Issuer, ObjectName::new(namespace, &reference.name))
 }
 
-/// Which revision of its Certificate a request is to bring.
-pub fn revision(request: &CertificateRequest) -> i64 {
-    let annotation = request.metadata.annotations.get("cert-manager.io/certificate-revision");
-    annotation.and_then(|text| text.parse().ok()).unwrap_or(0)
+/// The key of the issuer that a Certificate refers to; none where its kind is none of ours.
+pub fn issuer_key(certificate: &Certificate) -> Option<Key> {
+    certificate.spec.issuer_ref.key(&certificate.metadata.namespace)
+}
+
+/// The failure where the kind of a Certificate's issuer is none of ours.
+pub fn foreign_issuer(certificate: &Certificate) -> Failure {
+    let (name, kind) = (certificate.name(), certificate.spec.issuer_ref.effective_kind());
+    Failure::usage(format!("Certificate {name}: issuerRef.kind is {kind}, which is not ours"))
+        .hint("issuerRef.kind must be Issuer, ClusterIssuer or absent")
 }

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::precheck::{Bench, certificates, names};
-use crate::commands::chain::issuer_key;
+use crate::commands::chain::{foreign_issuer, issuer_key};
 use crate::model::asked::{CHALLENGE_TYPE, asked_type};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::required::not_in_a_cluster;
@@ -64,7 +64,7 @@ fn ways(kind: ChallengeType, key: &Key) -> String {
 /// Fails with the first that asks for something else.
 pub(super) fn check_rehearsal(records: &[Record]) -> Result<(), Failure> {
     for certificate in certificates(records) {
-        let key = issuer_key(&certificate);
+        let Some(key) = issuer_key(&certificate) else { continue };
         let Some(record) = records.iter().find(|record| record.key == key) else { continue };
         let asked = asked(&key, &typed::<Issuer>(record.clone())?)?;
         if asked != Some(ChallengeType::DnsPersist01) {
@@ -102,7 +102,8 @@ pub(super) fn ask<'a>(
     let keys: Vec<Key> = records.iter().map(|record| record.key.clone()).collect();
     for record in records {
         if record.key.kind == Kind::Certificate {
-            let issuer = issuer_key(&typed::<Certificate>(record.clone())?);
+            let certificate = typed::<Certificate>(record.clone())?;
+            let issuer = issuer_key(&certificate).ok_or_else(|| foreign_issuer(&certificate))?;
             if keys.contains(&issuer) {
                 continue;
             }

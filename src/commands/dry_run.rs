@@ -14,13 +14,11 @@ use super::intake::Intake;
 use super::order::manual::ManualArgs;
 use super::precheck::{self, Bench};
 use crate::model::Record;
+use crate::model::memory::is_ours;
 use crate::print::format::Format;
 use crate::print::{Group, Shape, columns, document};
 use crate::store::Store;
 use crate::store::local::Access;
-
-/// Annotations of ours begin so; no manifest sets them.
-const MEMORY: &str = "kubectl-acme/";
 
 /// Whether anything is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -106,7 +104,7 @@ fn wish(record: &Record) -> Value {
     let mut wish = record.object.clone();
     let metadata = record.metadata();
     let mut annotations = metadata.annotations;
-    annotations.retain(|name, _| !name.starts_with(MEMORY));
+    annotations.retain(|name, _| !is_ours(name));
     if let Some(fields) = wish.as_object_mut() {
         fields.remove("status");
         fields.insert("metadata".into(), serde_json::json!([metadata.labels, annotations]));

@@ -107,7 +107,7 @@ impl Task {
             task.applied.extend(records.iter().map(|record| record.key.clone()));
         }
         let certificates = certificates(records)?;
-        let mut keys: BTreeSet<Key> = certificates.iter().map(issuer_key).collect();
+        let mut keys: BTreeSet<Key> = certificates.iter().filter_map(issuer_key).collect();
         let is_issuer = |key: &&Key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer);
         keys.extend(task.applied.iter().filter(is_issuer).cloned());
         let issuers = try_join_all(keys.iter().map(|key| issuer(records, store, key))).await?;
@@ -125,7 +125,7 @@ impl Task {
             let namespace = &certificate.metadata.namespace;
             task.secrets.insert(ObjectName::new(namespace, &certificate.spec.secret_name));
             let key = issuer_key(certificate);
-            let found = keys.iter().zip(&issuers).find(|(known, _)| **known == key);
+            let found = keys.iter().zip(&issuers).find(|(known, _)| Some(*known) == key.as_ref());
             match found.map(|(_, issuer)| issuer) {
                 Some(Known::Here(issuer)) => {
                     task.ways.extend(ways(certificate, issuer).map(|way| (namespace.clone(), way)));
@@ -174,7 +174,7 @@ impl Task {
         let webhooks = webhook(&challenge.spec.solver).into_iter().collect();
         let mut secrets = BTreeSet::new();
         // Those of an Issuer are where the Challenge is, with all others.
-        if challenge.spec.issuer_ref.effective_kind() == "ClusterIssuer" {
+        if challenge.spec.issuer_ref.is_cluster() {
             let of_solver = challenge.spec.solver.dns01.iter().flat_map(Dns01Solver::secrets);
             let place = &places.cluster_resources;
             secrets.extend(of_solver.map(|secret| ObjectName::new(place, &secret.name)));

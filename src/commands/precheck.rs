@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chain::issuer_key;
+use super::chain::{foreign_issuer, issuer_key};
 use super::challenge_types;
 use super::claim::Claim;
 use super::context::Context;
@@ -80,7 +80,7 @@ impl Bench {
 
 /// The issuers that the Certificates of a set refer to.
 pub fn issuers(records: &[Record]) -> BTreeSet<Key> {
-    certificates(records).map(|certificate| issuer_key(&certificate)).collect()
+    certificates(records).filter_map(|certificate| issuer_key(&certificate)).collect()
 }
 
 /// The Certificates of a set.
@@ -122,7 +122,6 @@ pub async fn check(
             ))
             .hint("give each its own secretName, or issue them by two commands with two --out folders"));
         }
-        let key = issuer_key(&certificate);
         let group = certificate.spec.issuer_ref.effective_group();
         if group != "cert-manager.io" {
             if !bench.is_ours_alone() {
@@ -134,6 +133,9 @@ pub async fn check(
                 Failure::usage(message).hint("issuerRef.group must be cert-manager.io or absent")
             );
         }
+        let Some(key) = issuer_key(&certificate) else {
+            return Err(foreign_issuer(&certificate));
+        };
         let issuer = match records.iter().find(|record| record.key == key) {
             Some(record) => typed::<Issuer>(record.clone())?,
             None => match store.get(&key).await? {

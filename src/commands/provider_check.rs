@@ -158,7 +158,7 @@ pub(super) async fn errands(
         let Some(record) = store.get(key).await? else { continue };
         // What cannot be read is not worked on.
         let Ok(certificate) = typed::<Certificate>(record) else { continue };
-        let issuer = issuer_key(&certificate);
+        let Some(issuer) = issuer_key(&certificate) else { continue };
         let Some(record) = store.get(&issuer).await? else { continue };
         let Ok(found) = typed::<Issuer>(record) else { continue };
         for Wanted { text, record_name, position, solver } in wanted(&certificate, &found) {

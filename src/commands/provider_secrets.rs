@@ -30,8 +30,7 @@ pub(super) async fn check(
     whose: &str,
     places: Places<'_>,
 ) -> Result<(), Failure> {
-    let own = &issuer.metadata.namespace;
-    let namespace = if issuer.is_cluster() { places.cluster_resources } else { own };
+    let namespace = issuer.secret_namespace(places.cluster_resources);
     for SecretKeySelector { name, key: entry } in solver.secrets() {
         let refused = |why: String| {
             let message = format!("{whose}: the dns01 solver of {key} lacks its Secret: {why}");

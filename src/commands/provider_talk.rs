@@ -51,7 +51,7 @@ async fn complaints(
         for record in store.list(Kind::Certificate, &Scope::all()).await? {
             let key = record.key.clone();
             let certificate = typed::<Certificate>(record).ok();
-            if certificate.is_some_and(|it| keys.contains(&issuer_key(&it))) {
+            if certificate.and_then(|it| issuer_key(&it)).is_some_and(|it| keys.contains(&it)) {
                 keys.insert(key);
             }
         }

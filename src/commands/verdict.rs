@@ -2,7 +2,7 @@
 
 use super::advice;
 use super::caa_advice::Excluded;
-use super::chain::{Chain, issuer_key};
+use super::chain::{Chain, foreign_issuer, issuer_key};
 use super::denial::denial;
 use super::failure::{Failure, Kind as FailureKind};
 use super::holdup::{Holdup, of_challenges, of_order};
@@ -117,7 +117,7 @@ fn current_ready(certificate: &Certificate) -> Option<&Condition> {
 fn held_up(chain: &Chain, obstacles: &Obstacles) -> Option<Verdict> {
     let in_the_way = |key: &Key| obstacles.contains_key(key) && !is_outdated(chain, key);
     let key = chain.keys().into_iter().find(in_the_way)?;
-    Some(of_obstacle(&key, obstacles.get(&key)?, &issuer_key(&chain.certificate)))
+    Some(of_obstacle(&key, obstacles.get(&key)?, &chain.named_issuer()))
 }
 
 /// Whether a Challenge is about to give way, because its issuer has another dns01 solver by now.
@@ -163,7 +163,10 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
 
 /// Somebody has deleted the Issuer since.
 fn no_issuer(chain: &Chain) -> Failed {
-    let (name, issuer) = (chain.certificate.name(), issuer_key(&chain.certificate));
+    let name = chain.certificate.name();
+    let Some(issuer) = issuer_key(&chain.certificate) else {
+        return foreign_issuer(&chain.certificate).into();
+    };
     let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
         .hint(format!("{} brings it back", invocation::current().like("order -f MANIFEST.yaml")));
     failure.into()
@@ -203,7 +206,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         // What the challenge has to show was seen.
         failure
     } else {
-        let place = (&issuer_key(&chain.certificate), chain.in_cluster);
+        let place = (&chain.named_issuer(), chain.in_cluster);
         advice::for_order(failure, problem_in(&why).as_ref(), challenge, place)
     };
     let tried = |order: &Order| Tried {
@@ -276,7 +279,7 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
         return None;
     }
     let name = order.name();
-    let issuer = issuer_key(&chain.certificate);
+    let issuer = chain.named_issuer();
     let hint = if order.status.reason.contains(CHALLENGE_TYPE) {
         format!(
             "ask for a type that the CA offers, or take the annotation {CHALLENGE_TYPE} away from {issuer}"
@@ -291,7 +294,7 @@ fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
 }
 
 fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
-    let key = issuer_key(&chain.certificate);
+    let key = chain.named_issuer();
     judge_issuer(&key, issuer)
 }
 
@@ -482,5 +485,24 @@ mod tests {
         check(refused, Some(FailureKind::CaUnreachable));
         check("Failed to register ACME account: 400 urn:x:malformed: dial tcp", None);
         check("Failed to get ACME key: secrets \"eab\" not found", None);
+    }
+
+    #[test]
+    fn an_issuer_of_a_kind_that_is_not_ours_is_not_looked_for_as_an_issuer() {
+        let certificate = json!({
+            "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {"secretName": "tls", "issuerRef": {"name": "ca", "kind": "AWSPCAIssuer"}},
+        });
+        let chain = Chain {
+            certificate: serde_json::from_value(certificate).unwrap(),
+            requests: Vec::new(),
+            orders: Vec::new(),
+            challenges: Vec::new(),
+            issuer: None,
+            in_cluster: true,
+        };
+        let expected = "Certificate shop/web: issuerRef.kind is AWSPCAIssuer, which is not ours";
+        assert_eq!(no_issuer(&chain).failure.message, expected);
+        assert_eq!(chain.keys().len(), 1, "{:?}", chain.keys());
     }
 }

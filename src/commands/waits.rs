@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::chain::{Chain, issuer_key, revision};
+use super::chain::Chain;
 use super::unseen;
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
@@ -110,7 +110,9 @@ pub fn step(chain: &Chain) -> Option<Step> {
         return None;
     }
     let before = certificate.status.revision.unwrap_or(0);
-    let Some(request) = chain.request().filter(|request| revision(request) > before) else {
+    let Some(request) =
+        chain.request().filter(|request| request.revision().is_some_and(|it| it > before))
+    else {
         return Some(Step::of("its CertificateRequest".to_owned()));
     };
     let name = &request.metadata.name;
@@ -124,7 +126,7 @@ pub fn step(chain: &Chain) -> Option<Step> {
     }
     let is_ready = |issuer: &Issuer| is_true(&issuer.status.conditions, "Ready");
     if !chain.issuer.as_ref().is_some_and(is_ready) {
-        return Some(Step::of(format!("{} to be ready", issuer_key(certificate))));
+        return Some(Step::of(format!("{} to be ready", chain.named_issuer())));
     }
     let Some(order) = chain.order() else {
         return Some(Step::of(format!("the Order of CertificateRequest {name}")));

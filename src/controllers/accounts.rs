@@ -93,12 +93,12 @@ impl Accounts {
         namespace: &str,
         reference: &IssuerRef,
     ) -> Result<Option<Issuer>, StoreError> {
-        match reference.effective_kind() {
-            "Issuer" => self.issuers.get(&ObjectName::new(namespace, &reference.name)).await,
-            "ClusterIssuer" => {
-                self.cluster_issuers.get(&ObjectName::new("", &reference.name)).await
+        match reference.key(namespace) {
+            Some(key) if key.kind == Kind::ClusterIssuer => {
+                self.cluster_issuers.get(&key.name).await
             }
-            _ => Ok(None),
+            Some(key) => self.issuers.get(&key.name).await,
+            None => Ok(None),
         }
     }
 
@@ -125,7 +125,7 @@ impl Accounts {
 
     /// The namespace in which the Secrets of an issuer are.
     pub fn secret_namespace<'a>(&'a self, issuer: &'a Issuer) -> &'a str {
-        if issuer.is_cluster() { &self.cluster_namespace } else { &issuer.metadata.namespace }
+        issuer.secret_namespace(&self.cluster_namespace)
     }
 
     /// Reads a Secret of an issuer.

@@ -20,10 +20,8 @@ impl AwaitedSecrets {
         }
         let Ok(challenge) = typed::<Challenge>(changed.clone()) else { return };
         let spec = &challenge.spec;
-        let namespace = match spec.issuer_ref.effective_kind() {
-            "ClusterIssuer" => cluster_namespace,
-            _ => &challenge.metadata.namespace,
-        };
+        let own = &challenge.metadata.namespace;
+        let namespace = spec.issuer_ref.secret_namespace(own, cluster_namespace);
         let is_tidy = challenge.metadata.finalizers.is_empty();
         if challenge.status.state.is_some_and(State::is_final) && is_tidy {
             return self.forget(&changed.key.name);

@@ -8,6 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::metadata::{Key, Kind};
+use super::names::ObjectName;
+
 /// Fields we do not know, kept so that a round trip loses nothing.
 pub type Other = serde_json::Map<String, serde_json::Value>;
 
@@ -201,6 +204,22 @@ impl IssuerRef {
         if self.kind.is_empty() { "Issuer" } else { &self.kind }
     }
 
+    /// The issuer that a reference in that namespace means; none where its kind is none of ours. As to cert-manager, its group
+    /// does not matter here.
+    pub fn key(&self, namespace: &str) -> Option<Key> {
+        let (kind, namespace) = match self.effective_kind() {
+            "Issuer" => (Kind::Issuer, namespace),
+            "ClusterIssuer" => (Kind::ClusterIssuer, ""),
+            _ => return None,
+        };
+        Some(Key::new(kind, ObjectName::new(namespace, &self.name)))
+    }
+
+    /// The namespace in which the Secrets of the issuer are, for a reference in that namespace.
+    pub fn secret_namespace<'a>(&self, namespace: &'a str, cluster_namespace: &'a str) -> &'a str {
+        if self.is_cluster() { cluster_namespace } else { namespace }
+    }
+
     /// The group with its default.
     pub fn effective_group(&self) -> &str {
         if self.group.is_empty() { "cert-manager.io" } else { &self.group }
@@ -328,5 +347,24 @@ mod tests {
     fn a_time_is_written_in_whole_seconds() {
         let at: Timestamp = "2026-11-21T04:30:25.987Z".parse().unwrap();
         assert_eq!(Time::new(at).to_string(), "2026-11-21T04:30:25Z");
+    }
+
+    #[test]
+    fn a_reference_means_an_issuer_of_ours_or_nothing() {
+        let check = |kind: &str, expected: Option<(Kind, &str)>, secrets: &str| {
+            let reference = IssuerRef {
+                name: "acme".to_owned(),
+                kind: kind.to_owned(),
+                ..IssuerRef::default()
+            };
+            let expected = expected.map(|(kind, at)| Key::new(kind, ObjectName::new(at, "acme")));
+            assert_eq!(reference.key("web"), expected, "{kind}");
+            assert_eq!(reference.secret_namespace("web", "cert-manager"), secrets, "{kind}");
+        };
+        check("", Some((Kind::Issuer, "web")), "web");
+        check("Issuer", Some((Kind::Issuer, "web")), "web");
+        check("ClusterIssuer", Some((Kind::ClusterIssuer, "")), "cert-manager");
+        check("AWSPCAIssuer", None, "web");
+        check("Certificate", None, "web");
     }
 }

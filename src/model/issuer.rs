@@ -16,6 +16,11 @@ impl Issuer {
         self.kind == Kind::ClusterIssuer.as_str()
     }
 
+    /// The namespace in which its Secrets are.
+    pub fn secret_namespace<'a>(&'a self, cluster_namespace: &'a str) -> &'a str {
+        if self.is_cluster() { cluster_namespace } else { &self.metadata.namespace }
+    }
+
     /// `Kind::Issuer` or `Kind::ClusterIssuer`.
     pub fn issuer_kind(&self) -> Kind {
         if self.is_cluster() { Kind::ClusterIssuer } else { Kind::Issuer }

@@ -8,6 +8,17 @@ use super::metadata::Resource;
 /// `cert-manager.io/v1` CertificateRequest.
 pub type CertificateRequest = Resource<CertificateRequestSpec, CertificateRequestStatus>;
 
+/// Annotation: number of the issuance that a request belongs to, from 1.
+pub const REVISION: &str = "cert-manager.io/certificate-revision";
+
+impl CertificateRequest {
+    /// Number of the issuance it belongs to; none when the annotation is missing or no positive number.
+    pub fn revision(&self) -> Option<i64> {
+        let text = self.metadata.annotations.get(REVISION)?;
+        text.parse().ok().filter(|revision| *revision > 0)
+    }
+}
+
 /// What is to be signed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,4 +60,26 @@ pub struct CertificateRequestStatus {
     /// Fields we do not know.
     #[serde(flatten)]
     pub other: Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_is_a_positive_number() {
+        for (text, expected) in [
+            (Some("1"), Some(1)),
+            (Some("12"), Some(12)),
+            (Some("0"), None),
+            (Some("-1"), None),
+            (Some("one"), None),
+            (None, None),
+        ] {
+            let mut request = CertificateRequest::default();
+            let annotation = text.map(|text| (REVISION.to_owned(), text.to_owned()));
+            request.metadata.annotations.extend(annotation);
+            assert_eq!(request.revision(), expected, "{text:?}");
+        }
+    }
 }

@@ -340,7 +340,7 @@ pub(super) fn current<'a>(
     observed: &'a Observed,
 ) -> Option<&'a RequestFacts> {
     let revision = certificate.status.revision?;
-    observed.requests.iter().find(|facts| facts.revision() == Some(revision))
+    observed.requests.iter().find(|facts| facts.request.revision() == Some(revision))
 }
 
 /// Number of the next issuance.
@@ -354,7 +354,7 @@ pub(super) fn next<'a>(
     observed: &'a Observed,
 ) -> Option<&'a RequestFacts> {
     let revision = next_revision(certificate);
-    observed.requests.iter().find(|facts| facts.revision() == Some(revision))
+    observed.requests.iter().find(|facts| facts.request.revision() == Some(revision))
 }
 
 #[cfg(test)]

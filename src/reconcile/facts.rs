@@ -133,20 +133,10 @@ pub struct RequestFacts {
     pub has_order: bool,
 }
 
-impl RequestFacts {
-    /// Number of the issuance it belongs to; none when the annotation is missing or no positive number.
-    pub fn revision(&self) -> Option<i64> {
-        let text = self.request.metadata.annotations.get(annotation::CERTIFICATE_REVISION)?;
-        text.parse().ok().filter(|revision| *revision > 0)
-    }
-}
-
 /// Keys of annotations and labels by which the resources of one issuance find each other.
 pub mod annotation {
     /// On CertificateRequests and Secrets: name of the Certificate.
     pub const CERTIFICATE_NAME: &str = "cert-manager.io/certificate-name";
-    /// On CertificateRequests: number of the issuance, from 1.
-    pub const CERTIFICATE_REVISION: &str = "cert-manager.io/certificate-revision";
     /// On CertificateRequests: Secret of the key.
     pub const PRIVATE_KEY_SECRET_NAME: &str = "cert-manager.io/private-key-secret-name";
     /// On Secrets: name of the issuer.

@@ -12,6 +12,7 @@ use super::trigger::surplus_request;
 use super::{Wake, differences, secret_content};
 use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
+use crate::model::request::REVISION;
 use crate::model::{
     Certificate, CertificateRequest, CertificateRequestSpec, Condition, Kind, Metadata, memory,
     naming,
@@ -131,7 +132,7 @@ fn unwanted_request(
 ) -> Option<String> {
     let issuing = condition(&certificate.status.conditions, ISSUING)?;
     let unwanted = |facts: &&RequestFacts| {
-        let Some(revision) = facts.revision() else { return true };
+        let Some(revision) = facts.request.revision() else { return true };
         revision == next_revision(certificate)
             && (!differences::of_request(&certificate.spec, facts).is_empty()
                 || !facts.csr.as_ref().is_ok_and(|csr| csr.public_key == key.public_key)
@@ -190,7 +191,7 @@ fn request_for(certificate: &Certificate, key_secret: &str) -> CertificateReques
         copied.map(|(key, value)| (key.clone(), value.clone())).collect();
     let own = [
         (annotation::CERTIFICATE_NAME, metadata.name.clone()),
-        (annotation::CERTIFICATE_REVISION, revision.to_string()),
+        (REVISION, revision.to_string()),
         (annotation::PRIVATE_KEY_SECRET_NAME, key_secret.to_owned()),
     ];
     annotations.extend(own.map(|(key, value)| (key.to_owned(), value)));

@@ -142,7 +142,7 @@ pub(super) fn surplus_request(certificate: &Certificate, observed: &Observed) ->
         .requests
         .iter()
         .filter(|facts| !facts.request.metadata.is_deleted())
-        .filter_map(|facts| Some((facts.revision()?, facts.request.metadata.name.as_str())))
+        .filter_map(|facts| Some((facts.request.revision()?, facts.request.metadata.name.as_str())))
         .collect();
     known.sort_unstable();
     let surplus = known.len().saturating_sub(usize::try_from(limit).unwrap_or(1));

@@ -5,10 +5,9 @@ use jiff::Timestamp;
 
 use super::object::{Object, has_status, invalid};
 use super::{Part, StoreError, dice};
+use crate::model::memory::is_ours;
 use crate::model::{Key, Metadata, Record};
 
-/// Annotations of ours begin so; a manifest that is applied again does not wipe them out.
-const MEMORY: &str = "kubectl-acme/";
 /// How often another name is drawn when a generated one is taken.
 const NAME_DRAWS: usize = 8;
 
@@ -108,8 +107,9 @@ pub(super) fn apply(
     given.keep_server_managed(&stored);
     given.settle_secret()?;
     let (metadata, kept) = (&mut given.metadata, &stored.metadata);
-    let memory = kept.annotations.iter().filter(|(name, _)| name.starts_with(MEMORY));
-    metadata.annotations.retain(|name, _| !name.starts_with(MEMORY));
+    // A manifest that is applied again does not wipe out what we remember.
+    let memory = kept.annotations.iter().filter(|(name, _)| is_ours(name));
+    metadata.annotations.retain(|name, _| !is_ours(name));
     metadata.annotations.extend(memory.map(|(name, text)| (name.clone(), text.clone())));
     metadata.finalizers = joined(&kept.finalizers, &metadata.finalizers);
     metadata.owner_references = joined(&kept.owner_references, &metadata.owner_references);

@@ -108,7 +108,8 @@ pub async fn run(
         let revision = certificate.status.revision.unwrap_or(0);
         let followed = Followed::due(&store, &name, revision).await?;
         open.insert(record.key.clone(), followed);
-        given.extend([record.key.clone(), issuer_key(&certificate)]);
+        given.insert(record.key.clone());
+        given.extend(issuer_key(&certificate));
     }
     let job = Job {
         store: Arc::clone(&store),

@@ -24,7 +24,8 @@ pub async fn asked_types(
     for (key, _) in open.iter().filter(|(_, followed)| followed.since.is_some()) {
         let Some(record) = store.get(key).await? else { continue };
         let certificate = typed::<Certificate>(record)?;
-        let Some(record) = store.get(&issuer_key(&certificate)).await? else { continue };
+        let Some(issuer) = issuer_key(&certificate) else { continue };
+        let Some(record) = store.get(&issuer).await? else { continue };
         let issuer = typed::<Issuer>(record)?;
         asked.extend(
             choices(&certificate, &issuer).filter_map(|(_, chosen)| Some(chosen.ok()?.kind)),

@@ -40,7 +40,7 @@ async fn why(store: &Arc<dyn Store>, key: &Key) -> Result<Option<String>, StoreE
     if group != Kind::Issuer.group() {
         return Ok(Some(format!("its issuer is one of {group}")));
     }
-    let key = issuer_key(&certificate);
+    let Some(key) = issuer_key(&certificate) else { return Ok(None) };
     let Some(issuer) = store.get(&key).await? else { return Ok(None) };
     Ok(types(&typed(issuer)?).map(|types| format!("{key} is of type {types}")))
 }

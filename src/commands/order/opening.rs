@@ -103,7 +103,7 @@ async fn is_followed(
     // A Certificate goes on with what was ready before.
     let was_ready = is_true(&issuer.status.conditions, "Ready");
     let users: BTreeSet<bool> = certificates(records)
-        .filter(|certificate| issuer_key(certificate) == *key)
+        .filter(|certificate| issuer_key(certificate).as_ref() == Some(key))
         .map(|certificate| {
             let key = Key::new(Kind::Certificate, certificate.name());
             open.get(&key).is_some_and(|followed| followed.since.is_some())

@@ -9,14 +9,12 @@ use crate::commands::context::{Context, OutputArgs};
 use crate::commands::failure::Failure;
 use crate::commands::precheck;
 use crate::model::issuer::AcmeIssuer;
+use crate::model::memory::is_ours;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Issuer, Key, Kind, ObjectName, Record};
 use crate::store::cluster::ClusterFault;
 use crate::store::resources::typed;
 use crate::store::{Store, StoreError};
-
-/// Annotations of ours tell what we remember of the real CA.
-const MEMORY: &str = "kubectl-acme/";
 
 /// Adds the Issuers that the set refers to and lacks, and the account keys of all its Issuers, as far as they are there.
 ///
@@ -118,7 +116,8 @@ fn bare(record: &Record) -> Record {
         }
     }
     if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-        annotations.retain(|name, _| !name.starts_with(MEMORY));
+        // Ours tell what we remember of the real CA.
+        annotations.retain(|name, _| !is_ours(name));
     }
     fields.insert("metadata".to_owned(), json!(metadata));
     Record { key: record.key.clone(), object }

@@ -12,7 +12,7 @@ use crate::store::resources::typed;
 /// Fails with the first such name, and how to rehearse it.
 pub(super) fn check(records: &[Record]) -> Result<(), Failure> {
     for certificate in certificates(records) {
-        let key = issuer_key(&certificate);
+        let Some(key) = issuer_key(&certificate) else { continue };
         let Some(record) = records.iter().find(|record| record.key == key) else { continue };
         let issuer = typed::<Issuer>(record.clone())?;
         let mut choices = choices(&certificate, &issuer);

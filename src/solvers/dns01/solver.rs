@@ -71,10 +71,10 @@ impl Dns01 {
         issuer: &IssuerRef,
         namespace: &str,
     ) -> Result<Arc<dyn Provider>, SolveError> {
-        let is_cluster = issuer.effective_kind() == "ClusterIssuer";
+        let is_cluster = issuer.is_cluster();
         let zones: Arc<dyn FindZone> = Arc::new(self.zones_of(solver)?);
         let site = Site {
-            namespace: if is_cluster { &self.cluster_namespace } else { namespace },
+            namespace: issuer.secret_namespace(namespace, &self.cluster_namespace),
             credentials: &*self.credentials,
             ambient: if is_cluster { self.ambience.cluster_issuers } else { self.ambience.issuers },
             zones: &zones,

@@ -7,10 +7,8 @@ use super::confinement::Reach;
 use super::fault::ClusterFault;
 use super::wire::{Call, path_of};
 use super::{Object, StoreError};
+use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, ObjectName, Record};
-
-/// Annotations of ours begin so; a manifest does not set them.
-const MEMORY: &str = "kubectl-acme/";
 
 /// Tells whether there can be an object of that name at all; a request for another could mean something else.
 pub(super) fn can_be(key: &Key) -> bool {
@@ -42,7 +40,7 @@ pub(super) fn whole(record: Record) -> Result<(Key, Value), StoreError> {
 /// What a manifest says: without status, and without what we remember.
 pub(super) fn manifest(record: Record) -> Result<(Key, Value), StoreError> {
     let mut object = without_status(record)?;
-    object.metadata.annotations.retain(|name, _| !name.starts_with(MEMORY));
+    object.metadata.annotations.retain(|name, _| !is_ours(name));
     settled(object)
 }
 
