@@ -78,7 +78,9 @@ impl Source {
         {
             return 0;
         }
-        self.text.lines().take_while(|line| line.trim() != "#[cfg(test)]").count()
+        let lines: Vec<&str> = self.text.lines().collect();
+        let begins = |at: &usize| lines[*at] == "#[cfg(test)]" && opens_module(&lines[at + 1..]);
+        (0..lines.len()).find(begins).unwrap_or(lines.len())
     }
 
     /// The rooms it imports, with the line: every name after `crate::`, and those in braces after it.
@@ -99,6 +101,12 @@ impl Source {
         }
         imports
     }
+}
+
+/// Tells whether lines begin with a module that stands here, whatever attributes it has; one of a file of its own does not.
+fn opens_module(lines: &[&str]) -> bool {
+    let module = lines.iter().find(|line| !line.starts_with("#["));
+    module.is_some_and(|line| line.split(' ').any(|word| word == "mod") && line.ends_with('{'))
 }
 
 /// The identifier at the start of a text.
@@ -208,6 +216,26 @@ fn nobody_climbs_out_of_a_room_by_super() {
             .filter(move |(_, line)| line.contains(&above))
             .map(|(number, _)| format!("{}:{number}: say crate:: instead", source.path.display()))
     }));
+}
+
+#[test]
+fn a_file_is_as_high_as_the_line_above_its_own_test_module() {
+    let height = |path: &str, text: &str| {
+        Source { path: PathBuf::from(path), text: text.to_owned() }.height()
+    };
+    for (text, expected) in [
+        ("fn a() {}\n", 1),
+        ("fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n", 1),
+        ("fn a() {}\n#[cfg(test)]\npub(super) mod tests {\n}\n", 1),
+        ("#[cfg(test)]\nmod fake;\nmod real;\nfn a() {}\n", 4),
+        ("#[cfg(test)]\nmod fake;\n#[cfg(test)]\nmod tests {\n}\n", 2),
+        ("impl A {\n    #[cfg(test)]\n    fn a() {}\n    fn b() {}\n}\n", 5),
+        ("#[cfg(test)]\nimpl A {\n}\nfn a() {}\n", 4),
+        ("fn a() {}\n#[cfg(test)]\n#[expect(lint, reason = \"…\")]\nmod tests {\n}\n", 1),
+    ] {
+        assert_eq!(height("src/model/x.rs", text), expected, "{text}");
+    }
+    assert_eq!(height("src/model/tests/x.rs", "fn a() {}\n"), 0);
 }
 
 #[test]
