@@ -16,7 +16,7 @@ use super::caa;
 use super::newer::{account_label, handshake};
 use super::refusal::{Kind, Refusal};
 use super::state::{Authorization, Id, Method, Status, Validation, after};
-use crate::dns::{CaaRecord, LookupError};
+use crate::dns::{ANSWERED, CaaRecord, LookupError};
 use crate::fetch::alpn::Greeting;
 use crate::fetch::{FetchError, Fetched, Fetcher, Hop, Reply};
 use crate::model::Identifier;
@@ -147,7 +147,7 @@ pub(super) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String
         LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. } => format!(
             "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
         ),
-        LookupError::Failed { why, .. } => match why.strip_prefix("the name server answered ") {
+        LookupError::Failed { why, .. } => match why.strip_prefix(ANSWERED) {
             // A CA names the name that it asked for, not where its aliases lead.
             Some(code) => format!(
                 "DNS problem: {} looking up {kind} for {name} - the domain's nameservers may be malfunctioning",

@@ -15,7 +15,7 @@ use super::reply::{Reply, mnemonic};
 use super::server::Server;
 use super::wire::{Recursion, Wire};
 use super::zone::HOPS;
-use super::{LookupError, Resolve};
+use super::{ANSWERED, CIRCLE, LookupError, Resolve};
 
 /// Asks resolvers why.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Inquiry {
         } else {
             format!(" for the target of its CNAME, {}", bare(&end))
         };
-        Some(format!("the name server answered {}{purpose}{target}", mnemonic(code)))
+        Some(format!("{ANSWERED}{}{purpose}{target}", mnemonic(code)))
     }
 
     async fn follow(&self, name: &Name) -> End {
@@ -101,7 +101,7 @@ impl Inquiry {
 
 fn circle(names: &[Name]) -> String {
     let names: Vec<_> = names.iter().map(bare).collect();
-    format!("CNAME loop: {}", names.join(" -> "))
+    format!("{CIRCLE}{}", names.join(" -> "))
 }
 
 /// A name as people write it.

@@ -17,7 +17,7 @@ use hickory_resolver::{Hosts, TokioResolver};
 use super::cause::{Inquiry, bare};
 use super::reply::mnemonic;
 use super::server::{self, PORT, Server};
-use super::{CaaRecord, LookupError, Resolve};
+use super::{ANSWERED, CaaRecord, LookupError, Resolve, SILENT, UNREADABLE};
 
 /// How long a name server may take over UDP, and as long again over TCP.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -355,12 +355,10 @@ fn response_code(error: &NetError) -> Option<ResponseCode> {
 
 fn stable_text(error: &NetError) -> String {
     match (response_code(error), error) {
-        (Some(code), _) => format!("the name server answered {}", mnemonic(code)),
-        (None, NetError::Timeout | NetError::NoConnections | NetError::Io(_)) => {
-            "no name server answered".to_owned()
-        }
+        (Some(code), _) => format!("{ANSWERED}{}", mnemonic(code)),
+        (None, NetError::Timeout | NetError::NoConnections | NetError::Io(_)) => SILENT.to_owned(),
         (None, NetError::Truncated) => "the answer was truncated, over TCP too".to_owned(),
-        (None, NetError::Proto(_)) => "the name server's answer cannot be read".to_owned(),
+        (None, NetError::Proto(_)) => UNREADABLE.to_owned(),
         (None, other) => other.as_metrics_label().replace('_', " "),
     }
 }

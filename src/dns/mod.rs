@@ -56,6 +56,19 @@ pub trait FindZone: fmt::Debug + Send + Sync {
     async fn zone_of(&self, name: &str) -> Result<String, LookupError>;
 }
 
+/// What a failed look-up says before the code with which a name server answered.
+pub const ANSWERED: &str = "the name server answered ";
+/// What it says where no resolver answered.
+pub const SILENT: &str = "no name server answered";
+/// What it says where what a resolver answered makes no sense.
+pub const UNREADABLE: &str = "the name server's answer cannot be read";
+/// What it says before aliases that lead back to one of them.
+pub const CIRCLE: &str = "CNAME loop: ";
+/// What it says where the servers of a zone took too long.
+pub const SLOW: &str = "name servers take longer than";
+/// What is said of a name server whose name leads nowhere.
+pub const ADDRESSLESS: &str = "has no address";
+
 /// Why a look-up has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {

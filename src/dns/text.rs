@@ -4,12 +4,12 @@ use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
-use super::LookupError;
 use super::authority::Authority;
 use super::reply::Reply;
 use super::server::Server;
 use super::wire::{Recursion, Silence};
 use super::zone::{HOPS, Trust, Zones, absolute, follow};
+use super::{ADDRESSLESS, LookupError};
 use crate::model::observation::{NameServer, Said};
 
 /// What everybody says of one TXT record.
@@ -62,7 +62,7 @@ impl Zones {
     async fn ask_server(&self, server: &Authority, zone: &Name, name: &Name) -> Vec<NameServer> {
         let server_name = server.name.to_ascii();
         if server.addresses.is_empty() {
-            let said = Said::Nothing("has no address".to_owned());
+            let said = Said::Nothing(ADDRESSLESS.to_owned());
             return vec![NameServer { name: server_name, address: None, said, ttl: None }];
         }
         let asked = self.addresses(server).map(|address| {

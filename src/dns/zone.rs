@@ -18,7 +18,7 @@ use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
 use super::server::{PORT, Server};
 use super::wire::{Recursion, Silence, Wire};
-use super::{FindZone, LookupError, Resolve};
+use super::{FindZone, LookupError, Resolve, SLOW};
 
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
@@ -87,7 +87,7 @@ impl Zones {
     ) -> Result<T, LookupError> {
         let late = || LookupError::Failed {
             name: name.to_owned(),
-            why: format!("its name servers take longer than {} s", self.patience.as_secs()),
+            why: format!("its {SLOW} {} s", self.patience.as_secs()),
         };
         timeout(self.patience, look).await.unwrap_or_else(|_| Err(late()))
     }

@@ -15,6 +15,11 @@ use crate::model::{Answer, Challenge};
 /// How many servers a reason names.
 const NAMED: usize = 4;
 
+/// What a reason says where the record is looked for elsewhere than the solver writes it.
+pub const NOT_FOLLOWED: &str = "the solver's cnameStrategy is not Follow";
+/// What it says of a server to which this machine has no way.
+pub const UNREACHABLE: &str = "cannot be reached from here";
+
 /// Judges DNS-01 observations (RFC 8555 §8.4): every server that can be reached from here must have the text, for the CA may
 /// ask any of them. Of a server with several addresses those that are silent do not count, unless all are.
 pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation]) -> Readiness {
@@ -49,7 +54,7 @@ pub fn words(said: &Said) -> String {
         Said::Referral(zone) => format!("knows only who serves {zone}"),
         Said::Code(code) => format!("says {code}"),
         Said::Nothing(why) => why.clone(),
-        Said::NoRoute => "cannot be reached from here".to_owned(),
+        Said::NoRoute => UNREACHABLE.to_owned(),
     }
 }
 
@@ -76,7 +81,7 @@ fn fault(challenge: &Challenge, answer: &Answer, look: &Observation) -> Option<S
     let is_elsewhere = !name.eq_ignore_ascii_case(&record);
     let place = if is_elsewhere { format!(" for {name}") } else { String::new() };
     let alias = if is_elsewhere && !follows(challenge) {
-        format!("; {record} is an alias, and the solver's cnameStrategy is not Follow")
+        format!("; {record} is an alias, and {NOT_FOLLOWED}")
     } else {
         String::new()
     };
