@@ -136,6 +136,7 @@ fn with_environment(command: clap::Command) -> clap::Command {
         let variable =
             name.map(|long| VARIABLES.to_owned() + &long.replace('-', "_").to_uppercase());
         match variable {
+            Some(variable) if is_off(&variable) => arg,
             Some(variable) if arg.get_env().is_none() => arg.env(variable).hide_env(true),
             Some(_) | None => arg.hide_env_values(true),
         }
@@ -143,6 +144,15 @@ fn with_environment(command: clap::Command) -> clap::Command {
     command.after_help(ENVIRONMENT).mut_subcommands(with_environment)
 }
 
+/// Tells whether a variable says as much as one that is not set: nothing, or that there is no local state.
+fn is_off(variable: &str) -> bool {
+    let Ok(value) = env::var(variable) else { return false };
+    let says_no = ["0", "false", "no", "off"].contains(&value.to_ascii_lowercase().as_str());
+    value.is_empty() || (variable == LOCAL && says_no)
+}
+
+/// The environment form of `--local`.
+const LOCAL: &str = "KUBECTL_ACME_LOCAL";
 /// What the names of environment forms begin with.
 const VARIABLES: &str = "KUBECTL_ACME_";
 /// Where environment forms are explained.
@@ -273,7 +283,7 @@ mod tests {
     #[test]
     fn every_flag_has_an_environment_form() {
         for (way, flag, expected) in [
-            (&[][..], "local", "KUBECTL_ACME_LOCAL"),
+            (&[][..], "local", LOCAL),
             (&["order", "create"], "http01-listen", "KUBECTL_ACME_HTTP01_LISTEN"),
             (&["order", "retry"], "timeout", "KUBECTL_ACME_TIMEOUT"),
             (&["get"], "no-headers", "KUBECTL_ACME_NO_HEADERS"),

@@ -252,6 +252,9 @@ fn print(
         let in_namespace = !args.all_namespaces && kinds.iter().any(|kind| kind.is_namespaced());
         if !args.ignore_not_found {
             printer.nothing_found(in_namespace.then_some(context.namespace()));
+            if let Some(folder) = context.absent_state()? {
+                printer.hint(&format!("there is no local state in {} yet", folder.display()));
+            }
         }
         return Ok(());
     }

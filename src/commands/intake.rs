@@ -16,14 +16,14 @@ use crate::store::manager::Manager;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "What to issue")]
 pub struct IntakeArgs {
-    /// Manifests: files, folders, or - for standard input; repeatable
-    #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., conflicts_with = "domain")]
+    /// Manifests: files, folders, or - for standard input; repeatable, or with commas
+    #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., value_delimiter = ',', conflicts_with = "domain")]
     pub files: Vec<String>,
     /// Read folders below folders, too
     #[arg(long, short = 'R')]
     pub recursive: bool,
-    /// Name or IP address to certify in place of manifests; repeatable
-    #[arg(long, value_name = "NAME", num_args = 1..)]
+    /// Name or IP address to certify in place of manifests; repeatable, or with commas
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub domain: Vec<String>,
     /// Have the issuers that are given ask for this type of challenge, in place of what their solvers would answer; with --local
     /// only

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::cli;
 use crate::commands::failure::Failure;
+use crate::commands::invocation;
 use crate::model::{Kind, Record};
 use crate::print::Printer;
 use crate::store::Store;
@@ -27,7 +27,7 @@ pub async fn check(
                 format!("cannot use --domain {first}: {key} is there for {}", before.join(", "));
             return Err(Failure::usage(why).hint(format!(
                 "write manifests, and give the Certificate another name and secretName: {} > FILE.yaml",
-                cli::like(&format!("order --domain {first} --dry-run=client -o yaml"))
+                invocation::current().like(&format!("order --domain {first} --dry-run=client -o yaml"))
             )));
         }
         let lost: Vec<&str> = before.into_iter().filter(|name| !after.contains(name)).collect();

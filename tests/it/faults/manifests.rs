@@ -144,16 +144,21 @@ error: cannot read site.yaml: there is no such file or folder
 #[test]
 fn without_a_store_both_ways_are_named() {
     let site = Site::new();
-    let mut order = site.order("");
-    order.env_remove("KUBECTL_ACME_LOCAL").env_remove("KUBECONFIG").env("HOME", site.path("home"));
-    site.run(order).check(
-        2,
-        "\
+    for local in [None, Some(""), Some("0"), Some("False"), Some("no"), Some("off")] {
+        let mut order = site.order("");
+        order
+            .env_remove("KUBECTL_ACME_LOCAL")
+            .envs(local.map(|local| ("KUBECTL_ACME_LOCAL", local)));
+        order.env_remove("KUBECONFIG").env("HOME", site.path("home"));
+        site.run(order).check(
+            2,
+            "\
 error: no store chosen: --local is not given, and there is neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a Pod around us
 hint: --local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)
 hint: --kubeconfig FILE, KUBECONFIG or ~/.kube/config leads to a cluster
 ",
-    );
+        );
+    }
 }
 
 #[test]
