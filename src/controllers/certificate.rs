@@ -15,8 +15,8 @@ use crate::model::{
 use crate::reconcile::certificate::{self, Action, Delivery, KeyOrigin, Outcome};
 use crate::reconcile::facts::annotation;
 use crate::reconcile::{Wake, differences};
+use crate::store::StoreError;
 use crate::store::resources::{Resources, Stored};
-use crate::store::{Scope, StoreError};
 
 /// Most steps by which a Certificate is put right: more are left to whoever drives.
 const STEPS: usize = 100;
@@ -70,12 +70,12 @@ impl CertificateController {
         }
     }
 
-    /// Says whether a Certificate has to be issued now, when a person asks.
+    /// Says whether a Certificate has to be issued now, when a person asks. Which others name its Secret is read once per namespace.
     ///
     /// # Errors
     /// Fails when there is no such Certificate, or the store does.
     pub async fn due(&self, name: &ObjectName, now: Timestamp) -> Result<Due, StoreError> {
-        self.meet_neighbours(name).await?;
+        self.neighbours.meet(&name.namespace).await?;
         let Some(certificate) = self.certificates.get(name).await? else {
             return Err(StoreError::NotFound { key: Key::new(Kind::Certificate, name.clone()) });
         };
@@ -103,7 +103,7 @@ impl CertificateController {
     /// # Errors
     /// Fails when the store does.
     pub async fn put_right(&self, name: &ObjectName, now: Timestamp) -> Result<(), ReconcileError> {
-        self.meet_neighbours(name).await?;
+        self.neighbours.meet(&name.namespace).await?;
         for _ in 0..STEPS {
             let Some(certificate) = self.certificates.get_anew(name).await? else { return Ok(()) };
             if is_true(&certificate.status.conditions, certificate::ISSUING) {
@@ -117,14 +117,6 @@ impl CertificateController {
                 Err(ReconcileError::Store(StoreError::Conflict { .. })) => {}
                 carried_out => carried_out?,
             }
-        }
-        Ok(())
-    }
-
-    /// Remembers which Certificates of its namespace name which Secret.
-    async fn meet_neighbours(&self, name: &ObjectName) -> Result<(), StoreError> {
-        for other in self.certificates.list(&Scope::namespace(&name.namespace)).await? {
-            self.neighbours.remember(&other.name(), &other.spec.secret_name);
         }
         Ok(())
     }
@@ -378,8 +370,8 @@ mod tests {
     use crate::controllers::testing::Desk;
     use crate::model::common::{condition, is_true};
     use crate::model::{Condition, State};
-    use crate::store::Store;
     use crate::store::mirror::Mirror;
+    use crate::store::{Scope, Store};
 
     /// Certificates are checked against the real clock of their making.
     fn now() -> Timestamp {

@@ -1,7 +1,7 @@
 //! Neighbours of a Certificate: its Secrets, its requests, and who else names its Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::tz::TimeZone;
 
@@ -22,6 +22,8 @@ pub struct Neighbours {
     secrets: Resources<Secret>,
     /// Certificates by the Secret they name, from every change seen; some may name another one by now.
     sharing: Mutex<BTreeMap<ObjectName, BTreeSet<String>>>,
+    /// Namespaces of which every Certificate was met, for those whom no watch tells of them.
+    met: Mutex<BTreeSet<String>>,
 }
 
 impl Neighbours {
@@ -33,7 +35,24 @@ impl Neighbours {
             orders: Resources::new(Arc::clone(store), Kind::Order),
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
             sharing: Mutex::default(),
+            met: Mutex::default(),
         }
+    }
+
+    /// Remembers which Certificates of a namespace name which Secret; it is read once.
+    pub async fn meet(&self, namespace: &str) -> Result<(), StoreError> {
+        if self.met().contains(namespace) {
+            return Ok(());
+        }
+        for other in self.store.list(Kind::Certificate, &Scope::namespace(namespace)).await? {
+            self.remember(&other.key.name, other.text("/spec/secretName"));
+        }
+        self.met().insert(namespace.to_owned());
+        Ok(())
+    }
+
+    fn met(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers that a Certificate names a Secret.

@@ -16,6 +16,7 @@ pub mod cluster;
 mod dice;
 pub mod events;
 pub mod folder;
+pub mod glance;
 pub mod lease;
 pub mod local;
 pub mod manager;

@@ -12,7 +12,7 @@ use crate::commands::announce;
 use crate::commands::chain::{Chain, issuer_key};
 use crate::commands::claim::claim;
 use crate::commands::context::Context;
-use crate::commands::due::{self, due};
+use crate::commands::due::Inspection;
 use crate::commands::failure::Failure;
 use crate::commands::invocation;
 use crate::commands::permissions::{all_that_is_missing, workplace};
@@ -86,8 +86,9 @@ pub async fn run(
     precheck::check(&records, &store, bench, out.as_deref(), namespace).await?;
     let printer = context.printer(&args.work.output);
     let mut wanting = Vec::new();
+    let inspection = Inspection::new(&store, started);
     for record in &records {
-        match nothing_to_do(&store, record, &named, wanted, started).await? {
+        match nothing_to_do(&inspection, record, &named, wanted).await? {
             Some(why) => printer.note(&why),
             None => wanting.push(record),
         }
@@ -106,7 +107,7 @@ pub async fn run(
             mark_for_renewal(&store, &name, started).await?;
         }
         let revision = certificate.status.revision.unwrap_or(0);
-        let followed = Followed::due(&store, &name, revision).await?;
+        let followed = Followed::due(inspection.store(), &name, revision).await?;
         open.insert(record.key.clone(), followed);
         given.insert(record.key.clone());
         given.extend(issuer_key(&certificate));
@@ -138,17 +139,16 @@ pub async fn run(
 
 /// Says why nothing is to be done about a Certificate, if so.
 async fn nothing_to_do(
-    store: &Arc<dyn Store>,
+    inspection: &Inspection,
     record: &Record,
     named: &Named,
     wanted: Wanted,
-    now: Timestamp,
 ) -> Result<Option<String>, Failure> {
-    let name = &record.key.name;
+    let (store, name) = (inspection.store(), &record.key.name);
     let certificate = typed::<Certificate>(record.clone())?;
     let is_under_way = is_true(&certificate.status.conditions, "Issuing");
     // Whatever is asked for: the Secret of another Certificate is not overwritten.
-    let is_due = due::look(store, name, now).await?;
+    let is_due = inspection.look(name).await?;
     match wanted {
         Wanted::Renewed => Ok(None),
         Wanted::Resumed if is_under_way => Ok(None),
@@ -174,7 +174,7 @@ async fn nothing_to_do(
                     None => format!("Order {order} is gone"),
                 });
             }
-            if is_under_way || due(store, name, now).await?.is_some() {
+            if is_under_way || inspection.due(name).await?.is_some() {
                 return Ok(None);
             }
             let (why, renew) = (ends.join(", "), invocation::current().renewal(name));

@@ -9,16 +9,13 @@ use super::followed::{End, Followed};
 use super::left;
 use crate::commands::chain::{Chain, issuer_key};
 use crate::commands::claim::Claim;
-use crate::commands::due::due;
-use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::due::Inspection;
+use crate::commands::failure::Failure;
 use crate::commands::precheck::certificates;
 use crate::commands::verdict::{Verdict, verdict};
-use crate::controllers::ReconcileError;
-use crate::controllers::certificate::CertificateController;
 use crate::controllers::driver::Obstacles;
-use crate::controllers::recorder::Recorder;
 use crate::model::common::is_true;
-use crate::model::{Issuer, Key, Kind, ObjectName, Record};
+use crate::model::{Issuer, Key, Kind, Record};
 use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
 use crate::store::Store;
 use crate::store::resources::typed;
@@ -51,18 +48,19 @@ pub async fn opening(
     } else {
         BTreeMap::new()
     };
+    let inspection = Inspection::new(store, now);
     for key in of_kind(Kind::Certificate) {
-        if let Some(since) = due(store, &key.name, now).await? {
-            open.insert(key.clone(), Followed::due(store, &key.name, since).await?);
+        if let Some(since) = inspection.due(&key.name).await? {
+            open.insert(key.clone(), Followed::due(inspection.store(), &key.name, since).await?);
             continue;
         }
         if left.contains_key(key) {
             continue;
         }
         if let Claim::Alone | Claim::Drives(_) = claim {
-            put_right(store, &key.name, now).await?;
+            inspection.put_right(&key.name).await?;
         }
-        let Some(chain) = Chain::read(store, &key.name).await? else { continue };
+        let Some(chain) = Chain::read(inspection.store(), &key.name).await? else { continue };
         match verdict(&chain, &Obstacles::new(), None) {
             Verdict::Issued => {}
             Verdict::Failed(failed) => {
@@ -112,17 +110,128 @@ async fn is_followed(
     Ok(was_ready || users == BTreeSet::from([false]))
 }
 
-async fn put_right(
-    store: &Arc<dyn Store>,
-    name: &ObjectName,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let controller = CertificateController::new(Recorder::new(Arc::clone(store)));
-    controller.put_right(name, now).await.map_err(|error| match error {
-        ReconcileError::Store(error) => error.into(),
-        error => {
-            let message = format!("cannot put Certificate {name} right: {error}");
-            Failure::new(FailureKind::of_error(&error), message)
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+    use futures_util::stream::BoxStream;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::common::condition;
+    use crate::model::{Certificate, ConditionStatus, ObjectName};
+    use crate::store::memory::MemoryStore;
+    use crate::store::resources::Resources;
+    use crate::store::{Change, Part, Scope, StoreError};
+
+    /// Counts the lists of whole namespaces, which every list is in a cluster; there nobody looks up Events before writing one.
+    #[derive(Debug, Default)]
+    struct Counting {
+        store: MemoryStore,
+        is_cluster: bool,
+        lists: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Store for Counting {
+        async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+            self.store.get(key).await
         }
-    })
+        async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+            if scope.involved_uid.is_none() && (self.is_cluster || scope.owner_uid.is_none()) {
+                self.lists.fetch_add(1, Ordering::Relaxed);
+            }
+            self.store.list(kind, scope).await
+        }
+        async fn create(&self, record: Record) -> Result<Record, StoreError> {
+            self.store.create(record).await
+        }
+        async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+            self.store.replace(record, part).await
+        }
+        async fn apply(&self, record: Record) -> Result<Record, StoreError> {
+            self.store.apply(record).await
+        }
+        async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+            self.store.delete(key).await
+        }
+        async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
+            self.store.delete_exactly(key, uid).await
+        }
+        fn watch(
+            &self,
+            kind: Kind,
+            scope: Scope,
+        ) -> BoxStream<'static, Result<Change, StoreError>> {
+            self.store.watch(kind, scope)
+        }
+        fn in_cluster(&self) -> bool {
+            self.is_cluster
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T04:30:25Z".parse().unwrap()
+    }
+
+    /// So many Certificates, each with its Secret as it is asked for. Of their status nothing is written yet.
+    async fn fill(store: &dyn Store, count: usize) -> Vec<Record> {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut records = Vec::new();
+        for number in 0..count {
+            let (name, host) = (format!("c{number}"), format!("n{number}.example.com"));
+            let mut params = rcgen::CertificateParams::new([host.clone()]).unwrap();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.not_before = rcgen::date_time_ymd(2026, 11, 20);
+            params.not_after = rcgen::date_time_ymd(2036, 2, 19);
+            let certificate = json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+                "metadata": {"name": name, "namespace": "web"},
+                "spec": {
+                    "secretName": format!("{name}-tls"), "issuerRef": {"name": "acme"},
+                    "dnsNames": [host], "privateKey": {"algorithm": "ECDSA"},
+                },
+            });
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+                "metadata": {
+                    "name": format!("{name}-tls"), "namespace": "web",
+                    "annotations": {
+                        "cert-manager.io/certificate-name": name,
+                        "cert-manager.io/issuer-name": "acme", "cert-manager.io/issuer-kind": "Issuer",
+                        "cert-manager.io/issuer-group": "cert-manager.io",
+                    },
+                },
+                "stringData": {
+                    "tls.crt": params.self_signed(&key).unwrap().pem(),
+                    "tls.key": key.serialize_pem(),
+                },
+            });
+            store.create(Record::new(secret).unwrap()).await.unwrap();
+            records.push(store.create(Record::new(certificate).unwrap()).await.unwrap());
+        }
+        records
+    }
+
+    /// The lists of whole namespaces that an order of so many Certificates begins with; all are up to date and put right by it.
+    async fn lists(count: usize, is_cluster: bool) -> u32 {
+        let counting = Arc::new(Counting { is_cluster, ..Counting::default() });
+        let store: Arc<dyn Store> = counting.clone();
+        let records = fill(&*store, count).await;
+        let opened = opening(&records, &store, &Claim::Alone, is_cluster, now()).await.unwrap();
+        assert!(opened.open.is_empty() && opened.ends.is_empty(), "{opened:?}");
+        let certificates = Resources::<Certificate>::new(Arc::clone(&store), Kind::Certificate);
+        let last = ObjectName::new("web", format!("c{}", count - 1));
+        let last = certificates.get(&last).await.unwrap().unwrap();
+        let ready = condition(&last.status.conditions, "Ready").map(|ready| ready.status);
+        assert_eq!(ready, Some(ConditionStatus::True));
+        counting.lists.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn the_lists_that_an_order_begins_with_do_not_grow_with_its_certificates() {
+        assert_eq!(lists(3, false).await, lists(40, false).await);
+        assert_eq!(lists(3, true).await, lists(40, true).await);
+    }
 }
