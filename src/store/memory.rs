@@ -1,5 +1,6 @@
 //! Resources in memory: for tests and for `--dry-run`.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::ops::Bound;
@@ -10,6 +11,7 @@ use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::bygone;
 use super::rules::{self, Shelf};
 use super::watch::{Journal, KEPT, Lines, Logged, changes};
 use super::{Change, Part, Scope, Store, StoreError};
@@ -131,6 +133,12 @@ impl Contents {
         of_kind.filter(|record| scope.fits(record)).cloned().collect()
     }
 
+    fn events(&self) -> impl Iterator<Item = &Record> {
+        let first = Key::new(Kind::Event, ObjectName::new("", ""));
+        let from_first = self.objects.range((Bound::Included(first), Bound::Unbounded));
+        from_first.map(|(_, record)| record).take_while(|record| record.key.kind == Kind::Event)
+    }
+
     fn log(&mut self, record: &Record, revision: i64, gone: bool) {
         self.journal.push_back((revision, Arc::new(Logged { record: record.clone(), gone })));
         if self.journal.front().is_some_and(|line| line.0 <= revision - KEPT) {
@@ -171,5 +179,23 @@ impl Shelf for Contents {
         let owned =
             |record: &&Record| record.metadata().owner_references.iter().any(|o| o.uid == uid);
         Ok(self.objects.values().filter(owned).map(|record| record.key.clone()).collect())
+    }
+
+    fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError> {
+        let before = |event: &&Record| bygone::told(event).is_some_and(|told| told < moment);
+        Ok(self
+            .events()
+            .filter(before)
+            .take(most as usize)
+            .map(|event| event.key.clone())
+            .collect())
+    }
+
+    fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError> {
+        let is_about = |event: &&Record| event.text("/involvedObject/uid") == about;
+        let mut events: Vec<_> = self.events().filter(is_about).collect();
+        events.sort_by_key(|event| Reverse((bygone::told(event), &event.key.name)));
+        let beyond = events.into_iter().skip(kept as usize).take(most as usize);
+        Ok(beyond.map(|event| event.key.clone()).collect())
     }
 }

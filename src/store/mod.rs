@@ -12,6 +12,7 @@ use self::manager::Manager;
 use self::told::Told;
 use crate::model::{Key, Kind, Record};
 
+mod bygone;
 pub mod cluster;
 mod dice;
 pub mod events;
@@ -241,6 +242,7 @@ impl StoreError {
 /// * unknown fields are kept;
 /// * `delete` of an object with finalizers sets `deletionTimestamp`, and the object goes when the last finalizer goes;
 ///   objects whose owners are all gone are deleted the same way;
+/// * Events go some time after they were told last;
 /// * a watch begins with [`Change::Resynced`]; a watcher that fell behind gets it again, never a gap;
 ///   it ends only with the store.
 #[async_trait]

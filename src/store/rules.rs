@@ -4,9 +4,9 @@
 use jiff::Timestamp;
 
 use super::object::{Object, has_status, invalid};
-use super::{Part, StoreError, dice};
+use super::{Part, StoreError, bygone, dice};
 use crate::model::memory::is_ours;
-use crate::model::{Key, Metadata, Record};
+use crate::model::{Key, Kind, Metadata, Record};
 
 /// How often another name is drawn when a generated one is taken.
 const NAME_DRAWS: usize = 8;
@@ -25,6 +25,10 @@ pub(super) trait Shelf {
     fn is_there(&self, uid: &str) -> Result<bool, StoreError>;
     /// Finds the objects that name that UID among their owners.
     fn dependents(&self, uid: &str) -> Result<Vec<Key>, StoreError>;
+    /// Finds so many of the Events that were told last before a moment.
+    fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError>;
+    /// Finds so many of the Events about the object with that UID, beyond the newest that are kept.
+    fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError>;
 }
 
 /// Takes in a new object.
@@ -46,7 +50,11 @@ pub(super) fn create(
     object.metadata.uid = dice::uid()?;
     object.metadata.creation_timestamp = Some(now.into());
     object.metadata.generation = has_status(object.kind).then_some(1);
-    put(shelf, object, now)
+    let created = put(shelf, object, now)?;
+    if created.key.kind == Kind::Event {
+        bygone::forget(shelf, &created, now)?;
+    }
+    Ok(created)
 }
 
 /// Writes one part of an object.

@@ -22,7 +22,7 @@ const OPEN_LOCK: &str = "open.lock";
 
 /// What each version of the schema added; `user_version` says how many of them a file has. Never edit a step that was
 /// released: add one.
-const STEPS: [&str; 3] = [
+const STEPS: [&str; 4] = [
     // 1: the objects.
     "CREATE TABLE counter(id INTEGER PRIMARY KEY CHECK(id = 1), revision INTEGER NOT NULL);
      INSERT INTO counter VALUES(1, 0);
@@ -53,6 +53,12 @@ const STEPS: [&str; 3] = [
     "CREATE TABLE brief(
          object INTEGER PRIMARY KEY REFERENCES object(id) ON DELETE CASCADE,
          body TEXT NOT NULL);",
+    // 4: when an Event was told last.
+    "ALTER TABLE object ADD COLUMN told TEXT;
+     UPDATE object SET told = coalesce(
+         json_extract(body, '$.lastTimestamp'), json_extract(body, '$.metadata.creationTimestamp'))
+         WHERE kind = 'Event' AND json_valid(body);
+     CREATE INDEX object_told ON object(told) WHERE told IS NOT NULL;",
 ];
 
 /// Schema of this version.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::fault::{self, unusable};
 use super::feed::Line;
 use crate::model::{Key, Kind, ObjectName, Record};
+use crate::store::bygone;
 use crate::store::object::without_bulk;
 use crate::store::rules::Shelf;
 use crate::store::watch::KEPT;
@@ -154,13 +155,13 @@ impl Shelf for Rows<'_> {
         self.log(record, revision, false, &body)?;
         let Key { kind, name } = &record.key;
         let involved = Some(record.text("/involvedObject/uid")).filter(|uid| !uid.is_empty());
-        let text = "INSERT INTO object(kind, namespace, name, uid, involved, body)
-             VALUES(?, ?, ?, ?, ?, ?)
+        let text = "INSERT INTO object(kind, namespace, name, uid, involved, told, body)
+             VALUES(?, ?, ?, ?, ?, ?, ?)
              ON CONFLICT(kind, namespace, name) DO UPDATE
-             SET uid = excluded.uid, involved = excluded.involved, body = excluded.body
+             SET uid = excluded.uid, involved = excluded.involved, told = excluded.told, body = excluded.body
              RETURNING id";
-        let values =
-            params![kind.as_str(), name.namespace, name.name, record.uid(), involved, body];
+        let (uid, told) = (record.uid(), bygone::told(record));
+        let values = params![kind.as_str(), name.namespace, name.name, uid, involved, told, body];
         let id: Option<i64> = self.one(text, values, |row| row.get(0))?;
         self.run("DELETE FROM owner WHERE object = ?", params![id])?;
         match without_bulk(&record.object) {
@@ -198,6 +199,21 @@ impl Shelf for Rows<'_> {
         };
         rows.into_iter().map(key).collect()
     }
+
+    fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError> {
+        let text = "SELECT namespace, name FROM object WHERE told < ? ORDER BY told LIMIT ?";
+        self.all(text, params![moment, most], event)
+    }
+
+    fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError> {
+        let text = "SELECT namespace, name FROM object WHERE involved = ?
+             ORDER BY told DESC, namespace DESC, name DESC LIMIT ? OFFSET ?";
+        self.all(text, params![about, most, kept], event)
+    }
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<Key> {
+    Ok(Key::new(Kind::Event, name(row)?))
 }
 
 fn name(row: &Row<'_>) -> rusqlite::Result<ObjectName> {

@@ -27,6 +27,8 @@ promises! {
     finalizers_are_written_alone
     |
     unknown_fields_are_kept
+    events_go_a_hundred_days_after_they_were_told_last
+    of_many_events_about_one_object_the_newest_are_kept
 }
 
 async fn a_new_object_gets_identity_and_revision(store: Shared) {
@@ -256,4 +258,47 @@ async fn concurrent_writers_lose_nothing(store: Shared) {
     let writers = (0..4).map(|_| tokio::spawn(count_up(Arc::clone(&store), 25)));
     assert!(join_all(writers).await.iter().all(Result::is_ok));
     assert_eq!(count(&store.get(&key(Kind::Order, "counter")).await.unwrap().unwrap()), 100);
+}
+
+fn event(name: &str, about: &str, told: &str) -> Record {
+    let involved = json!({ "uid": about });
+    object(Kind::Event, name, json!({ "involvedObject": involved, "lastTimestamp": told }))
+}
+
+async fn events(store: &Shared) -> Vec<String> {
+    let events = store.list(Kind::Event, &Scope::all()).await.unwrap();
+    events.into_iter().map(|event| event.key.name.name).collect()
+}
+
+async fn events_go_a_hundred_days_after_they_were_told_last(store: Shared) {
+    store.create(event("old", "one", "2020-01-01T00:00:00Z")).await.unwrap();
+    let again = store.create(event("again", "one", "2020-01-01T00:00:00Z")).await.unwrap();
+    let again = with(&again, json!({ "lastTimestamp": "2020-01-02T00:00:00Z" }));
+    store.replace(again, Part::Whole).await.unwrap();
+    store.create(event("last-day", "gone", "2020-04-10T00:00:00Z")).await.unwrap();
+    assert_eq!(events(&store).await, ["again", "last-day", "old"]);
+    let mut watch = store.watch(Kind::Event, Scope::all());
+    next(&mut watch).await;
+    store.create(event("new", "another", "2020-04-11T00:00:00Z")).await.unwrap();
+    assert_eq!(events(&store).await, ["again", "last-day", "new"]);
+    let heard = [next(&mut watch).await, next(&mut watch).await];
+    assert_eq!(heard, ["applied new", "deleted old"]);
+    // A clock that is ahead by a thousand years.
+    store.create(event("tomorrow", "another", "3020-04-11T00:00:00Z")).await.unwrap();
+    assert_eq!(events(&store).await, ["tomorrow"], "the others are old by the store's clock");
+}
+
+async fn of_many_events_about_one_object_the_newest_are_kept(store: Shared) {
+    store.create(event("other", "another", "2020-01-01T00:00:00Z")).await.unwrap();
+    let first = store.create(event("e000", "one", "2020-01-01T00:00:00Z")).await.unwrap();
+    let counted_up = with(&first, json!({ "lastTimestamp": "2020-01-02T00:00:00Z" }));
+    store.replace(counted_up, Part::Whole).await.unwrap();
+    for number in 1..203 {
+        let told = format!("2020-01-01T00:{:02}:{:02}Z", number / 60, number % 60);
+        store.create(event(&format!("e{number:03}"), "one", &told)).await.unwrap();
+    }
+    let kept = events(&store).await;
+    assert_eq!(kept.len(), 201);
+    assert_eq!(kept[..2], ["e000", "e004"]);
+    assert_eq!(kept[199..], ["e202", "other"]);
 }
