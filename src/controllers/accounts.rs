@@ -2,18 +2,17 @@
 //!
 //! Whoever needs the CA asks here; a restart resumes without waiting for any Issuer to be looked at first.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::ReconcileError;
+use super::per_issuer::PerIssuer;
 use crate::acme::{AccountKey, Acme, AcmeError, Clients, TlsOptions};
 use crate::model::common::is_true;
 use crate::model::event::source;
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
-use crate::model::metadata::Metadata;
 use crate::model::{Issuer, IssuerRef, Key, Kind, ObjectName, Secret};
 use crate::reconcile::issuer::{self, Outcome};
 use crate::store::resources::Resources;
@@ -37,12 +36,13 @@ pub struct Accounts {
     secrets: Resources<Secret>,
     cluster_namespace: String,
     connect: Box<Connect>,
-    sessions: Mutex<HashMap<String, Opened>>,
-    /// Accounts that a CA had forgotten, by UID of the issuer.
-    gone: Mutex<HashMap<String, Gone>>,
+    sessions: PerIssuer<Arc<Opened>>,
+    /// Accounts that a CA had forgotten.
+    gone: PerIssuer<Gone>,
 }
 
 /// An account that was taken out of an issuer's status, to be registered again.
+#[derive(Clone)]
 struct Gone {
     at: Timestamp,
     /// Revision of the issuer that still had it.
@@ -74,8 +74,8 @@ impl Accounts {
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
             cluster_namespace: cluster_namespace.to_owned(),
             connect,
-            sessions: Mutex::default(),
-            gone: Mutex::default(),
+            sessions: PerIssuer::default(),
+            gone: PerIssuer::default(),
         }
     }
 
@@ -169,21 +169,27 @@ impl Accounts {
             secret: (secret.metadata.uid.clone(), secret.metadata.resource_version.clone()),
         };
         let account = issuer.status.acme.clone().unwrap_or_default();
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(opened) = sessions.get(&issuer.metadata.uid)
-            && opened.made_from == made_from
-            && (account.uri.is_empty() || opened.session.account_url() == Some(account.uri.clone()))
-        {
-            return Ok(Arc::clone(&opened.session));
-        }
-        let key = account_key(acme, secret).map_err(|why| {
-            ReconcileError::Missing(format!("account key of {}: {why}", shown(issuer)))
-        })?;
-        let url = account_url(&account, &key);
-        let session = (self.connect)(&made_from.server, &made_from.tls, key, url)?;
-        let opened = Opened { made_from, session: Arc::clone(&session) };
-        sessions.insert(issuer.metadata.uid.clone(), opened);
-        Ok(session)
+        let fits = |opened: &Arc<Opened>| {
+            opened.made_from == made_from
+                && (account.uri.is_empty()
+                    || opened.session.account_url() == Some(account.uri.clone()))
+        };
+        let make = || {
+            let key = account_key(acme, secret).map_err(|why| {
+                ReconcileError::Missing(format!("account key of {}: {why}", shown(issuer)))
+            })?;
+            let url = account_url(&account, &key);
+            let session = (self.connect)(&made_from.server, &made_from.tls, key, url)?;
+            Ok::<_, ReconcileError>(Arc::new(Opened { made_from: made_from.clone(), session }))
+        };
+        let opened = self.sessions.get_or_make(issuer, fits, make)?;
+        Ok(Arc::clone(&opened.session))
+    }
+
+    /// Forgets an issuer that is gone, and its account key with it.
+    pub fn forget(&self, issuer: &Key) {
+        self.sessions.forget(issuer);
+        self.gone.forget(issuer);
     }
 
     /// Takes note that the CA has forgotten the account, so that it is registered again; returns whether that may help:
@@ -196,15 +202,12 @@ impl Accounts {
         issuer: &Issuer,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let Metadata { uid, resource_version: revision, .. } = &issuer.metadata;
+        let revision = &issuer.metadata.resource_version;
         let issuers = if issuer.is_cluster() { &self.cluster_issuers } else { &self.issuers };
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
-        let before = {
-            let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-            gone.get(uid).map(|gone| (gone.at, gone.revision == *revision))
-        };
-        let kind = if issuer.is_cluster() { Kind::ClusterIssuer } else { Kind::Issuer };
-        let conflict = || Err(StoreError::Conflict { key: Key::new(kind, issuer.name()) });
+        let key = Key::new(issuer.issuer_kind(), issuer.name());
+        self.sessions.forget(&key);
+        let before = self.gone.get(issuer).map(|gone| (gone.at, gone.revision == *revision));
+        let conflict = || Err(StoreError::Conflict { key: key.clone() });
         match before {
             // Others asked in its name while it was found to be gone.
             Some((_, true)) => return conflict(),
@@ -219,7 +222,7 @@ impl Accounts {
         let recorded = issuer::record(issuer, Outcome::AccountGone, Timestamp::default());
         issuers.replace_status(issuer, &recorded.status).await?;
         let gone = Gone { at: now, revision: revision.clone() };
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(uid.clone(), gone);
+        self.gone.insert(issuer, gone);
         Ok(true)
     }
 }
@@ -259,7 +262,6 @@ fn shown(issuer: &Issuer) -> String {
 
 impl fmt::Debug for Accounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).len();
-        write!(f, "Accounts({sessions} sessions)")
+        write!(f, "Accounts({} sessions)", self.sessions.count())
     }
 }

@@ -1,12 +1,13 @@
 //! Issuers: gathers key and Secrets, registers the account, keeps what came of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::accounts::{self, Accounts};
+use super::per_issuer::PerIssuer;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, account_secrets, aside};
 use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry};
@@ -32,8 +33,8 @@ pub struct IssuerController {
     /// Whether a person stands in for the providers of DNS-01, so that nobody needs their Secrets.
     by_hand: bool,
     recorder: Recorder,
-    /// What the CA refused, by UID of the issuer: asking for just that again brings nothing.
-    refused: Mutex<HashMap<String, Asked>>,
+    /// What the CA refused: asking for just that again brings nothing.
+    refused: PerIssuer<Asked>,
 }
 
 /// All that a registration depends on: generation of the issuer, revisions of its Secrets.
@@ -60,7 +61,7 @@ impl IssuerController {
             new_keys,
             by_hand: false,
             recorder,
-            refused: Mutex::default(),
+            refused: PerIssuer::default(),
         }
     }
 
@@ -107,9 +108,7 @@ impl IssuerController {
                 .map(|mac_key| Some(ExternalAccount { key_id: binding.key_id.clone(), mac_key }));
         }
         let asked = (issuer.metadata.generation, revisions);
-        let known = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = known.get(&issuer.metadata.uid) == Some(&asked);
-        drop(known);
+        let refused = self.refused.get(issuer).as_ref() == Some(&asked);
         let (external_account, fault) = match external_account {
             Ok(account) => (account, Ok(())),
             Err(why) => (None, Err(why)),
@@ -177,8 +176,7 @@ impl IssuerController {
                 let refusal = Refusal::Final(problem);
                 let wake = self.keep(issuer, Outcome::Refused(deed, refusal), now).await?;
                 // Only now: what is not written down has to be heard again.
-                let uid = issuer.metadata.uid.clone();
-                self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(uid, asked);
+                self.refused.insert(issuer, asked);
                 Ok(wake)
             }
             (Retry::At(at), AcmeError::Refused { problem, .. }) => {
@@ -214,16 +212,19 @@ impl Controller for IssuerController {
     }
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
-        let Some(issuer) = self.of_kind(key.kind).get_known(&key.name).await? else {
+        let known = self.of_kind(key.kind).get_known(&key.name).await?;
+        let Some((issuer, acme)) = known.as_ref().and_then(|i| Some((i, i.spec.acme.as_ref()?)))
+        else {
+            self.accounts.forget(key);
+            self.refused.forget(key);
             return Ok(Wake::OnChange);
         };
-        let Some(acme) = &issuer.spec.acme else { return Ok(Wake::OnChange) };
-        let gathered = self.gather(&issuer, acme).await?;
-        let outcome = match issuer::next_action(&issuer, &gathered.observed, now) {
+        let gathered = self.gather(issuer, acme).await?;
+        let outcome = match issuer::next_action(issuer, &gathered.observed, now) {
             Action::Wait(wake) => return Ok(wake),
             Action::Conclude(outcome) => outcome,
-            Action::GenerateKey => self.generate_key(&issuer, acme).await?,
-            Action::Register(contact) => match self.register(&issuer, &gathered, contact).await? {
+            Action::GenerateKey => self.generate_key(issuer, acme).await?,
+            Action::Register(contact) => match self.register(issuer, &gathered, contact).await? {
                 Ok(AccountReply { url, contact, .. }) => {
                     let issuer::AccountKey::Usable(key_hash) = gathered.observed.key else {
                         return Ok(Wake::Now);
@@ -232,21 +233,21 @@ impl Controller for IssuerController {
                 }
                 Err(error) => {
                     let asked = gathered.asked;
-                    return self.failed(&issuer, Deed::Register, error, asked, now).await;
+                    return self.failed(issuer, Deed::Register, error, asked, now).await;
                 }
             },
             Action::UpdateContact(contact) => {
-                let session = self.accounts.session(&issuer).await?;
+                let session = self.accounts.session(issuer).await?;
                 match session.update_contact(&contact).await {
                     Ok(_) => Outcome::ContactUpdated,
                     Err(error) => {
                         let asked = gathered.asked;
-                        return self.failed(&issuer, Deed::UpdateContact, error, asked, now).await;
+                        return self.failed(issuer, Deed::UpdateContact, error, asked, now).await;
                     }
                 }
             }
         };
-        Ok(self.keep(&issuer, outcome, now).await?)
+        Ok(self.keep(issuer, outcome, now).await?)
     }
 }
 
@@ -333,6 +334,19 @@ mod tests {
         let issuer: Issuer = bench.desk.get(Kind::Issuer, "acme").await.unwrap();
         let session = bench.desk.accounts.session(&issuer).await.unwrap();
         assert_eq!(session.account_url().as_deref(), Some("https://ca.example/account/1"));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_remembered_of_an_issuer_that_is_gone() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        bench.settle().await.unwrap();
+        let remembered = || format!("{:?}", bench.desk.accounts);
+        assert_eq!(remembered(), "Accounts(1 sessions)");
+        let key = Key::new(Kind::Issuer, ObjectName::new("web", "acme"));
+        bench.desk.store.delete(&key).await.unwrap();
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        assert_eq!(remembered(), "Accounts(0 sessions)");
     }
 
     #[tokio::test]

@@ -21,6 +21,7 @@ pub mod means;
 pub mod neighbours;
 pub mod order;
 pub mod order_requests;
+mod per_issuer;
 pub mod recorder;
 pub mod request;
 pub mod scheduler;
