@@ -308,6 +308,11 @@ impl Controller for CertificateController {
 
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
         let Some(certificate) = self.certificates.get_known(&key.name).await? else {
+            self.neighbours.forget(&key.name);
+            // Another one of that name may have been told of between.
+            if let Some(another) = self.certificates.get_known(&key.name).await? {
+                self.neighbours.remember(&another.name(), &another.spec.secret_name);
+            }
             return Ok(Wake::OnChange);
         };
         let (secret, action) = self.next(&certificate, now).await?;
@@ -531,6 +536,21 @@ mod tests {
             "cannot create {taken} for Certificate web/web: there is one already, which nobody owns"
         );
         assert_eq!((error.to_string(), error.retry()), (expected, Retry::Never));
+    }
+
+    #[tokio::test]
+    async fn a_certificate_that_is_gone_shares_no_secret() {
+        let bench = bench(json!({})).await;
+        let (key, secret) = (
+            Key::new(Kind::Certificate, ObjectName::new("web", "web")),
+            ObjectName::new("web", "web-tls"),
+        );
+        let told = bench.desk.store.get(&key).await.unwrap().unwrap();
+        bench.certificates.wakes(&told).await.unwrap();
+        assert_eq!(bench.certificates.neighbours.sharing(&secret).len(), 1);
+        bench.desk.store.delete(&key).await.unwrap();
+        bench.certificates.reconcile(&key, now()).await.unwrap();
+        assert!(bench.certificates.neighbours.sharing(&secret).is_empty());
     }
 
     #[tokio::test]

@@ -13,6 +13,33 @@ use crate::reconcile::{renewal, request};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store, StoreError};
 
+/// Which Secret each Certificate named when it was seen last, and the same the other way round. It may name another one by now.
+#[derive(Debug, Default)]
+struct Naming {
+    secrets: BTreeMap<ObjectName, ObjectName>,
+    sharing: BTreeMap<ObjectName, BTreeSet<String>>,
+}
+
+impl Naming {
+    fn remember(&mut self, certificate: &ObjectName, secret: ObjectName) {
+        if self.secrets.get(certificate) == Some(&secret) {
+            return;
+        }
+        self.forget(certificate);
+        self.sharing.entry(secret.clone()).or_default().insert(certificate.name.clone());
+        self.secrets.insert(certificate.clone(), secret);
+    }
+
+    fn forget(&mut self, certificate: &ObjectName) {
+        let Some(secret) = self.secrets.remove(certificate) else { return };
+        let Some(sharing) = self.sharing.get_mut(&secret) else { return };
+        sharing.remove(&certificate.name);
+        if sharing.is_empty() {
+            self.sharing.remove(&secret);
+        }
+    }
+}
+
 /// Gathers what stands around Certificates.
 #[derive(Debug)]
 pub struct Neighbours {
@@ -20,8 +47,8 @@ pub struct Neighbours {
     requests: Resources<CertificateRequest>,
     orders: Resources<Order>,
     secrets: Resources<Secret>,
-    /// Certificates by the Secret they name, from every change seen; some may name another one by now.
-    sharing: Mutex<BTreeMap<ObjectName, BTreeSet<String>>>,
+    /// Who names which Secret, from every change seen.
+    naming: Mutex<Naming>,
     /// Namespaces of which every Certificate was met, for those whom no watch tells of them.
     met: Mutex<BTreeSet<String>>,
 }
@@ -34,7 +61,7 @@ impl Neighbours {
             requests: Resources::new(Arc::clone(store), Kind::CertificateRequest),
             orders: Resources::new(Arc::clone(store), Kind::Order),
             secrets: Resources::new(Arc::clone(store), Kind::Secret),
-            sharing: Mutex::default(),
+            naming: Mutex::default(),
             met: Mutex::default(),
         }
     }
@@ -58,14 +85,21 @@ impl Neighbours {
     /// Remembers that a Certificate names a Secret.
     pub fn remember(&self, certificate: &ObjectName, secret: &str) {
         let secret = ObjectName::new(&certificate.namespace, secret);
-        let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-        sharing.entry(secret).or_default().insert(certificate.name.clone());
+        self.naming().remember(certificate, secret);
+    }
+
+    /// Forgets a Certificate that is gone.
+    pub fn forget(&self, certificate: &ObjectName) {
+        self.naming().forget(certificate);
     }
 
     /// Names of the Certificates that named a Secret.
     pub fn sharing(&self, secret: &ObjectName) -> BTreeSet<String> {
-        let sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
-        sharing.get(secret).cloned().unwrap_or_default()
+        self.naming().sharing.get(secret).cloned().unwrap_or_default()
+    }
+
+    fn naming(&self) -> MutexGuard<'_, Naming> {
+        self.naming.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gathers what the machine looks at; the Secret was read before.
@@ -145,5 +179,23 @@ impl Neighbours {
             );
         }
         Ok(rivals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_shares_the_secret_that_it_named_last_until_it_is_gone() {
+        let name = |name: &str| ObjectName::new("web", name);
+        let mut naming = Naming::default();
+        naming.remember(&name("one"), name("tls"));
+        naming.remember(&name("two"), name("tls"));
+        naming.remember(&name("one"), name("other"));
+        assert_eq!(naming.sharing[&name("tls")], BTreeSet::from(["two".to_owned()]));
+        naming.forget(&name("one"));
+        naming.forget(&name("two"));
+        assert!(naming.secrets.is_empty() && naming.sharing.is_empty(), "{naming:?}");
     }
 }
