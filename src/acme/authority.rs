@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::iter::Sum;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -37,23 +36,14 @@ pub struct Requests {
     pub refused_nonces: u64,
 }
 
-impl Sum for Requests {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
-            directory: sum.directory + one.directory,
-            nonces: sum.nonces + one.nonces,
-            signed: sum.signed + one.signed,
-            refused_nonces: sum.refused_nonces + one.refused_nonces,
-        })
-    }
-}
-
 /// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
 /// they trust it alike.
 #[derive(Default)]
 pub struct Clients {
     resolver: Option<Resolver>,
+    /// Those with which nobody has a session go when another one comes.
     authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
+    counts: Arc<Counts>,
 }
 
 impl Clients {
@@ -95,8 +85,13 @@ impl Clients {
 
     /// What all of them were asked.
     pub fn requests(&self) -> Requests {
-        let authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
-        authorities.values().map(|authority| authority.requests()).sum()
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Requests {
+            directory: count(&self.counts.directory),
+            nonces: count(&self.counts.nonces),
+            signed: count(&self.counts.signed),
+            refused_nonces: count(&self.counts.refused_nonces),
+        }
     }
 
     fn authority(&self, server: &str, tls: &TlsOptions) -> Result<Arc<Authority>, AcmeError> {
@@ -105,7 +100,9 @@ impl Clients {
         if let Some(authority) = authorities.get(&key) {
             return Ok(Arc::clone(authority));
         }
-        let authority = Arc::new(Authority::new(server, tls, self.resolver.as_ref())?);
+        let counts = Arc::clone(&self.counts);
+        let authority = Arc::new(Authority::new(server, tls, self.resolver.as_ref(), counts)?);
+        authorities.retain(|_, known| Arc::strong_count(known) > 1);
         authorities.insert(key, Arc::clone(&authority));
         Ok(authority)
     }
@@ -123,7 +120,8 @@ pub(super) struct Authority {
     pub(super) http: Client,
     pub(super) nonces: Nonces,
     directory: Shared<Arc<Directory>>,
-    counts: Counts,
+    /// Those of all CAs.
+    counts: Arc<Counts>,
 }
 
 #[derive(Default)]
@@ -142,7 +140,12 @@ pub(super) enum Asked {
 }
 
 impl Authority {
-    fn new(server: &str, tls: &TlsOptions, resolver: Option<&Resolver>) -> Result<Self, AcmeError> {
+    fn new(
+        server: &str,
+        tls: &TlsOptions,
+        resolver: Option<&Resolver>,
+        counts: Arc<Counts>,
+    ) -> Result<Self, AcmeError> {
         let bad = |why: String| AcmeError::Transport {
             deed: "read",
             url: server.to_owned(),
@@ -158,7 +161,7 @@ impl Authority {
             server: url,
             nonces: Nonces::new(),
             directory: Shared::new(),
-            counts: Counts::default(),
+            counts,
         })
     }
 
@@ -243,15 +246,6 @@ impl Authority {
             Asked::RefusedNonce => &self.counts.refused_nonces,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn requests(&self) -> Requests {
-        Requests {
-            directory: self.counts.directory.load(Ordering::Relaxed),
-            nonces: self.counts.nonces.load(Ordering::Relaxed),
-            signed: self.counts.signed.load(Ordering::Relaxed),
-            refused_nonces: self.counts.refused_nonces.load(Ordering::Relaxed),
-        }
     }
 }
 
@@ -387,6 +381,26 @@ mod tests {
                 Ok(found)
             })
         }
+    }
+
+    #[tokio::test]
+    async fn a_ca_without_sessions_is_forgotten_and_what_it_was_asked_is_not() {
+        let (kept, left, other) = (
+            FakeCa::start(|_| None).await,
+            FakeCa::start(|_| None).await,
+            FakeCa::start(|_| None).await,
+        );
+        let clients = Clients::new();
+        let tls = TlsOptions::default();
+        let session = session(&clients, &kept.url, &tls).unwrap();
+        clients.directory(&left.url, &tls).await.unwrap();
+        clients.directory(&left.url, &tls).await.unwrap();
+        assert_eq!(clients.requests().directory, 1, "it is believed until another one comes");
+        clients.directory(&other.url, &tls).await.unwrap();
+        session.directory().await.unwrap();
+        clients.directory(&kept.url, &tls).await.unwrap();
+        assert_eq!((clients.requests().directory, kept.count("GET /dir")), (3, 1));
+        assert_eq!(clients.authorities.lock().unwrap().len(), 2);
     }
 
     #[tokio::test]
