@@ -154,7 +154,10 @@ async fn follow(
         let records = match change {
             Change::Applied(record) => vec![record],
             Change::Resynced(records) => records,
-            Change::Deleted(_) => Vec::new(),
+            Change::Deleted(record) => {
+                told.forget(&record.key.name);
+                Vec::new()
+            }
         };
         for record in records {
             // What cannot be read is told with the obstacles.
