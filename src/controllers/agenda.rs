@@ -1,6 +1,6 @@
 //! Which objects are looked at next: what is queued, what is looked at, what sleeps, and what is heard meanwhile.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -73,7 +73,7 @@ struct Work {
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     work: HashMap<Job, Work>,
-    queue: Vec<Job>,
+    queue: VecDeque<Job>,
     alarms: BTreeMap<Alarm, Job>,
     serial: u64,
     rests: HashMap<Job, Timestamp>,
@@ -182,7 +182,7 @@ impl Agenda {
 
     fn enqueue(&mut self, job: Job) {
         if !matches!(self.enter(&job, Phase::Queued), Phase::Queued) {
-            self.queue.push(job);
+            self.queue.push_back(job);
         }
     }
 
