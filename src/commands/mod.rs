@@ -45,6 +45,7 @@ pub mod probe_pod;
 mod provider_check;
 mod provider_secrets;
 mod provider_talk;
+mod reasons;
 mod recipes;
 pub mod rehearsal;
 pub mod renewal;

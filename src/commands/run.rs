@@ -21,6 +21,7 @@ use super::obstacles;
 use super::out::{self, Patience};
 use super::permissions::Permit;
 use super::provider_talk::talk;
+use super::reasons;
 use super::sweep::sweep_before_work;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
@@ -96,12 +97,15 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let out = out.as_deref().map(|out| (out, &patience));
     let mut progress = Progress::new(context.talk(), false);
     let told = obstacles::tell(engine.obstacles(), Progress::new(context.talk(), false));
+    let beside = Progress::new(context.talk(), false);
+    let reasons = reasons::tell(&store, engine.obstacles(), beside);
     let lost = claim.lost();
     let ended = tokio::select! {
         ended = follow(&store, out, &mut progress) => {
             ended.map(|()| (FailureKind::Unexpected, "ended"))
         }
         () = talk => Ok((FailureKind::Unexpected, "ended")),
+        () = reasons => Ok((FailureKind::Unexpected, "ended")),
         () = told => Ok((FailureKind::Unexpected, "the controllers ended")),
         kind = context.interrupted().wait() => Ok((kind, "ended")),
         () = lost.cancelled() => Ok((FailureKind::OwnedByAnother, "the Lease was lost")),
@@ -165,8 +169,9 @@ async fn follow(
             let conditions = &certificate.status.conditions;
             let is_good = is_true(conditions, "Ready") && !is_true(conditions, "Issuing");
             if is_good {
-                told.forget(&certificate.name());
-                files.write(&certificate, progress).await?;
+                let revision = certificate.status.revision.unwrap_or(0);
+                let is_news = told.is_news(&certificate.name(), &format!("good: {revision}"));
+                files.write(&certificate, is_news, progress).await?;
             } else if let Some(condition) = conditions.iter().find(|c| c.kind == "Issuing") {
                 let name = certificate.name();
                 if told.is_news(&name, &condition.message) {
@@ -178,7 +183,7 @@ async fn follow(
     }
 }
 
-/// What was said last of Certificates that are being issued: a record changes more often than what it says.
+/// What was said last of Certificates: a record changes more often than what it says.
 #[derive(Debug, Default)]
 struct Told(BTreeMap<ObjectName, String>);
 
@@ -187,11 +192,6 @@ impl Told {
     fn is_news(&mut self, name: &ObjectName, message: &str) -> bool {
         let before = self.0.insert(name.clone(), message.to_owned());
         before.as_deref() != Some(message)
-    }
-
-    /// The next issuance is told from its beginning.
-    fn forget(&mut self, name: &ObjectName) {
-        self.0.remove(name);
     }
 }
 
@@ -205,15 +205,18 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// Writes what was issued, unless there is nothing any more.
+    /// Writes what was issued, unless there is nothing any more; says so if it is news, or could not be done before.
     async fn write(
         &mut self,
         certificate: &Certificate,
+        is_news: bool,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
         let name = certificate.name();
         let Some((out, patience)) = self.out else {
-            progress.line(&format!("Certificate {name}: up to date"), Timestamp::now());
+            if is_news {
+                progress.line(&format!("Certificate {name}: up to date"), Timestamp::now());
+            }
             return Ok(());
         };
         let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
@@ -226,9 +229,10 @@ impl Files<'_> {
         // A full disk must not end the controllers: the Secret is safe in the store.
         match out::write(out, &secret, patience).await {
             Ok(written) => {
-                self.missed.remove(&name);
-                let path = written.certificate.display();
-                progress.line(&format!("Certificate {name}: up to date in {path}"), now);
+                if self.missed.remove(&name).is_some() || is_news {
+                    let path = written.certificate.display();
+                    progress.line(&format!("Certificate {name}: up to date in {path}"), now);
+                }
             }
             // Interrupted while it waited: this is the end.
             Err(failure) if failure.kind != FailureKind::Unexpected => {
@@ -253,7 +257,7 @@ impl Files<'_> {
         for name in missed {
             let record = self.ask(Key::new(Kind::Certificate, name.clone())).await?;
             match record.map(typed::<Certificate>) {
-                Some(Ok(certificate)) => self.write(&certificate, progress).await?,
+                Some(Ok(certificate)) => self.write(&certificate, false, progress).await?,
                 // What is gone needs no files; what cannot be read is told with the obstacles.
                 None | Some(Err(_)) => drop(self.missed.remove(&name)),
             }
@@ -332,8 +336,7 @@ mod tests {
         assert!(!told.is_news(&web, "issuing"));
         assert!(told.is_news(&mail, "issuing"));
         assert!(told.is_news(&web, "failed"));
-        assert!(told.is_news(&web, "issuing"));
-        told.forget(&web);
+        assert!(told.is_news(&web, "good: 1"));
         assert!(told.is_news(&web, "issuing"));
         assert!(!told.is_news(&mail, "issuing"));
     }
@@ -406,6 +409,16 @@ mod tests {
             assert_eq!(fs::read_to_string(folder.join("tls.key")).unwrap(), "KEY OF NEW");
             sleep(TRY_AGAIN * 5).await;
             assert_eq!(told(), [failed, issuing, written]);
+            // However often it changes without another certificate, it is told once.
+            for time in ["2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z"] {
+                state(
+                    &store,
+                    json!([{"type": "Ready", "status": "True", "lastTransitionTime": time}]),
+                )
+                .await;
+                sleep(TRY_AGAIN).await;
+            }
+            assert_eq!(told(), [failed, issuing, written, written]);
         };
         tokio::select! {
             ended = follow(&store, Some((out.path(), &patience)), &mut progress) => {

@@ -100,6 +100,11 @@ pub fn names_a_moment(reason: &str) -> bool {
     reason.contains(NEXT_TRY)
 }
 
+/// A reason but for that moment, which is another one after each try.
+pub fn without_moment(reason: &str) -> &str {
+    reason.split_once(NEXT_TRY).map_or(reason, |(reason, _)| reason)
+}
+
 /// A request that the CA did not carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {

@@ -9,6 +9,7 @@ mod disk;
 mod manifests;
 mod nothing_due;
 mod processes;
+mod run_says;
 mod sharing;
 mod site;
 mod unreadable;

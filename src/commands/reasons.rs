@@ -1,0 +1,213 @@
+//! `run` tells what issuers, Orders and Challenges wait for: once for each change, not at every try of the same thing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::select_all;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::controllers::driver::{Obstacle, Obstacles};
+use crate::model::common::condition;
+use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Record, State};
+use crate::print::progress::Progress;
+use crate::reconcile::without_moment;
+use crate::store::resources::typed;
+use crate::store::{Change, Scope, Store};
+
+/// Kinds whose status says what they wait for.
+const KINDS: [Kind; 4] = [Kind::Issuer, Kind::ClusterIssuer, Kind::Order, Kind::Challenge];
+/// What passes within this time is not worth a line.
+const TICK: Duration = Duration::from_secs(1);
+/// So long the same is not told again of one object: reasons may take turns.
+const SILENCE: SignedDuration = SignedDuration::from_mins(1);
+
+/// Tells of reasons until the store has no more changes; its faults are told by whoever follows the Certificates.
+pub(super) async fn tell(
+    store: &Arc<dyn Store>,
+    obstacles: watch::Receiver<Obstacles>,
+    mut progress: Progress,
+) {
+    let mut changes = select_all(KINDS.map(|kind| store.watch(kind, Scope::all())));
+    let mut reasons = Reasons::default();
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            change = changes.next() => match change {
+                Some(Ok(Change::Applied(record))) => reasons.saw(record),
+                Some(Ok(Change::Resynced(records))) => {
+                    for record in records {
+                        reasons.saw(record);
+                    }
+                }
+                Some(Ok(Change::Deleted(record))) => reasons.forget(&record.key),
+                Some(Err(error)) => tracing::debug!(%error, "these reasons are not heard"),
+                None => return std::future::pending().await,
+            },
+            _ = tick.tick() => {
+                let now = Timestamp::now();
+                for line in reasons.news(&obstacles.borrow(), now) {
+                    progress.line(&line, now);
+                }
+            }
+        }
+    }
+}
+
+/// What is known of the reasons of objects.
+#[derive(Debug, Default)]
+struct Reasons {
+    known: BTreeMap<Key, Known>,
+    /// Those whose reason is another one than what was told last.
+    fresh: BTreeSet<Key>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// As it is now.
+    reason: String,
+    /// What was told, and when.
+    told: BTreeMap<String, Timestamp>,
+    /// What was told last.
+    last: String,
+}
+
+impl Reasons {
+    fn saw(&mut self, record: Record) {
+        let key = record.key.clone();
+        let Some(reason) = reason(record) else { return self.forget(&key) };
+        let known = self.known.entry(key.clone()).or_default();
+        known.reason = reason;
+        if without_moment(&known.reason) == known.last {
+            self.fresh.remove(&key);
+        } else {
+            self.fresh.insert(key);
+        }
+    }
+
+    fn forget(&mut self, key: &Key) {
+        self.known.remove(key);
+        self.fresh.remove(key);
+    }
+
+    /// What has not been told yet. What takes a person is told with the obstacles, and with what helps.
+    fn news(&mut self, obstacles: &Obstacles, now: Timestamp) -> Vec<String> {
+        let mut lines = Vec::new();
+        let known = &mut self.known;
+        self.fresh.retain(|key| {
+            let Some(known) = known.get_mut(key) else { return false };
+            known.told.retain(|_, at| now.duration_since(*at) < SILENCE);
+            let text = without_moment(&known.reason).to_owned();
+            if known.told.contains_key(&text) {
+                return true;
+            }
+            if !obstacles.get(key).is_some_and(Obstacle::stays) {
+                lines.push(format!("{key}: {}", known.reason));
+            }
+            known.told.insert(text.clone(), now);
+            known.last = text;
+            false
+        });
+        lines
+    }
+}
+
+/// What an object says that it waits for, or why it has failed; nothing of what waits for its turn.
+fn reason(record: Record) -> Option<String> {
+    let reason = match record.key.kind {
+        Kind::Issuer | Kind::ClusterIssuer => {
+            let issuer: Issuer = typed(record).ok()?;
+            let ready = condition(&issuer.status.conditions, "Ready")?;
+            (ready.status != ConditionStatus::True).then(|| ready.message.clone())?
+        }
+        Kind::Order => typed::<Order>(record).ok()?.status.reason,
+        Kind::Challenge => {
+            let status = typed::<Challenge>(record).ok()?.status;
+            let is_queued = !status.processing && !status.state.is_some_and(State::is_final);
+            (!is_queued).then_some(status.reason)?
+        }
+        Kind::Certificate | Kind::CertificateRequest | Kind::Event | Kind::Secret => return None,
+    };
+    (!reason.is_empty()).then_some(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controllers::ReconcileError;
+    use crate::reconcile::testing::at;
+    use crate::solvers::SolveError;
+
+    /// A Challenge under way that says so.
+    fn challenge(reason: &str, processing: bool) -> Record {
+        let object = json!({
+            "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge",
+            "metadata": {"name": "c", "namespace": "web"},
+            "spec": {
+                "url": "", "authorizationURL": "", "dnsName": "www.example.com", "type": "HTTP-01", "token": "",
+                "key": "", "solver": {"http01": {}}, "issuerRef": {"name": "acme"},
+            },
+            "status": {"state": "pending", "processing": processing, "reason": reason},
+        });
+        Record::new(object).unwrap()
+    }
+
+    /// Tells what is told of a Challenge that shows these reasons, each at its second.
+    fn check(seen: &[(i64, &str)], expected: &[(i64, &str)]) {
+        let mut reasons = Reasons::default();
+        let mut told = Vec::new();
+        for (second, reason) in seen {
+            reasons.saw(challenge(reason, true));
+            let lines = reasons.news(&Obstacles::new(), at(*second));
+            told.extend(lines.into_iter().map(|line| (*second, line)));
+        }
+        let expected = expected.iter().map(|(at, text)| (*at, format!("Challenge web/c: {text}")));
+        assert_eq!(told, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_reason_is_told_when_it_changes() {
+        check(&[(0, "a"), (10, "a"), (100, "a"), (110, "b")], &[(0, "a"), (110, "b")]);
+    }
+
+    #[test]
+    fn reasons_that_take_turns_are_told_once_a_minute_and_the_last_one_stands() {
+        check(
+            &[(0, "a"), (10, "b"), (20, "a"), (30, "b"), (40, "a"), (50, "a"), (60, "a")],
+            &[(0, "a"), (10, "b"), (60, "a")],
+        );
+    }
+
+    #[test]
+    fn another_moment_of_the_next_try_is_no_news() {
+        let refused = |time| format!("429 too many; next try at 2026-11-22T00:0{time}:00Z");
+        let (first, second) = (refused(1), refused(3));
+        check(&[(0, &first), (100, &second), (200, "c")], &[(0, &first), (200, "c")]);
+    }
+
+    #[test]
+    fn what_waits_for_its_turn_is_not_told() {
+        let mut reasons = Reasons::default();
+        reasons.saw(challenge("waiting for a free slot", false));
+        assert!(reasons.news(&Obstacles::new(), at(0)).is_empty());
+    }
+
+    #[test]
+    fn what_takes_a_person_is_left_to_the_obstacles() {
+        let mut reasons = Reasons::default();
+        let record = challenge("no such zone", true);
+        let [what, why] = ["cannot publish", "no such zone"].map(str::to_owned);
+        let error = SolveError { what, why, needs_person: true, hint: None, until: None };
+        let error = Arc::new(ReconcileError::from(error));
+        let obstacle = Obstacle { error, since: at(0), next_try: at(9), tries: 1 };
+        let obstacles = Obstacles::from([(record.key.clone(), obstacle)]);
+        reasons.saw(record);
+        assert!(reasons.news(&obstacles, at(0)).is_empty());
+    }
+}
