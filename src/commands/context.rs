@@ -64,6 +64,8 @@ pub struct Interrupted {
     pub by_person: CancellationToken,
     /// SIGTERM.
     pub by_system: CancellationToken,
+    /// Cancelled once it has been said how to go on.
+    told: CancellationToken,
 }
 
 impl Interrupted {
@@ -73,6 +75,11 @@ impl Interrupted {
             () = self.by_person.cancelled() => Kind::Interrupted,
             () = self.by_system.cancelled() => Kind::Terminated,
         }
+    }
+
+    /// Notes that it has been said how to go on.
+    pub fn note_told(&self) {
+        self.told.cancel();
     }
 }
 
@@ -84,6 +91,7 @@ pub async fn run(global: GlobalArgs, command: Command) -> ExitCode {
         return report(&talk, colours, &failure);
     }
     let interrupted = Interrupted::default();
+    let goes_on = super::goes_on(&command);
     let mut context = Context {
         global,
         talk,
@@ -97,7 +105,10 @@ pub async fn run(global: GlobalArgs, command: Command) -> ExitCode {
             context.give_lease_back().await;
             ended
         }
-        kind = second_signal(&interrupted) => Err(Failure::silent(kind)),
+        kind = second_signal(&interrupted) => {
+            let is_to_be_told = goes_on && !interrupted.told.is_cancelled();
+            Err(if is_to_be_told { Failure::interrupted(kind) } else { Failure::silent(kind) })
+        }
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -57,6 +57,7 @@ pub mod sight;
 pub mod solve;
 pub mod solver_pod;
 mod standby;
+mod stopping;
 pub mod sweep;
 pub mod takeover;
 pub mod target;
@@ -98,6 +99,15 @@ pub async fn run(command: Command, context: &mut Context) -> Result<(), Failure>
         Command::Solve(args) => solve::run(args, context).await,
         Command::Probe(args) => probe::run(args, context).await,
         Command::Version(args) => version::run(&args, context),
+    }
+}
+
+/// Tells whether a command works until something has ended, so that the same command goes on after an interruption.
+fn goes_on(command: &Command) -> bool {
+    match command {
+        Command::Order(args) => args.goes_on(),
+        Command::Run(_) => true,
+        _ => false,
     }
 }
 

@@ -22,6 +22,7 @@ use super::out::{self, Patience};
 use super::permissions::Permit;
 use super::provider_talk::talk;
 use super::reasons;
+use super::stopping::{self, say_interrupted};
 use super::sweep::sweep_before_work;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
@@ -111,11 +112,21 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         () = lost.cancelled() => Ok((FailureKind::OwnedByAnother, "the Lease was lost")),
         () = engine.ended() => Ok((FailureKind::Unexpected, "the controllers ended")),
     };
-    let stopped = engine.stop(&lost).await;
-    let (kind, why) = ended?;
+    let ended = ended.map(|(kind, why)| {
+        let failure = Failure::new(kind, format!("{why}; everything so far is kept"));
+        let failure = failure.hint(format!("go on with: {}", invocation::current().again()));
+        match kind {
+            FailureKind::Interrupted | FailureKind::Terminated => {
+                say_interrupted(&failure, context)
+            }
+            _ => failure,
+        }
+    });
+    let is_interrupted = ended.as_ref().is_ok_and(|failure| failure.message.is_empty());
+    let stopped = stopping::stop(engine, &lost, is_interrupted, context).await;
+    let failure = ended?;
     stopped?;
-    Err(Failure::new(kind, format!("{why}; everything so far is kept"))
-        .hint(format!("go on with: {}", invocation::current().again())))
+    Err(failure)
 }
 
 /// What has to be permitted for work on everything.

@@ -73,6 +73,16 @@ impl OrderArgs {
             Some(_) => true,
         }
     }
+
+    /// Tells whether the same command goes on after an interruption: nothing is kept of a rehearsal.
+    pub fn goes_on(&self) -> bool {
+        match &self.command {
+            None => self.create.rehearse.is_none(),
+            Some(OrderCommand::Create(create)) => create.rehearse.is_none(),
+            Some(OrderCommand::Retry(_) | OrderCommand::Resume(_)) => true,
+            Some(OrderCommand::Get(_) | OrderCommand::Delete(_)) => false,
+        }
+    }
 }
 
 /// Runs the command.

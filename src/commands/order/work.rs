@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
 
@@ -19,9 +18,10 @@ use crate::commands::chain::Chain;
 use crate::commands::claim::Claim;
 use crate::commands::context::{Context, LOCAL_ACCOUNT_KEYS, OutputArgs};
 use crate::commands::drive::{DriveArgs, Engine, Equipment, duration, types};
-use crate::commands::failure::Failure;
+use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::permissions::Permit;
 use crate::commands::renewal::look_anew;
+use crate::commands::stopping::{say_interrupted, stop};
 use crate::commands::sweep::sweep_before_work;
 use crate::commands::takeover::{Inherited, inherit, regain};
 use crate::controllers::selection::Selection;
@@ -38,8 +38,6 @@ use crate::solvers::{Solver, Together};
 use crate::store::cluster::ClusterStore;
 use crate::store::{Store, StoreError};
 
-/// So long the end of what is under way is awaited without a word.
-const SILENCE: StdDuration = StdDuration::from_secs(1);
 /// How long taking answers down may hold the end of a command.
 const PATIENCE: StdDuration = StdDuration::from_secs(10);
 const POLL: StdDuration = StdDuration::from_millis(20);
@@ -172,26 +170,39 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         context.talk().line(&format!("driver: {} ({why})", claim.driver()));
         job.claim = claim;
     };
+    let interrupted = match &watched {
+        Ok(Watched::Interrupted(kind)) => Some(say(*kind, is_kept, context)),
+        _ => None,
+    };
     if let Some(engine) = engine {
         let lost = job.claim.lost();
         if let Ok(Watched::Ended(ends)) = &watched {
             answers_taken_down(&job.store, ends, &lost, context).await;
         }
-        stop(engine, &lost, context).await?;
+        stop(engine, &lost, interrupted.is_some(), context).await?;
     }
     if let Some(hand) = &supervision.by_hand {
         for line in hand.removable(&job.store).await? {
             context.talk().line(&line);
         }
     }
+    if let Some(failure) = interrupted {
+        return Err(failure);
+    }
     match watched? {
         Watched::Ended(ends) => Ok(ends),
-        Watched::Interrupted(kind) if is_kept => Err(Failure::interrupted(kind)),
-        Watched::Interrupted(kind) => {
-            Err(Failure::new(kind, "interrupted; nothing is kept of a rehearsal"))
-        }
-        Watched::Inherited(_) | Watched::Lost => Ok(BTreeMap::new()),
+        Watched::Interrupted(_) | Watched::Inherited(_) | Watched::Lost => Ok(BTreeMap::new()),
     }
+}
+
+/// Says what becomes of the work; how to go on with it, where it is kept.
+fn say(kind: FailureKind, is_kept: bool, context: &Context) -> Failure {
+    let failure = if is_kept {
+        Failure::interrupted(kind)
+    } else {
+        Failure::new(kind, "interrupted; nothing is kept of a rehearsal")
+    };
+    say_interrupted(&failure, context)
 }
 
 /// Whoever drives beside us, if we only watch.
@@ -274,17 +285,6 @@ async fn http01(
         return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
     }
     drive.http01(cluster).await
-}
-
-/// Stops the controllers; when the steps under way take their time, says what is waited for.
-async fn stop(engine: Engine, lost: &CancellationToken, context: &Context) -> Result<(), Failure> {
-    let mut stopping = pin!(engine.stop(lost));
-    tokio::select! {
-        ended = &mut stopping => return ended,
-        () = tokio::time::sleep(SILENCE) => {}
-    }
-    context.talk().line("waiting for the requests under way; Ctrl-C once more leaves at once");
-    stopping.await
 }
 
 /// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.

@@ -11,6 +11,7 @@ mod nothing_due;
 mod processes;
 mod run_says;
 mod sharing;
+mod silent;
 mod site;
 mod unreadable;
 mod wishes;

@@ -1,0 +1,51 @@
+//! The end of work: what is said, and what is waited for.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::context::{Context, OutputArgs};
+use super::drive::Engine;
+use super::failure::Failure;
+
+/// So long the end of what is under way is awaited without a word.
+const SILENCE: Duration = Duration::from_secs(1);
+/// What a person can do about the wait.
+const AT_ONCE: &str = "Ctrl-C once more leaves at once";
+
+/// Says at once how to go on: whoever leaves by a second Ctrl-C hears nothing more. What is returned has been said.
+pub(super) fn say_interrupted(failure: &Failure, context: &Context) -> Failure {
+    let printer = context.printer(&OutputArgs::default());
+    printer.error(&failure.message, &failure.hints);
+    context.interrupted().note_told();
+    Failure::silent(failure.kind)
+}
+
+/// Stops the controllers; when the steps under way take their time, says what is waited for.
+///
+/// # Errors
+/// Fails when they had ended before, because the store could no longer be used.
+pub(super) async fn stop(
+    engine: Engine,
+    lost: &CancellationToken,
+    is_interrupted: bool,
+    context: &Context,
+) -> Result<(), Failure> {
+    let mut stopping = pin!(engine.stop(lost));
+    tokio::select! {
+        ended = &mut stopping => return ended,
+        () = tokio::time::sleep(SILENCE) => {}
+    }
+    let waiting = "waiting for the requests under way";
+    if is_interrupted {
+        context.talk().line(&format!("{waiting}; {AT_ONCE}"));
+        return stopping.await;
+    }
+    context.talk().line(waiting);
+    tokio::select! {
+        ended = &mut stopping => return ended,
+        _ = context.interrupted().wait() => context.talk().line(AT_ONCE),
+    }
+    stopping.await
+}
