@@ -10,11 +10,13 @@ use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, Method};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::http::{JSON_LIMIT, Reply, Resolver, TlsOptions, client, exchange};
+use super::http::{JSON_LIMIT, Reply, Resolver, TlsOptions, client};
 use super::nonces::Nonces;
 use super::shared::Shared;
+use super::under_way::{Effect, Silence, UnderWay};
 use super::wire::{self, Origin};
 use super::{AccountKey, AcmeError, Directory, Fault, Session, headers};
 
@@ -41,6 +43,8 @@ pub struct Requests {
 #[derive(Default)]
 pub struct Clients {
     resolver: Option<Resolver>,
+    /// Cancelled once nobody waits for reads any more.
+    no_reads: CancellationToken,
     /// Those with which nobody has a session go when another one comes.
     authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
     counts: Arc<Counts>,
@@ -94,6 +98,20 @@ impl Clients {
         }
     }
 
+    /// What that server has been asked longest ago and not answered, if that is a while, as the fault that it would be.
+    pub fn silence(&self, server: &str) -> Option<AcmeError> {
+        let authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_server = authorities.iter().filter(|((url, _), _)| url == server);
+        let oldest = of_server.filter_map(|(_, authority)| authority.under_way.oldest());
+        oldest.max_by_key(Silence::length).filter(Silence::is_long).map(AcmeError::from)
+    }
+
+    /// Breaks reads off, those under way and those to come: nothing is lost with their answers. What has an effect at the CA
+    /// is sent, and its answer waited for.
+    pub fn stop_reading(&self) {
+        self.no_reads.cancel();
+    }
+
     fn authority(&self, server: &str, tls: &TlsOptions) -> Result<Arc<Authority>, AcmeError> {
         let key = (server.to_owned(), tls.clone());
         let mut authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +119,9 @@ impl Clients {
             return Ok(Arc::clone(authority));
         }
         let counts = Arc::clone(&self.counts);
-        let authority = Arc::new(Authority::new(server, tls, self.resolver.as_ref(), counts)?);
+        let under_way = UnderWay::new(self.no_reads.clone());
+        let authority = Authority::new(server, tls, self.resolver.as_ref(), counts, under_way)?;
+        let authority = Arc::new(authority);
         authorities.retain(|_, known| Arc::strong_count(known) > 1);
         authorities.insert(key, Arc::clone(&authority));
         Ok(authority)
@@ -119,6 +139,7 @@ pub(super) struct Authority {
     pub(super) server: Url,
     pub(super) http: Client,
     pub(super) nonces: Nonces,
+    pub(super) under_way: UnderWay,
     directory: Shared<Arc<Directory>>,
     /// Those of all CAs.
     counts: Arc<Counts>,
@@ -145,6 +166,7 @@ impl Authority {
         tls: &TlsOptions,
         resolver: Option<&Resolver>,
         counts: Arc<Counts>,
+        under_way: UnderWay,
     ) -> Result<Self, AcmeError> {
         let bad = |why: String| AcmeError::Transport {
             deed: "read",
@@ -160,6 +182,7 @@ impl Authority {
             http: client(&url, tls, resolver)?,
             server: url,
             nonces: Nonces::new(),
+            under_way,
             directory: Shared::new(),
             counts,
         })
@@ -190,7 +213,8 @@ impl Authority {
         let mut url = self.server.to_string();
         for _ in 0..=REDIRECTS {
             self.counts.directory.fetch_add(1, Ordering::Relaxed);
-            let reply = exchange(self.http.get(&url), "read", &url, JSON_LIMIT).await?;
+            let asking = (self.http.get(&url), "read", Effect::None);
+            let reply = self.under_way.exchange(asking, &url, JSON_LIMIT).await?;
             match reply.status {
                 200..=299 => return Ok(reply),
                 301 | 302 | 303 | 307 | 308 => {
@@ -218,8 +242,8 @@ impl Authority {
         let mut last = None;
         for method in [Method::HEAD, Method::GET] {
             self.counts.nonces.fetch_add(1, Ordering::Relaxed);
-            let request = self.http.request(method, &url);
-            let reply = exchange(request, "take a nonce from", &url, JSON_LIMIT).await?;
+            let asking = (self.http.request(method, &url), "take a nonce from", Effect::None);
+            let reply = self.under_way.exchange(asking, &url, JSON_LIMIT).await?;
             match (reply.status, nonce_of(&reply.headers)) {
                 (200..=299, Some(nonce)) => return Ok(nonce),
                 // A limit holds for GET as well.

@@ -25,6 +25,7 @@ pub mod replies;
 pub mod session;
 mod shared;
 mod subject;
+mod under_way;
 mod usages;
 mod wire;
 mod x509;

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 use http::header::{ACCEPT, CONTENT_TYPE};
 
 use super::authority::{Asked, Authority, nonce_of, protocol, refused};
-use super::http::{Reply, exchange};
+use super::http::Reply;
 use super::jws::{Identity, Signer, json};
 use super::nonces::Verdict;
+use super::under_way::Effect;
 use super::{AcmeError, Fault, Retry};
 
 /// How often one request is sent when its nonce is refused: a CA that refuses every other one is outlasted with
@@ -121,9 +122,9 @@ async fn once(
     limit: usize,
     nonce: &str,
 ) -> Result<Reply, AcmeError> {
-    let (deed, body) = match payload {
-        Payload::Read => ("read", None),
-        Payload::Send(body) => ("post to", Some(body)),
+    let (deed, body, effect) = match payload {
+        Payload::Read => ("read", None, Effect::None),
+        Payload::Send(body) => ("post to", Some(body), Effect::Some),
     };
     let jws = signer.request(identity, nonce, url, body).map_err(|_| unsigned(url))?;
     let request = authority
@@ -132,7 +133,7 @@ async fn once(
         .header(CONTENT_TYPE, "application/jose+json")
         .header(ACCEPT, ACCEPTED)
         .body(json(&jws));
-    exchange(request, deed, url, limit).await
+    authority.under_way.exchange((request, deed, effect), url, limit).await
 }
 
 /// Told by the last part of its type: namespaces and statuses differ.

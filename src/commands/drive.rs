@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
@@ -54,6 +54,8 @@ use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::GRACE;
 use crate::store::{Store, StoreError};
 
+/// So long a CA is given to answer what it was only asked to tell when work ends.
+const READS: std::time::Duration = std::time::Duration::from_secs(1);
 /// How often it is looked whether the controllers still work.
 const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -339,8 +341,8 @@ impl Engine {
         }
     }
 
-    /// Stops the controllers after the steps that are under way. Once the Lease is lost those have [`GRACE`], then they are
-    /// broken off: somebody else may work soon.
+    /// Stops the controllers after the steps that are under way, without what a CA has only been asked to tell and does not
+    /// answer. Once the Lease is lost those steps have [`GRACE`], then they are broken off: somebody else may work soon.
     ///
     /// # Errors
     /// Fails when they had ended before, because the store could no longer be used.
@@ -354,12 +356,21 @@ impl Engine {
                 }
                 Ok(())
             }
-            ended = &mut self.task => match ended {
+            ended = finished(&mut self.task, &self.clients) => match ended {
                 Ok(result) => Ok(result?),
                 Err(_) => Err(Failure::new(FailureKind::Unexpected, "a controller panicked")),
             }
         }
     }
+}
+
+/// Waits until the controllers have ended; a CA that answers has answered what it was asked by the end of [`READS`].
+async fn finished<T>(task: &mut JoinHandle<T>, clients: &Clients) -> Result<T, JoinError> {
+    if let Ok(ended) = tokio::time::timeout(READS, &mut *task).await {
+        return ended;
+    }
+    clients.stop_reading();
+    task.await
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use super::context::{Context, OutputArgs};
 use super::drive::Engine;
 use super::failure::Failure;
 
-/// So long the end of what is under way is awaited without a word.
-const SILENCE: Duration = Duration::from_secs(1);
+/// So long the end of what is under way is awaited without a word: what is only read is broken off before.
+const SILENCE: Duration = Duration::from_millis(1500);
 /// What a person can do about the wait.
 const AT_ONCE: &str = "Ctrl-C once more leaves at once";
 

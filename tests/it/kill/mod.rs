@@ -3,12 +3,14 @@
 
 mod bench;
 
-use std::collections::BTreeSet;
-use std::net::TcpListener;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use kubectl_acme::ca::Config;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::sleep;
@@ -185,14 +187,14 @@ async fn a_terminated_order_says_which_command_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_signal_ends_the_program_at_once() {
-    // It takes connections and says nothing, so that the step under way does not end.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    // What it is asked to do does not end, and may not be broken off.
+    let (server, asked) = silent_at_posts();
     let bench = Bench::start(slow(), &[certificate("web", &["www.example.com"], "ECDSA")]).await;
     let mut issuer = bench.ca.issuer();
-    issuer["spec"]["acme"]["server"] = format!("http://{}", silent.local_addr().unwrap()).into();
+    issuer["spec"]["acme"]["server"] = server.into();
     bench.write(&issuer);
     let mut child = bench.order().spawn().unwrap();
-    let connection = silent.accept().unwrap();
+    let connection = asked.recv().unwrap();
     signal(&child, "INT").await;
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     while !lines.next_line().await.unwrap().unwrap().contains("once more") {}
@@ -200,4 +202,33 @@ async fn a_second_signal_ends_the_program_at_once() {
     assert_eq!(finished(child).await.status.code(), Some(130));
     bench.check_remains();
     drop(connection);
+}
+
+/// A CA that says where everything is, gives nonces, and takes what it is sent without a word: its URL, and who sent something.
+fn silent_at_posts() -> (String, mpsc::Receiver<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let endpoints = ["newNonce", "newAccount", "newOrder", "revokeCert", "keyChange"];
+    let endpoints = endpoints.map(|name| (name, format!("{url}/{name}")));
+    let directory = json!(BTreeMap::from(endpoints)).to_string();
+    let (sender, asked) = mpsc::channel();
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().map_while(Result::ok) {
+            let mut head = [0; 4096];
+            let length = connection.read(&mut head).unwrap_or(0);
+            if head[..length].starts_with(b"POST") {
+                if sender.send(connection).is_err() {
+                    return;
+                }
+                continue;
+            }
+            let body = if head.starts_with(b"GET") { directory.as_str() } else { "" };
+            let size = body.len();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nReplay-Nonce: abc\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n{body}"
+            );
+            connection.write_all(answer.as_bytes()).ok();
+        }
+    });
+    (url, asked)
 }

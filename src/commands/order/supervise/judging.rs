@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{BREATH, Supervision, Workers, passing};
 use crate::commands::advice;
-use crate::commands::chain::Chain;
+use crate::commands::chain::{Chain, issuer_key};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::holdup::{Holdup, beyond};
 use crate::commands::invocation;
@@ -17,8 +17,9 @@ use crate::commands::order::followed::End;
 use crate::commands::renewal::try_mark_for_renewal;
 use crate::commands::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
 use crate::commands::waits::{self, Step};
+use crate::controllers::ReconcileError;
 use crate::controllers::driver::Obstacles;
-use crate::model::{Challenge, Issuer, Key, Kind};
+use crate::model::{Certificate, Challenge, Issuer, Key, Kind};
 use crate::print::progress;
 use crate::reconcile::request::Approval;
 use crate::store::resources::Resources;
@@ -239,6 +240,13 @@ impl Supervision {
         let failure = if let Some(holdup) = self.holdups.get(key) {
             let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
             holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
+        } else if let Ok(Some((issuer, error))) =
+            timeout_at(last_looks_end, self.silent_ca(key)).await
+        {
+            let message = format!("{key} is not done after {wait:#}: {issuer}: {error}");
+            let hint = advice::for_error(&error, &issuer);
+            hint.into_iter()
+                .fold(Failure::new(FailureKind::of_error(&error), message), Failure::hint)
         } else {
             let step = match self.steps.get(key) {
                 Some(step) => Some(step.clone()),
@@ -255,6 +263,21 @@ impl Supervision {
         } else {
             failure
         }
+    }
+
+    /// The issuer of an object whose CA was asked something and says nothing, and what it was asked.
+    async fn silent_ca(&self, key: &Key) -> Option<(Key, ReconcileError)> {
+        let clients = self.clients.as_ref()?;
+        let issuer = if key.kind == Kind::Certificate {
+            let certificates =
+                Resources::<Certificate>::new(Arc::clone(&self.store), Kind::Certificate);
+            issuer_key(&certificates.get(&key.name).await.ok()??)
+        } else {
+            key.clone()
+        };
+        let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), issuer.kind);
+        let acme = issuers.get(&issuer.name).await.ok()??.spec.acme?;
+        Some((issuer, clients.silence(&acme.server)?.into()))
     }
 
     /// What a Certificate was at when time was up and nothing had failed yet; nothing where the store does not say.

@@ -1,0 +1,112 @@
+//! What is asked of a CA and not answered yet: since when, and whether the answer may be lost.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::RequestBuilder;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::http::{Reply, exchange};
+use super::{AcmeError, Fault};
+
+/// What is not answered within this time is worth a word.
+const LONG: Duration = Duration::from_secs(1);
+
+/// Whether a request does something at the CA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It only reads: whoever asks again hears the same.
+    None,
+    /// It may: an answer that is lost may cost an order.
+    Some,
+}
+
+/// Requests under way at one CA.
+pub(super) struct UnderWay {
+    asked: Mutex<BTreeMap<u64, Silence>>,
+    count: AtomicU64,
+    no_reads: CancellationToken,
+}
+
+/// A request that is not answered yet.
+#[derive(Clone, Debug)]
+pub(super) struct Silence {
+    deed: &'static str,
+    url: String,
+    since: Instant,
+}
+
+/// One of those requests; none any more once this is dropped.
+struct Asking<'a> {
+    all: &'a UnderWay,
+    number: u64,
+}
+
+impl UnderWay {
+    /// Nothing asked yet; once the token is cancelled, nothing is read any more.
+    pub(super) fn new(no_reads: CancellationToken) -> Self {
+        Self { asked: Mutex::default(), count: AtomicU64::new(0), no_reads }
+    }
+
+    /// Sends a request, named by its deed, and reads the answer, up to `limit` bytes of it.
+    pub(super) async fn exchange(
+        &self,
+        (request, deed, effect): (RequestBuilder, &'static str, Effect),
+        url: &str,
+        limit: usize,
+    ) -> Result<Reply, AcmeError> {
+        let silence = Silence { deed, url: url.to_owned(), since: Instant::now() };
+        let _asking = self.begin(silence.clone());
+        let exchange = exchange(request, deed, url, limit);
+        if effect == Effect::Some {
+            return exchange.await;
+        }
+        tokio::select! {
+            biased;
+            () = self.no_reads.cancelled() => Err(silence.into()),
+            reply = exchange => reply,
+        }
+    }
+
+    /// What was asked longest ago.
+    pub(super) fn oldest(&self) -> Option<Silence> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).values().next().cloned()
+    }
+
+    fn begin(&self, silence: Silence) -> Asking<'_> {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(number, silence);
+        Asking { all: self, number }
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.all.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
+}
+
+impl Silence {
+    pub(super) fn length(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Every answer takes a moment.
+    pub(super) fn is_long(&self) -> bool {
+        self.length() >= LONG
+    }
+}
+
+/// It is not waited for any longer, or would not be.
+impl From<Silence> for AcmeError {
+    fn from(silence: Silence) -> Self {
+        let why = match silence.length().as_secs() {
+            0 => "the work was ended before".to_owned(),
+            seconds => format!("no answer for {seconds}s"),
+        };
+        Self::Transport { deed: silence.deed, url: silence.url, why, fault: Fault::Passing }
+    }
+}
