@@ -129,6 +129,9 @@ pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
     other(&driver).map_or(Ok(Claim::Alone), |other| watches(wish, other))
 }
 
+/// What that means for whatever waits.
+pub const NOBODY_DRIVES: &str = "nobody drives: nothing moves before the next order -f … or run";
+
 /// Tells whether anybody works on the store now.
 ///
 /// # Errors

@@ -105,7 +105,7 @@ fn conclude(printer: &Printer, all: &[Slot<'_>], shown: usize, limits: Limits, d
     let slots = limits.max_in_flight;
     printer.note(&format!("{running} of {slots} slots taken, {queued} queued{elsewhere}"));
     if !driven && !all.is_empty() {
-        printer.note("nobody drives: nothing moves before the next order -f … or run");
+        printer.note(claim::NOBODY_DRIVES);
     }
 }
 

@@ -1,5 +1,7 @@
 //! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
 
+use super::awaited::awaited;
+use super::claim;
 use super::completion;
 use super::context::Context;
 use super::failure::Failure;
@@ -32,11 +34,21 @@ pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failur
         // What is gone may have left its events behind.
         target::read(&store, &key).await?;
     }
+    let awaited = awaited(&store, &key).await?;
     let mut printer = context.printer(&(&args.output).into());
     let subject = format!("{}/{name}", kind.singular());
-    if entries.is_empty() && printer.format().is_for_people() {
+    let (people, now) = (printer.format().is_for_people(), context.now());
+    if entries.is_empty() && people {
         printer.note(&format!("No events of {subject}."));
-        return Ok(());
+        if let Some(awaited) = &awaited {
+            printer.note(&format!("Now: {awaited}"));
+        }
+    } else {
+        let namespace = &key.name.namespace;
+        printer.timeline((&subject, namespace), &entries, awaited.as_deref(), now)?;
     }
-    Ok(printer.timeline(&subject, &key.name.namespace, &entries, context.now())?)
+    if people && awaited.is_some() && !claim::is_driven(context).await? {
+        printer.note(claim::NOBODY_DRIVES);
+    }
+    Ok(())
 }

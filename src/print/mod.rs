@@ -198,12 +198,12 @@ impl Printer {
         self.text(&text)
     }
 
-    /// Writes a timeline: text for people, one report as a document, or one entry a line.
+    /// Writes a timeline: text for people, one report as a document, or one entry a line; and what is waited for now.
     pub fn timeline(
         &mut self,
-        object: &str,
-        namespace: &str,
+        (object, namespace): (&str, &str),
         entries: &[Entry],
+        awaited: Option<&str>,
         now: Timestamp,
     ) -> io::Result<()> {
         if self.format == Format::Jsonl {
@@ -212,8 +212,8 @@ impl Printer {
             return self.data(&lines);
         }
         let headers = self.headers;
-        let report = timeline::report(object, namespace, entries, now);
-        self.report(&report, |colour| timeline::text(entries, now, headers, colour))
+        let report = timeline::report((object, namespace), entries, awaited, now);
+        self.report(&report, |colour| timeline::text(entries, awaited, now, (headers, colour)))
     }
 
     fn document(&mut self, value: &Value) -> io::Result<()> {
@@ -440,7 +440,7 @@ mod tests {
         {
             let (mut printer, out, _) = printer(format, Colour::Off);
             let now = "2026-11-21T04:32:25Z".parse().unwrap();
-            printer.timeline("certificate/web", "web", &entries, now).unwrap();
+            printer.timeline(("certificate/web", "web"), &entries, None, now).unwrap();
             assert!(out.text().starts_with(expected), "{}", out.text());
         }
     }

@@ -149,7 +149,12 @@ impl Entry {
 }
 
 /// Renders the timeline for people, and below it what to make of it; nothing where there are no entries.
-pub fn text(entries: &[Entry], now: Timestamp, headers: Headers, colour: Colour) -> String {
+pub fn text(
+    entries: &[Entry],
+    awaited: Option<&str>,
+    now: Timestamp,
+    (headers, colour): (Headers, Colour),
+) -> String {
     if entries.is_empty() {
         return String::new();
     }
@@ -172,7 +177,7 @@ pub fn text(entries: &[Entry], now: Timestamp, headers: Headers, colour: Colour)
     }
     let mut out = table.render(headers, colour);
     out.push('\n');
-    for remark in remarks(entries, now) {
+    for remark in remarks(entries, awaited, now) {
         out.push_str(&set_off(&escape(&remark)));
         out.push('\n');
     }
@@ -195,8 +200,9 @@ fn step(entry: &Entry) -> String {
     if entry.step.as_secs() > 0 { format!("+{}", short(entry.step)) } else { String::new() }
 }
 
-/// The totals of the last issuance: how long, where the time went, what went wrong, how long nothing has happened.
-fn remarks(entries: &[Entry], now: Timestamp) -> Vec<String> {
+/// The totals of the last issuance: how long, where the time went, what went wrong, how long nothing has happened, and
+/// what is waited for meanwhile.
+fn remarks(entries: &[Entry], awaited: Option<&str>, now: Timestamp) -> Vec<String> {
     let Some(last) = entries.last() else { return Vec::new() };
     let run: Vec<&Entry> = entries.iter().filter(|e| e.issuance == last.issuance).collect();
     let issued = run.iter().rev().find(|entry| entry.is_issued());
@@ -219,6 +225,7 @@ fn remarks(entries: &[Entry], now: Timestamp) -> Vec<String> {
         remarks.push(format!("Longest step: {} before {}", short(entry.step), headline(entry)));
     }
     if issued.is_some() {
+        remarks.extend(awaited.map(|awaited| format!("Now: {awaited}")));
         return remarks;
     }
     // The deepest object knows best: those above it repeat that something failed below.
@@ -227,9 +234,12 @@ fn remarks(entries: &[Entry], now: Timestamp) -> Vec<String> {
         remarks.push(format!("Warning: {}: {}", headline(entry), entry.message));
     }
     let quiet = now.duration_since(last.at);
-    if quiet.as_secs() > 0 {
-        remarks.push(format!("Since then: nothing for {}", short(quiet)));
-    }
+    let quiet = (quiet.as_secs() > 0).then(|| format!("Since then: nothing for {}", short(quiet)));
+    remarks.extend(match (quiet, awaited) {
+        (Some(quiet), Some(awaited)) => Some(format!("{quiet}; {awaited}")),
+        (None, Some(awaited)) => Some(format!("Now: {awaited}")),
+        (quiet, None) => quiet,
+    });
     remarks
 }
 
@@ -249,15 +259,24 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 /// The timeline as a report of our own (`-o json`).
-pub fn report(object: &str, namespace: &str, entries: &[Entry], now: Timestamp) -> Value {
-    json!({
+pub fn report(
+    (object, namespace): (&str, &str),
+    entries: &[Entry],
+    awaited: Option<&str>,
+    now: Timestamp,
+) -> Value {
+    let mut report = json!({
         "apiVersion": "kubectl-acme/v1alpha1",
         "kind": "Timeline",
         "object": object,
         "namespace": namespace,
         "at": second(now),
         "entries": entries.iter().map(fields).collect::<Vec<_>>(),
-    })
+    });
+    if let Some(awaited) = awaited {
+        report["waitsFor"] = awaited.into();
+    }
+    report
 }
 
 /// The timeline as a stream of entries (`-o jsonl`).
@@ -298,7 +317,7 @@ mod tests {
     }
 
     fn check(events: &[Event], now: &str) -> String {
-        text(&entries(events), now.parse().unwrap(), Headers::Shown, Colour::Off)
+        text(&entries(events), None, now.parse().unwrap(), (Headers::Shown, Colour::Off))
     }
 
     fn refused() -> Vec<Event> {
@@ -389,6 +408,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_waited_for_ends_it() {
+        let entries = entries(&refused());
+        let last = |now: &str| {
+            remarks(&entries, Some("Order web/o: too many"), now.parse().unwrap()).pop().unwrap()
+        };
+        let quiet = "Since then: nothing for 10m; Order web/o: too many";
+        assert_eq!(last("2026-11-21T04:42:29Z"), quiet);
+        assert_eq!(last("2026-11-21T04:32:19Z"), "Now: Order web/o: too many");
+    }
+
+    #[test]
     fn without_events_there_is_nothing() {
         assert_eq!(check(&[], "2026-11-21T04:42:29Z"), "");
     }
@@ -405,12 +435,13 @@ mod tests {
     fn programs_get_seconds() {
         let entries = entries(&refused());
         let report = report(
-            "certificate/web",
-            "trace-04",
+            ("certificate/web", "trace-04"),
             &entries,
+            Some("Order web/web-1: too many"),
             "2026-11-21T04:42:29Z".parse().unwrap(),
         );
         assert_eq!(report["entries"].as_array().unwrap().len(), entries.len());
+        assert_eq!(report["waitsFor"], "Order web/web-1: too many");
         insta::assert_json_snapshot!(stream(&entries).last().unwrap(), @r#"
         {
           "apiVersion": "kubectl-acme/v1alpha1",

@@ -178,7 +178,9 @@ async fn print(
         printer.data("\n")?;
         let name = &record.key.name;
         let entries = history::entries(store, &record.key).await?;
-        printer.timeline(&format!("certificate/{}", name.name), &name.namespace, &entries, now)?;
+        // What is waited for is in the error.
+        let subject = format!("certificate/{}", name.name);
+        printer.timeline((&subject, &name.namespace), &entries, None, now)?;
     }
     Ok(())
 }

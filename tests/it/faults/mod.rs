@@ -14,4 +14,5 @@ mod sharing;
 mod silent;
 mod site;
 mod unreadable;
+mod waiting;
 mod wishes;
