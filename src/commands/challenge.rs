@@ -3,6 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{self, AnswerArgs, Deed};
+use super::at_ca;
 use super::claim;
 use super::completion;
 use super::context::Context;
@@ -93,7 +94,14 @@ pub struct CheckArgs {
 pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
         ChallengeCommand::Get(args) => {
-            get::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context).await
+            get::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context).await?;
+            let printer = context.printer(&args.list.output);
+            if !args.names.is_empty() || !printer.format().is_for_people() {
+                return Ok(());
+            }
+            let namespace = (!args.list.all_namespaces).then(|| context.namespace());
+            let store = context.store(Access::ReadOnly).await?;
+            at_ca::tell(&store, target::scope(Kind::Order, namespace), &printer).await
         }
         ChallengeCommand::Check(args) => check(args, context).await,
         ChallengeCommand::Present(args) => {

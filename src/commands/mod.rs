@@ -4,6 +4,7 @@ pub mod advice;
 pub mod announce;
 pub mod answer;
 pub mod applying;
+mod at_ca;
 mod awaited;
 pub mod ca;
 pub mod caa_advice;

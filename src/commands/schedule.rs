@@ -5,10 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::at_ca;
 use super::claim;
 use super::context::Context;
 use super::failure::Failure;
 use super::output::ReportArgs;
+use super::target;
 use super::waits::Wait;
 use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
@@ -91,6 +93,8 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
     if people {
         let driven = claim::is_driven(context).await?;
         conclude(&printer, &all, shown.len(), limits, driven);
+        let scope = target::scope(Kind::Order, (!args.all_namespaces).then(|| context.namespace()));
+        at_ca::tell(&store, scope, &printer).await?;
     }
     Ok(())
 }

@@ -185,10 +185,14 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
 
 /// The CA answers, and refuses no more: what could not be done is done, or asked for again.
 fn answered(new: &mut Recorded<OrderStatus>) {
-    let reason = &new.status.reason;
-    if reason.starts_with(FAILED) && !reason.starts_with(&solver_message("")) {
+    if is_of_ca(&new.status.reason) {
         new.status.reason = String::new();
     }
+}
+
+/// Tells whether a reason is what the CA did not do.
+pub fn is_of_ca(reason: &str) -> bool {
+    reason.starts_with(FAILED) && !reason.starts_with(&solver_message(""))
 }
 
 /// Back to the time before newOrder.
