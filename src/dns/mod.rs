@@ -158,6 +158,20 @@ pub enum LookupError {
 }
 
 impl LookupError {
+    /// Tells whether nobody could be asked, so that nothing is known of the name.
+    pub fn tells_nothing(&self) -> bool {
+        match self {
+            Self::UnknownZone { why, .. } => why.tells_nothing(),
+            Self::Failed { .. } | Self::UnexpectedCode { .. } | Self::NoServers { .. } => true,
+            Self::NoSuchName { .. }
+            | Self::NoSuchTarget { .. }
+            | Self::NoAddress { .. }
+            | Self::NoText { .. }
+            | Self::NoZone { .. }
+            | Self::AliasLoop { .. } => false,
+        }
+    }
+
     /// The question to resolvers by which a person sees the same, as a name and a type. They must not hear the name of a
     /// record, whose absence they would remember: it is the one above.
     pub fn question(&self) -> (&str, &'static str) {

@@ -23,9 +23,15 @@ impl Probe for DnsProbe {
         let looked = match zones_of(challenge, &self.zones) {
             Ok(zones) => zones.texts(&name).await.map_err(|error| {
                 let (asked, kind) = error.question();
-                (vec![url(&name, "TXT"), url(asked, kind)], error.to_string())
+                let (hops, why) = (vec![url(&name, "TXT"), url(asked, kind)], error.to_string());
+                let seen = if error.tells_nothing() {
+                    Seen::NoLook { why }
+                } else {
+                    Seen::Nothing { why }
+                };
+                (hops, seen)
             }),
-            Err(why) => Err((vec![url(&name, "TXT")], why)),
+            Err(why) => Err((vec![url(&name, "TXT")], Seen::NoLook { why })),
         };
         let (hops, seen) = match looked {
             Ok(answers) => {
@@ -34,7 +40,7 @@ impl Probe for DnsProbe {
                 let hops = answers.chain.iter().map(|name| url(name, "TXT")).collect();
                 (hops, Seen::Records { name: end, zone, servers })
             }
-            Err((hops, why)) => (hops, Seen::Nothing { why }),
+            Err(blind) => blind,
         };
         let hops = hops.into_iter().map(|url| Hop { url, address: None, status: None });
         let hops = hops.collect();

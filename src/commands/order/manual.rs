@@ -80,8 +80,19 @@ pub struct Wanted {
     pub certificate: ObjectName,
     /// For which Challenge.
     pub challenge: String,
-    /// What the name servers say instead.
+    /// What the name servers say instead, or why nobody could be asked.
     pub reason: String,
+    /// Whether somebody could be asked.
+    pub is_checked: bool,
+}
+
+/// Why a record is taken to be missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// What the name servers say instead, or why nobody could be asked.
+    pub reason: String,
+    /// Whether somebody could be asked.
+    pub is_checked: bool,
 }
 
 impl Wanted {
@@ -90,7 +101,7 @@ impl Wanted {
         name: String,
         challenge: &Challenge,
         certificate: &ObjectName,
-        reason: String,
+        Lack { reason, is_checked }: Lack,
     ) -> Self {
         Self {
             name,
@@ -98,6 +109,7 @@ impl Wanted {
             certificate: certificate.clone(),
             challenge: challenge.metadata.name.clone(),
             reason,
+            is_checked,
         }
     }
 
@@ -109,7 +121,7 @@ impl Wanted {
     }
 
     fn report(&self) -> Value {
-        let Self { name, value, certificate, challenge, reason } = self;
+        let Self { name, value, certificate, challenge, reason, .. } = self;
         json!({
             "name": name,
             "type": "TXT",
@@ -171,6 +183,7 @@ mod tests {
             certificate: ObjectName::new("web", "example-com"),
             challenge: "example-com-1-2-3".into(),
             reason: String::new(),
+            is_checked: true,
         }];
         insta::assert_snapshot!(table(&wanted).render(Headers::Shown, Colour::default()), @r"
         NAME                           TYPE   TTL   VALUE                                         CERTIFICATE       CHALLENGE
@@ -190,6 +203,7 @@ mod tests {
             certificate: ObjectName::new("web", "a"),
             challenge: String::new(),
             reason: String::new(),
+            is_checked: true,
         };
         let (first, second) = ("x".repeat(255), "x".repeat(45));
         assert_eq!(wanted.line(), format!("a. 60 IN TXT \"{first}\" \"{second}\"\n"));

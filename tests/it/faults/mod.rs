@@ -4,6 +4,7 @@
 mod account;
 mod answers;
 mod away;
+mod by_hand;
 mod challenges;
 mod disk;
 mod manifests;

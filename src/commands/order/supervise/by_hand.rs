@@ -13,9 +13,9 @@ use crate::commands::chain::Chain;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::invocation;
 use crate::commands::order::followed::End;
-use crate::commands::order::manual::Wanted;
+use crate::commands::order::manual::{Lack, Wanted};
 use crate::model::memory::{Holder, Memory};
-use crate::model::observation::{Observation, Seen};
+use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::model::{Answer, Challenge, ChallengeType, Key, Kind, ObjectName, Order, State};
 use crate::probes::Probe as _;
 use crate::probes::dns::DnsProbe;
@@ -121,7 +121,7 @@ impl ByHand {
     }
 
     /// Looks for the record of a Challenge: where it belongs, and why it is not there.
-    async fn look(&self, challenge: &Challenge) -> (String, Option<String>) {
+    async fn look(&self, challenge: &Challenge) -> (String, Option<Lack>) {
         look(&self.probe, challenge).await
     }
 
@@ -190,10 +190,10 @@ impl Supervision {
         let looks = stream::iter(&open).map(|(_, challenge)| hand.look(challenge));
         let looks: Vec<_> = looks.buffered(LOOKS).collect().await;
         let mut wanted: BTreeMap<Key, Vec<Wanted>> = BTreeMap::new();
-        for ((key, challenge), (name, reason)) in open.iter().zip(looks) {
-            match reason {
-                Some(reason) => {
-                    let record = Wanted::new(name, challenge, &key.name, reason);
+        for ((key, challenge), (name, lack)) in open.iter().zip(looks) {
+            match lack {
+                Some(lack) => {
+                    let record = Wanted::new(name, challenge, &key.name, lack);
                     wanted.entry(key.clone()).or_default().push(record);
                 }
                 // The controllers see it, too, and go on.
@@ -209,8 +209,14 @@ impl Supervision {
             return Ok(());
         }
         for (key, records) in wanted {
-            let failure = waits_for_a_person(&key, &records);
-            self.end(&key, End::ByHand(failure, records), now);
+            // Nobody has made yet what is only now told of.
+            let is_blind = are_known && !records.iter().any(|record| record.is_checked);
+            let end = if is_blind {
+                End::Failed(unchecked(&key, &records))
+            } else {
+                End::ByHand(waits_for_a_person(&key, &records), records)
+            };
+            self.end(&key, end, now);
         }
         Ok(())
     }
@@ -229,11 +235,11 @@ pub async fn removable(
 }
 
 /// Looks for the record of a Challenge: where it belongs, and why it is not there.
-async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<String>) {
+async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>) {
     let record = challenge.spec.record_name();
     let answer = match Answer::of(challenge) {
         Ok(answer) => answer,
-        Err(why) => return (record, Some(why.to_string())),
+        Err(why) => return (record, Some(Lack { reason: why.to_string(), is_checked: true })),
     };
     // A person writes where aliases lead, whatever the solver of the manifest would do.
     let mut challenge = challenge.clone();
@@ -243,7 +249,25 @@ async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<String
     let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
     match published::judge(&challenge, &answer, &seen) {
         Readiness::Ready => (end, None),
-        Readiness::NotYet { reason } => (end, Some(reason)),
+        Readiness::NotYet { reason } => {
+            (end, Some(Lack { reason, is_checked: !seen.iter().all(is_blind) }))
+        }
+    }
+}
+
+/// Tells whether a look shows nothing of a record: nobody who was asked says anything of it.
+fn is_blind(look: &Observation) -> bool {
+    let is_silent = |server: &NameServer| match server.said {
+        Said::Nothing(_) | Said::NoRoute | Said::Code(_) => true,
+        Said::Texts(_) | Said::NoText | Said::NoName | Said::Alias(_) | Said::Referral(_) => false,
+    };
+    match &look.seen {
+        Seen::NoLook { .. } => true,
+        Seen::Records { servers, .. } => servers.iter().all(is_silent),
+        Seen::Nothing { .. }
+        | Seen::Handshake { .. }
+        | Seen::Redirect { .. }
+        | Seen::Reply { .. } => false,
     }
 }
 
@@ -267,14 +291,31 @@ fn flat(wanted: &BTreeMap<Key, Vec<Wanted>>) -> impl Iterator<Item = (&Key, &Wan
     wanted.iter().flat_map(|(key, records)| records.iter().map(move |record| (key, record)))
 }
 
+fn reasons(records: &[Wanted]) -> String {
+    let reasons: BTreeSet<&str> = records.iter().map(|record| record.reason.as_str()).collect();
+    reasons.into_iter().collect::<Vec<_>>().join("; ")
+}
+
+/// Somebody may have made the records: nobody could be asked.
+fn unchecked(key: &Key, records: &[Wanted]) -> Failure {
+    let what = match records {
+        [_] => "its record is".to_owned(),
+        all => format!("its {} records are", all.len()),
+    };
+    let why = reasons(records);
+    let message = format!("{key}: whether {what} there could not be checked: {why}");
+    Failure::new(FailureKind::Solver, message)
+        .hint("name a resolver that answers with --dns or --dns01-recursive-nameservers")
+        .hint(format!("then go on with: {}", cli::again()))
+}
+
 fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {
     let (what, them) = match records {
         [_] => ("a record".to_owned(), "it"),
         all => (format!("{} records", all.len()), "them"),
     };
-    let reasons: BTreeSet<&str> = records.iter().map(|record| record.reason.as_str()).collect();
-    let reasons: Vec<&str> = reasons.into_iter().collect();
-    let message = format!("{key} waits for a person to make {what}: {}", reasons.join("; "));
+    let why = reasons(records);
+    let message = format!("{key} waits for a person to make {what}: {why}");
     Failure::new(FailureKind::Person, message)
         .hint(format!("make {them} as printed, then go on with: {}", invocation::current().again()))
 }
