@@ -69,7 +69,8 @@ fn of_chain(chain: &Chain) -> Option<String> {
         return None;
     }
     let issuer = issuer_key(&chain.certificate);
-    let of_issuer = chain.issuer.as_ref().and_then(|of| judge_issuer(&issuer, of));
+    let of_issuer = chain.issuer.as_ref().zip(issuer.as_ref());
+    let of_issuer = of_issuer.and_then(|(of, key)| judge_issuer(key, of));
     let held_up = match of_issuer {
         Some(Verdict::Failed(failed)) => return Some(failed.failure.message),
         Some(Verdict::Waiting(Some(holdup))) => return Some(holdup.what),
@@ -81,11 +82,9 @@ fn of_chain(chain: &Chain) -> Option<String> {
     let step = waits::at_challenge(chain).or_else(|| waits::step(chain))?;
     let name = &chain.certificate.metadata.name;
     let is_ready = |of: &Issuer| is_true(&of.status.conditions, "Ready");
-    let meanwhile = if order.is_none() && chain.issuer.as_ref().is_some_and(is_ready) {
-        // The last event may say otherwise.
-        format!("{issuer} is ready, and ")
-    } else {
-        String::new()
-    };
+    let is_ready = order.is_none() && chain.issuer.as_ref().is_some_and(is_ready);
+    // The last event may say otherwise.
+    let meanwhile = issuer.filter(|_| is_ready);
+    let meanwhile = meanwhile.map(|issuer| format!("{issuer} is ready, and ")).unwrap_or_default();
     Some(format!("{meanwhile}Certificate {name} waits for {}", step.waits_for))
 }

@@ -204,6 +204,11 @@ impl Told {
         let before = self.0.insert(name.clone(), message.to_owned());
         before.as_deref() != Some(message)
     }
+
+    /// Forgets a Certificate that is gone.
+    fn forget(&mut self, name: &ObjectName) {
+        self.0.remove(name);
+    }
 }
 
 /// Keeps the files up to date.

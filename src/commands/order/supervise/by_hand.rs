@@ -306,7 +306,7 @@ fn unchecked(key: &Key, records: &[Wanted]) -> Failure {
     let message = format!("{key}: whether {what} there could not be checked: {why}");
     Failure::new(FailureKind::Solver, message)
         .hint("name a resolver that answers with --dns or --dns01-recursive-nameservers")
-        .hint(format!("then go on with: {}", cli::again()))
+        .hint(format!("then go on with: {}", invocation::current().again()))
 }
 
 fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {

@@ -271,7 +271,7 @@ impl Supervision {
         let issuer = if key.kind == Kind::Certificate {
             let certificates =
                 Resources::<Certificate>::new(Arc::clone(&self.store), Kind::Certificate);
-            issuer_key(&certificates.get(&key.name).await.ok()??)
+            issuer_key(&certificates.get(&key.name).await.ok()??)?
         } else {
             key.clone()
         };
