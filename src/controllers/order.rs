@@ -257,8 +257,8 @@ impl OrderController {
         challenges: &[Challenge],
         names: &[String],
     ) -> Result<Outcome, ReconcileError> {
-        let named = challenges.iter().filter(|c| names.contains(&c.metadata.name));
-        try_join_all(named.map(|challenge| self.challenges.delete_exactly(challenge))).await?;
+        let surplus = challenges.iter().filter(|c| names.contains(&c.metadata.name));
+        try_join_all(surplus.map(|challenge| self.challenges.delete_exactly(challenge))).await?;
         Ok(Outcome::ChallengesDeleted)
     }
 }
