@@ -246,18 +246,6 @@ impl Context {
         state_folder(self.global.local.as_deref())
     }
 
-    /// The folder of the local state, when nothing was ever kept there: whoever looks may mean another one.
-    ///
-    /// # Errors
-    /// Fails when it cannot be looked at.
-    pub fn absent_state(&self) -> Result<Option<PathBuf>, Failure> {
-        if self.cluster.is_some() {
-            return Ok(None);
-        }
-        let folder = self.state_folder()?;
-        Ok((!LocalStore::exists(&folder)?).then_some(folder))
-    }
-
     /// Opens the store.
     ///
     /// # Errors

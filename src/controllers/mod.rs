@@ -127,7 +127,8 @@ impl ReconcileError {
     fn is_race(&self) -> bool {
         match self {
             Self::Store(error) => {
-                matches!(error, StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })
+                use StoreError::{AlreadyExists, Conflict, NotFound};
+                matches!(error, Conflict { .. } | AlreadyExists { .. } | NotFound { .. })
             }
             Self::Of(_, error) => error.is_race(),
             _ => false,

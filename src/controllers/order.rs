@@ -141,7 +141,7 @@ impl OrderController {
         if order.status.url.is_empty() && !recorded.status.url.is_empty() {
             let order = self.orders.replace_status(order, &recorded.status).await?;
             self.unwritten.forget(&order.name());
-            self.shared.note(&order.name(), Some(&order.status.url));
+            self.shared.got(&order.name(), &order.status.url);
             return self.recorder.keep(&self.orders, &order, HOLDER, recorded, now).await;
         }
         self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await?;

@@ -14,6 +14,8 @@ struct Known {
     /// By URL, in the order in which they got it.
     orders: HashMap<String, Vec<ObjectName>>,
     urls: HashMap<ObjectName, String>,
+    /// Who has not heard yet what became of an Order.
+    unheard: HashMap<ObjectName, Vec<ObjectName>>,
 }
 
 impl SharedOrders {
@@ -24,12 +26,12 @@ impl SharedOrders {
             Some(url) => known.urls.insert(name.clone(), url.to_owned()),
             None => known.urls.remove(name),
         };
-        let mut others = Vec::new();
+        let mut others = known.unheard.remove(name).unwrap_or_default();
         if let Some(before) = before.filter(|before| Some(before.as_str()) != url) {
             let sharing = known.orders.entry(before.clone()).or_default();
             sharing.retain(|other| other != name);
             others.extend(sharing.iter().cloned());
-            if others.is_empty() {
+            if sharing.is_empty() {
                 known.orders.remove(&before);
             }
         }
@@ -41,6 +43,13 @@ impl SharedOrders {
             others.extend(sharing.iter().filter(|other| *other != name).cloned());
         }
         others
+    }
+
+    /// Notes which order an Order has got, as soon as it is written; the others hear of it with the change that this write is.
+    pub fn got(&self, name: &ObjectName, url: &str) {
+        let others = self.note(name, Some(url));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.unheard.entry(name.clone()).or_default().extend(others);
     }
 
     /// Notes that an Order is gone.
@@ -84,6 +93,21 @@ mod tests {
         assert_eq!(shared.with(&a, "1"), []);
         shared.forget(&a);
         assert!(shared.0.lock().unwrap().orders.is_empty());
+    }
+
+    #[test]
+    fn whoever_waits_for_an_order_that_another_has_left_hears_of_it_with_the_next_change() {
+        let shared = SharedOrders::default();
+        let [a, b, c] = ["a", "b", "c"].map(|name| ObjectName::new("web", name));
+        for (order, url) in [(&a, "1"), (&b, "1"), (&c, "2")] {
+            shared.note(order, Some(url));
+        }
+        // It has asked anew before the change that it forgot the old one was heard.
+        shared.got(&a, "2");
+        assert_eq!(shared.with(&b, "1"), []);
+        let told = shared.note(&a, Some("2"));
+        assert!(told.contains(&b) && told.contains(&c), "{told:?}");
+        assert_eq!(named(&shared.note(&a, Some("2"))), ["c"]);
     }
 
     #[test]

@@ -80,6 +80,11 @@ impl Mirror {
                 self.room.change(key.kind, |shelf| shelf.written(&record));
                 Ok(record)
             }
+            Err(StoreError::NotFound { .. }) if self.has(key) => {
+                self.get_anew(key).await?;
+                // It was deleted by another writer since we read it.
+                Err(StoreError::Conflict { key: key.clone() })
+            }
             Err(error @ (StoreError::Conflict { .. } | StoreError::AlreadyExists { .. })) => {
                 self.get_anew(key).await?;
                 Err(error)
@@ -247,12 +252,7 @@ impl Store for Mirror {
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
         let key = record.key.clone();
-        let written = match self.store.replace(record, part).await {
-            // It was deleted by another writer since it was read.
-            Err(StoreError::NotFound { .. }) => Err(StoreError::Conflict { key: key.clone() }),
-            written => written,
-        };
-        self.keep(&key, written).await
+        self.keep(&key, self.store.replace(record, part).await).await
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
