@@ -1,7 +1,7 @@
 //! kubectl-acme: ACME certificates from manifest to Secret, with nothing hidden.
 //!
 //! Read the floors from the bottom: [`model`] (what things are), [`reconcile`] (what to do next), the outside worlds
-//! [`store`], [`acme`], [`dns`], [`ca`], [`serve`], [`disk`], then [`solvers`] and [`probes`], the one loop in [`controllers`],
+//! [`store`], [`acme`], [`dns`], [`fetch`], [`ca`], [`serve`], [`disk`], then [`solvers`] and [`probes`], the one loop in [`controllers`],
 //! and what speaks with people: [`commands`] and [`mod@print`]. ARCHITECTURE.md says why.
 
 pub mod acme;

@@ -29,7 +29,7 @@ mod shelf;
 /// what others write, when the watch tells it. There is one watch of a kind, and whoever is told of a change reads it: one with a
 /// watch of its own could be told before memory is, look in vain, and never look again. An object that is not in memory is looked for in the store before it
 /// counts as absent. Writes go to the store, which refuses those that rest on something old; then the object is read
-/// anew. Secrets are kept without their content: that is read when it is needed.
+/// anew. The content of a Secret is read when it is needed, and kept until the Secret changes.
 #[derive(Clone)]
 pub struct Mirror {
     store: Arc<dyn Store>,
