@@ -133,7 +133,9 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
         return finish(challenge);
     }
     if memory.accepted_at.is_none() && has_failed(observed.order) {
-        return Action::Abandon;
+        // What belongs to an Order that is gone is about to be collected.
+        let goes = observed.order.is_none() && challenge.metadata.controller().is_some();
+        return if goes { Action::Wait(Wake::OnChange) } else { Action::Abandon };
     }
     if !status.processing {
         return Action::Wait(Wake::OnChange);
@@ -566,6 +568,16 @@ mod tests {
     #[test]
     fn a_challenge_of_a_failed_order_gives_its_slot_back() {
         check(&running(|_| ()), State::Invalid, &NOBODY_LOOKED, 13, &Action::Abandon);
+    }
+
+    #[test]
+    fn a_challenge_whose_order_is_gone_waits_for_its_own_end_if_it_has_one() {
+        let observed = Observed { order: None, ..NOBODY_LOOKED };
+        let owned =
+            running(|c| c.metadata.owner_references = vec![order("o").build().owner_reference()]);
+        assert_eq!(next_action(&owned, &observed, at(13)), Action::Wait(Wake::OnChange));
+        let alone = running(|c| c.metadata.owner_references.clear());
+        assert_eq!(next_action(&alone, &observed, at(13)), Action::Abandon);
     }
 
     #[test]

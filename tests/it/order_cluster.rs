@@ -29,7 +29,7 @@ fn whoever_holds_the_lease_drives() {
     assert!(kubectl.run(&["get", "certificate", "web"]).contains("True"));
     assert_eq!(holder(&kubectl), "", "the Lease is given back");
     for kind in ["pods", "services", "ingresses", "challenges"] {
-        assert!(kubectl.items(kind).is_empty(), "{kind} stay");
+        assert!(kubectl.standing(kind).is_empty(), "{kind} stay");
     }
     let again = alone.order(&kubectl, &[], 0);
     assert!(again.contains("nothing is due"), "{again}");
@@ -145,8 +145,7 @@ fn one_answer_by_hand(bench: &Bench<'_>) {
         let shown = String::from_utf8_lossy(&done.stdout);
         assert_eq!(shown, "challenge.acme.cert-manager.io/one\n");
         for kind in ["pods", "services", "ingresses"] {
-            let stays = |object: &&Value| object["metadata"]["deletionTimestamp"].is_null();
-            assert_eq!(kubectl.items(kind).iter().filter(stays).count(), count, "{kind}");
+            assert_eq!(kubectl.standing(kind).len(), count, "{kind}");
         }
         let presented = kubectl.object("challenge/one")["status"]["presented"] == true;
         assert_eq!(presented, verb == "present");

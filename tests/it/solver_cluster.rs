@@ -539,9 +539,10 @@ fn a_command_killed_while_its_solver_stands_leaves_nothing_after_the_next_one() 
     };
     // Its self-check looks where nobody answers, so that it waits with all its objects in place.
     let stuck = Server::start(&order(bed::free_port()), &folder.path().join("stuck.log"));
-    eventually("the solver", || kubectl.items("ingresses").first().cloned());
+    let standing = || KINDS.map(|kind| kubectl.items(kind).len());
+    eventually("the solver", || (standing() == [1, 1, 1, 0]).then_some(()));
     drop(stuck);
-    assert_eq!(KINDS.map(|kind| kubectl.items(kind).len()), [1, 1, 1, 0]);
+    assert_eq!(standing(), [1, 1, 1, 0]);
 
     let next = order(cluster.http_port()).output().unwrap();
     assert!(next.status.success(), "{}", String::from_utf8_lossy(&next.stderr));

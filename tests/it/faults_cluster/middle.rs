@@ -117,6 +117,6 @@ fn errors_of_the_api_server_and_forgotten_watches_are_gone_on_from() {
     }
     assert_eq!(pebble.orders(), 1, "writes that fail make no second order");
     for kind in ["challenges", "pods", "services", "ingresses"] {
-        assert!(site.namespace.kubectl().items(kind).is_empty(), "{kind} stay");
+        assert!(site.namespace.kubectl().standing(kind).is_empty(), "{kind} stay");
     }
 }

@@ -59,6 +59,13 @@ impl Kubectl {
         self.object(kind)["items"].as_array().cloned().unwrap_or_default()
     }
 
+    /// The items of a kind that are not being deleted: a Pod goes only when its kubelet has ended it.
+    pub fn standing(&self, kind: &str) -> Vec<Value> {
+        let mut items = self.items(kind);
+        items.retain(|item| item["metadata"]["deletionTimestamp"].is_null());
+        items
+    }
+
     /// Waits until a condition of an object is true.
     pub fn wait_for(&self, object: &str, condition: &str) {
         let condition = format!("--for=condition={condition}");
