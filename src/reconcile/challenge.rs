@@ -44,7 +44,7 @@ pub enum Readiness {
 /// The next deed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Give up: the Order has failed or is gone, the answer is not needed any more.
+    /// Give up: the Order has failed, or there is none, and the answer is not needed any more.
     Abandon,
     /// Tell the CA that the answer is up.
     Accept,
