@@ -24,6 +24,7 @@ mod dns01_webhook;
 mod dns_look;
 mod dns_spoilt;
 mod dns_update;
+mod examples;
 mod faults;
 mod faults_cluster;
 mod generated;
