@@ -19,6 +19,8 @@ pub const PLUGIN: &str = "kubectl acme";
 /// Arguments that mean a cluster, and their flags.
 pub const PLACES: [(&str, &str); 4] =
     [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
+/// Those of them that say as whom one works there.
+const ACTORS: [&str; 2] = ["user", "groups"];
 
 /// How this process was called.
 #[derive(Debug, Default)]
@@ -27,13 +29,18 @@ pub struct Invocation {
     words: Vec<String>,
     placing: Vec<Placing>,
     is_given_names: bool,
+    reads_stdin: bool,
+    listeners: Vec<String>,
+    webroot: Option<String>,
     home: OnceLock<String>,
 }
 
-/// A flag on the command line that says which objects are meant.
+/// A flag that says which objects are meant.
 #[derive(Debug)]
 struct Placing {
     says: Says,
+    /// Whether it is on the command line; what is in the environment is there for the next command of ours, too.
+    is_typed: bool,
     /// The flag with its value, as a shell reads it.
     text: String,
 }
@@ -43,6 +50,7 @@ struct Placing {
 enum Says {
     State,
     Cluster,
+    Actor,
     Namespace,
 }
 
@@ -72,6 +80,9 @@ impl Invocation {
             placing: placing(&words, matches),
             words,
             is_given_names: is_given(matches, "domain"),
+            reads_stdin: values(matches, "files").iter().any(|path| path == "-"),
+            listeners: values(matches, "http01_listen"),
+            webroot: values(matches, "http01_webroot").pop(),
             home: OnceLock::new(),
         }
     }
@@ -89,14 +100,35 @@ impl Invocation {
         iter::once(first).chain(words).collect::<Vec<_>>().join(" ")
     }
 
+    /// How to go on with this command, as a hint says it. Standard input is gone.
+    pub fn go_on(&self) -> String {
+        let again = self.again();
+        if self.reads_stdin {
+            return format!(
+                "go on by giving the same manifests on standard input again: {again} < FILE.yaml"
+            );
+        }
+        format!("go on with: {again}")
+    }
+
     /// Tells whether names are given in place of manifests (`--domain`).
     pub fn is_given_names(&self) -> bool {
         self.is_given_names
     }
 
+    /// Where HTTP-01 is answered (`--http01-listen`), if that is said.
+    pub fn listeners(&self) -> &[String] {
+        &self.listeners
+    }
+
+    /// Below which folder HTTP-01 is answered by files (`--http01-webroot`), if it is.
+    pub fn webroot(&self) -> Option<&str> {
+        self.webroot.as_deref()
+    }
+
     /// Tells whether the command line itself names a namespace.
     pub fn is_given_namespace(&self) -> bool {
-        self.placing.iter().any(|flag| flag.says == Says::Namespace)
+        self.placing.iter().any(|flag| flag.is_typed && flag.says == Says::Namespace)
     }
 
     /// Another command line on the same objects: the same program, state or cluster, and namespace.
@@ -133,12 +165,27 @@ impl Invocation {
     /// A command line for kubectl in the same cluster, with these words. They name the namespace where there is one.
     pub fn kubectl(&self, words: &[String]) -> String {
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-        format!("kubectl{} {}", self.placed(|says| says == Says::Cluster), words.join(" "))
+        format!("{} {}", self.kubectl_program(), words.join(" "))
     }
 
-    /// Those flags that are wanted, each with a space before it.
-    fn placed(&self, is_wanted: impl Fn(Says) -> bool) -> String {
+    /// How kubectl is called for the same cluster, as the same user; it knows nothing of our environment forms.
+    pub fn kubectl_program(&self) -> String {
+        self.kubectl_with(|says| matches!(says, Says::Cluster | Says::Actor))
+    }
+
+    /// How somebody else calls kubectl for the same cluster.
+    pub fn kubectl_of_others(&self) -> String {
+        self.kubectl_with(|says| says == Says::Cluster)
+    }
+
+    fn kubectl_with(&self, is_wanted: impl Fn(Says) -> bool) -> String {
         let wanted = self.placing.iter().filter(|flag| is_wanted(flag.says));
+        ["kubectl"].into_iter().chain(wanted.flat_map(|flag| [" ", &flag.text])).collect()
+    }
+
+    /// Those flags on the command line that are wanted, each with a space before it.
+    fn placed(&self, is_wanted: impl Fn(Says) -> bool) -> String {
+        let wanted = self.placing.iter().filter(|flag| flag.is_typed && is_wanted(flag.says));
         wanted.flat_map(|flag| [" ", &flag.text]).collect()
     }
 }
@@ -149,22 +196,37 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
     matches!(matches.try_contains_id(id), Ok(true)) || matches.subcommand().is_some_and(is_below)
 }
 
-/// The flags of a command line that say which objects are meant, in the order and the form in which they were typed.
+/// The values of this argument, wherever they come from.
+fn values(matches: &ArgMatches, id: &str) -> Vec<String> {
+    let found = matches.try_get_raw(id).ok().flatten();
+    let here = found.into_iter().flatten().map(|value| value.to_string_lossy().into_owned());
+    let below = matches.subcommand().map(|(_, below)| values(below, id));
+    here.chain(below.into_iter().flatten()).collect()
+}
+
+/// The flags that say which objects are meant, in the order and the form in which they were typed; then environment forms.
 fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
     let flags = iter::once(("local", "local", Says::State))
-        .chain(PLACES.map(|(id, flag)| (id, flag, Says::Cluster)))
+        .chain(PLACES.map(|(id, flag)| {
+            let says = if ACTORS.contains(&id) { Says::Actor } else { Says::Cluster };
+            (id, flag, says)
+        }))
         .chain([("namespace", "namespace", Says::Namespace)]);
-    let typed = flags.filter(|(id, ..)| matches.value_source(id) == Some(ValueSource::CommandLine));
     let mut found = Vec::new();
-    for (id, flag, says) in typed {
+    for (id, flag, says) in flags {
+        let is_typed = match matches.value_source(id) {
+            Some(ValueSource::CommandLine) => true,
+            Some(ValueSource::EnvVariable) => false,
+            _ => continue,
+        };
         for value in matches.get_raw(id).into_iter().flatten() {
             let ways = ways(says, flag, &value.to_string_lossy());
             let at = |way: &Vec<String>| words.windows(way.len()).position(|words| words == way);
-            let seen = ways.iter().find_map(|way| Some((at(way)?, way)));
+            let seen = ways.iter().filter(|_| is_typed).find_map(|way| Some((at(way)?, way)));
             // In a cluster of short flags, such as -wnweb, it has no word of its own.
             let (at, way) = seen.unwrap_or((usize::MAX, &ways[ways.len() - 1]));
             let text = way.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-            found.push((at, Placing { says, text }));
+            found.push((at, Placing { says, is_typed, text }));
         }
     }
     found.sort_by_key(|(at, _)| *at);
@@ -179,7 +241,7 @@ fn ways(says: Says, flag: &str, value: &str) -> Vec<Vec<String>> {
         // Its value, where there is none.
         Says::State if value == "1" => vec![joined, vec![long]],
         Says::State => vec![joined],
-        Says::Cluster => vec![joined, vec![long, value]],
+        Says::Cluster | Says::Actor => vec![joined, vec![long, value]],
         Says::Namespace => {
             vec![joined, vec![long, value.clone()], vec!["-n".to_owned(), value]]
         }
@@ -320,6 +382,49 @@ mod tests {
     fn a_command_line_is_typed_again_as_it_was() {
         let again = called("order -nweb --domain *.example.com").again();
         assert_eq!(again, "kubectl-acme order -nweb --domain '*.example.com'");
+    }
+
+    #[test]
+    fn nobody_is_told_to_type_a_command_that_waits_for_standard_input() {
+        for (line, expected) in [
+            ("order -f a.yaml", "go on with: kubectl-acme order -f a.yaml"),
+            (
+                "order -f a.yaml,- --local",
+                "go on by giving the same manifests on standard input again: kubectl-acme order -f a.yaml,- --local < FILE.yaml",
+            ),
+            (
+                "order create -f -",
+                "go on by giving the same manifests on standard input again: kubectl-acme order create -f - < FILE.yaml",
+            ),
+        ] {
+            assert_eq!(called(line).go_on(), expected);
+        }
+    }
+
+    #[test]
+    fn whoever_gives_permissions_is_somebody_else_in_the_same_cluster() {
+        for (line, own, others) in [
+            ("order -f x", "kubectl", "kubectl"),
+            (
+                "get x --context a --as=b --as-group c --kubeconfig k",
+                "kubectl --context a --as=b --as-group c --kubeconfig k",
+                "kubectl --context a --kubeconfig k",
+            ),
+        ] {
+            let invocation = called(line);
+            assert_eq!(invocation.kubectl_program(), own);
+            assert_eq!(invocation.kubectl_of_others(), others);
+        }
+    }
+
+    #[test]
+    fn kubectl_does_not_read_our_environment_forms() {
+        // Any variable that is there stands for its environment form.
+        let command = cli::command().mut_arg("context", |context| context.env("PATH"));
+        let invocation = read(command, "get certs --as b");
+        let context = quoted(&env::var("PATH").unwrap());
+        assert_eq!(invocation.kubectl_program(), format!("kubectl --as b --context {context}"));
+        assert_eq!(invocation.like("get certs"), "kubectl-acme get certs --as b");
     }
 
     #[test]
