@@ -30,6 +30,7 @@ pub mod following;
 pub mod get;
 pub mod history;
 pub mod holdup;
+mod http01_advice;
 pub mod intake;
 pub mod invocation;
 pub mod look;

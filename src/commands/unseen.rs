@@ -1,6 +1,7 @@
 //! What helps when the answer to a challenge is not seen where it should be, as the reason tells.
 
 use super::advice::RESOLVER;
+use super::http01_advice;
 use crate::dns::{ADDRESSLESS, ANSWERED, CIRCLE, SILENT, SLOW, UNREADABLE};
 use crate::model::{Challenge, ChallengeType};
 use crate::reconcile::published::{NOT_FOLLOWED, UNREACHABLE};
@@ -10,7 +11,6 @@ use crate::store::denial_advice;
 /// What helps against that reason; in a cluster something leads to the answer's Pod, elsewhere this machine answers.
 pub fn advice(challenge: &Challenge, reason: &str, in_cluster: bool) -> String {
     let name = &challenge.spec.dns_name;
-    let place = if in_cluster { way_in(challenge) } else { "this machine".to_owned() };
     let record = challenge.spec.record_name();
     let kind = challenge.spec.kind;
     if kind.is_by_record()
@@ -19,11 +19,13 @@ pub fn advice(challenge: &Challenge, reason: &str, in_cluster: bool) -> String {
         return advice;
     }
     match kind {
-        ChallengeType::Http01 => for_http01(name, &place, reason),
+        ChallengeType::Http01 => for_lookup(name, reason)
+            .unwrap_or_else(|| http01_advice::advice(challenge, reason, in_cluster)),
+        // cert-manager knows no such type: this machine answers.
         ChallengeType::TlsAlpn01 => for_lookup(name, reason).unwrap_or_else(|| {
             format!(
-                "see that {name} leads to {place} in public DNS, that port 443 is open to the internet, and that nothing \
-                 ends TLS on the way"
+                "see that {name} leads to this machine in public DNS, that port 443 is open to the internet, and that \
+                 nothing ends TLS on the way"
             )
         }),
         ChallengeType::Dns01 | ChallengeType::DnsAccount01 => {
@@ -90,36 +92,6 @@ fn for_servers(reason: &str) -> Option<String> {
     Some(advice.to_owned())
 }
 
-fn for_http01(name: &str, place: &str, reason: &str) -> String {
-    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-    if says(&[": redirect to "]) {
-        return format!(
-            "change where the server of {name} sends requests for /.well-known/acme-challenge/: a CA follows no redirect \
-             but to names with http on port 80 or https on port 443, ten at most"
-        );
-    }
-    if let Some(advice) = for_lookup(name, reason) {
-        return advice;
-    }
-    if says(&["redirected to "]) {
-        return format!(
-            "have the server of {name} answer requests for /.well-known/acme-challenge/ itself, or see that the redirect \
-             leads to {place}"
-        );
-    }
-    let port = if says(&[":443"]) {
-        "ports 80 and 443 are open to the internet, or that nothing redirects to https"
-    } else {
-        "port 80 is open to the internet"
-    };
-    let address = if says(&["over IPv6"]) {
-        ": it is asked at its AAAA record, which has to lead there, too, or to be taken away"
-    } else {
-        ""
-    };
-    format!("see that {name} leads to {place} in public DNS, and that {port}{address}")
-}
-
 /// What helps where a name has no address because nobody could say which.
 fn for_lookup(name: &str, reason: &str) -> Option<String> {
     let says = |word: &str| reason.contains(word);
@@ -137,21 +109,6 @@ fn for_lookup(name: &str, reason: &str) -> Option<String> {
     says(ANSWERED).then(|| {
         format!("have the name servers of {name} put right: dig +trace {name} shows where it ends")
     })
-}
-
-/// What leads to the Pods that answer in a cluster.
-fn way_in(challenge: &Challenge) -> String {
-    let solver = challenge.spec.solver.http01.as_ref();
-    if solver.is_some_and(|solver| solver.gateway_http_route.is_some()) {
-        return "the Gateway that the solver names".to_owned();
-    }
-    let class = solver
-        .and_then(|solver| solver.ingress.as_ref())
-        .and_then(|ingress| ingress.ingress_class_name.clone().or_else(|| ingress.class.clone()));
-    match class.filter(|class| !class.is_empty()) {
-        Some(class) => format!("the controller of Ingress class {class}"),
-        None => "the cluster's Ingress controller".to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -180,7 +137,7 @@ mod tests {
     fn a_name_is_led_to_whoever_answers() {
         let http = ChallengeType::Http01;
         let refused = "connection refused by 192.0.2.1:80";
-        check(http, refused, false, "leads to this machine in public DNS, and that port 80 is");
+        check(http, refused, false, "nothing takes connections there");
         check(http, refused, true, "leads to the cluster's Ingress controller in public DNS");
         check(ChallengeType::TlsAlpn01, "", false, "leads to this machine in public DNS");
     }
@@ -387,7 +344,11 @@ mod tests {
         )];
         check_seen(ChallengeType::Http01, observed(reply(), six), "it is asked at its AAAA record");
         let tls = Seen::Nothing { why: text("connection refused by 192.0.2.1:443") };
-        check_seen(ChallengeType::Http01, observed(tls, Vec::new()), "ports 80 and 443 are open");
+        check_seen(
+            ChallengeType::Http01,
+            observed(tls, Vec::new()),
+            "open port 443 of www.example.com to the internet",
+        );
     }
 
     #[test]

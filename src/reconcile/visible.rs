@@ -11,6 +11,9 @@ use crate::model::text::is_steering;
 /// what a redirect has led to.
 const EXCERPT: usize = 24;
 
+/// How what was seen inside the cluster is told, beside the fault outside.
+pub const INSIDE: &str = "from inside the cluster";
+
 /// Judges HTTP-01 observations by the CA's rules (RFC 8555 §8.3): status 200, white space at the end forgiven.
 ///
 /// Every vantage outside the cluster must have seen the answer, for that is where the CA looks from; what was seen inside
@@ -30,10 +33,10 @@ pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
 /// What was seen inside the cluster, beside the fault outside.
 fn compared(answer: &Answer, inside: &Observation, outside: &str) -> String {
     match (&inside.seen, fault(answer, inside)) {
-        (Seen::NoLook { why }, _) => format!("no look from inside the cluster: {why}"),
-        (_, None) => "from inside the cluster the answer is seen".to_owned(),
-        (_, Some(why)) if why == outside => "the same from inside the cluster".to_owned(),
-        (_, Some(why)) => format!("from inside the cluster: {why}"),
+        (Seen::NoLook { why }, _) => format!("no look {INSIDE}: {why}"),
+        (_, None) => format!("{INSIDE} the answer is seen"),
+        (_, Some(why)) if why == outside => format!("the same {INSIDE}"),
+        (_, Some(why)) => format!("{INSIDE}: {why}"),
     }
 }
 
