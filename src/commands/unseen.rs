@@ -5,6 +5,7 @@ use super::http01_advice;
 use crate::dns::{ADDRESSLESS, ANSWERED, CIRCLE, SILENT, SLOW, UNREADABLE};
 use crate::model::{Challenge, ChallengeType};
 use crate::reconcile::published::{NOT_FOLLOWED, UNREACHABLE};
+use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::cluster::no_ingress;
 use crate::store::denial_advice;
 
@@ -28,6 +29,12 @@ pub fn advice(challenge: &Challenge, reason: &str, in_cluster: bool) -> String {
                  nothing ends TLS on the way"
             )
         }),
+        ChallengeType::Dns01 | ChallengeType::DnsAccount01 if is_a_persons(challenge) => {
+            format!(
+                "see that every name server of its zone has the record that a person makes: {record} TXT \"{}\"",
+                challenge.spec.key
+            )
+        }
         ChallengeType::Dns01 | ChallengeType::DnsAccount01 => {
             format!("see that every name server of its zone answers with the TXT record {record}")
         }
