@@ -64,7 +64,9 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
     match error {
         ReconcileError::Acme(error) => for_ca(error, Site::of(issuer)),
         ReconcileError::Store(StoreError::Unusable { .. }) => Some(STORE.to_owned()),
-        ReconcileError::Store(error) => error.hints().into_iter().next(),
+        ReconcileError::Store(error) => {
+            error.hints_by(&invocation::current().kubectl_program()).into_iter().next()
+        }
         ReconcileError::Solve(error) => {
             error.hint.clone().or_else(|| unseen::dns_advice(&error.to_string()))
         }

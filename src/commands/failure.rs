@@ -150,7 +150,10 @@ impl Failure {
     /// What a store refused, and what helps.
     pub fn of(error: &StoreError) -> Self {
         let failure = Self::new(Kind::of_store(error), error.to_string());
-        let failure = error.hints().into_iter().fold(failure, Self::hint);
+        let failure = error
+            .hints_by(&invocation::current().kubectl_program())
+            .into_iter()
+            .fold(failure, Self::hint);
         match error {
             StoreError::Unusable { .. } => failure.hint(advice::STORE),
             _ => failure,

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::chain::Chain;
 use super::failure::Kind as FailureKind;
+use super::invocation;
 use super::unseen;
 use super::verdict::problem_in;
 use crate::model::memory::{Holder, Memory};
@@ -38,7 +39,7 @@ impl Holdup {
             what: format!("{key}: {error}"),
             until: None,
             named_by_ca: false,
-            hint: error.hints().into_iter().next(),
+            hint: error.hints_by(&invocation::current().kubectl_program()).into_iter().next(),
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::OnceCell;
 
 use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
-use super::invocation::quoted;
+use super::invocation::{self, quoted};
 use super::needs::{Part, Places, Task};
 use super::recipes::{self, ONE_SHOT, ORDER, RUN, Recipe};
 use crate::model::{Key, Kind, Record};
@@ -174,7 +174,8 @@ fn commands(failure: Failure, rules: &[Rule]) -> Failure {
     let numbered = rules.iter().enumerate();
     let lines = numbered.flat_map(|(number, rule)| rule.commands(number + 1));
     let failure = lines.fold(failure, Failure::hint);
-    failure.hint("NAME is whoever runs this: kubectl auth whoami")
+    let kubectl = invocation::current().kubectl_program();
+    failure.hint(format!("NAME is whoever runs this: {kubectl} auth whoami"))
 }
 
 fn rules<'a>(lacking: impl IntoIterator<Item = &'a Permission>) -> Vec<Rule> {
@@ -217,11 +218,13 @@ impl Rule {
             "" => String::new(),
             name => format!(" {}", quoted(&format!("--resource-name={name}"))),
         };
+        // Whoever gives a permission is somebody else.
+        let kubectl = invocation::current().kubectl_of_others();
         [
             format!(
-                "kubectl create {kind} {role}{place} --verb={verbs} --resource={resources}{name}"
+                "{kubectl} create {kind} {role}{place} --verb={verbs} --resource={resources}{name}"
             ),
-            format!("kubectl create {kind}binding {role}{place} --{kind}={role} --user=NAME"),
+            format!("{kubectl} create {kind}binding {role}{place} --{kind}={role} --user=NAME"),
         ]
     }
 }

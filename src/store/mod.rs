@@ -210,10 +210,15 @@ impl StoreError {
         matches!(self, Self::Cluster(fault) if matches!(**fault, ClusterFault::Forbidden { .. }))
     }
 
-    /// What to do next, one line each.
+    /// What to do next, one line each, with kubectl as it is called without flags.
     pub fn hints(&self) -> Vec<String> {
+        self.hints_by("kubectl")
+    }
+
+    /// The same; `kubectl` is how kubectl is called for the same cluster, as the same user.
+    pub fn hints_by(&self, kubectl: &str) -> Vec<String> {
         match self {
-            Self::Cluster(fault) => fault.hints(),
+            Self::Cluster(fault) => fault.hints(kubectl),
             Self::Held { .. } => {
                 vec!["leave those fields out of the manifest, or take them over with --force-conflicts".into()]
             }

@@ -139,8 +139,8 @@ pub enum ClusterFault {
 }
 
 impl ClusterFault {
-    /// What to do next, one line each.
-    pub fn hints(&self) -> Vec<String> {
+    /// What to do next, one line each; `kubectl` is how kubectl is called for the same cluster, as the same user.
+    pub fn hints(&self, kubectl: &str) -> Vec<String> {
         let hints: &[&str] = match self {
             Self::Unconfigured { .. } => &[
                 "name a kubeconfig: --kubeconfig FILE, or KUBECONFIG",
@@ -153,14 +153,18 @@ impl ClusterFault {
                 "issue it again as version 3: openssl x509 -req … -extfile FILE, where FILE says extendedKeyUsage = clientAuth",
             ],
             Self::Credentials { .. } => {
-                &["log in again as for kubectl, then see that kubectl auth whoami answers"]
+                return vec![format!(
+                    "log in again as for kubectl, then see that {kubectl} auth whoami answers"
+                )];
             }
             Self::Unreachable { why, .. } if why.contains("invalid peer certificate") => &[
                 "compare certificate-authority-data of the kubeconfig with the CA of the cluster; kubectl would refuse it as well",
             ],
-            Self::Unreachable { .. } => &[
-                "see that kubectl version answers with the same context; a VPN or a proxy may be missing",
-            ],
+            Self::Unreachable { .. } => {
+                return vec![format!(
+                    "see that {kubectl} version answers with the same context; a VPN or a proxy may be missing"
+                )];
+            }
             Self::Forbidden { verb, resource, place, .. } => {
                 // Only a ClusterRole is about objects without a namespace, and about those of all namespaces.
                 let (role, namespace) = match place.strip_prefix(" in namespace ") {
@@ -172,12 +176,14 @@ impl ClusterFault {
                     None => (resource.as_str(), ""),
                 };
                 return vec![format!(
-                    "ask for it in a {role}; kubectl auth can-i {verb} {resource}{status}{namespace} tells when it is there"
+                    "ask for it in a {role}; {kubectl} auth can-i {verb} {resource}{status}{namespace} tells when it is there"
                 )];
             }
-            Self::Stranger { .. } => &[
-                "kubectl config view --minify shows the URL; is there a proxy that answers in the server's place?",
-            ],
+            Self::Stranger { .. } => {
+                return vec![format!(
+                    "{kubectl} config view --minify shows the URL; is there a proxy that answers in the server's place?"
+                )];
+            }
             Self::Undefined { resource, .. } if resource.ends_with("gateway.networking.k8s.io") => {
                 &[
                     "install the Gateway API's definitions, or answer by an Ingress: solvers[].http01.ingress",
@@ -402,12 +408,12 @@ mod tests {
         let said = "x is forbidden: User \"ann\" cannot list resource \"x\"";
         let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
         let error = refused("https://server", deed, &serde_json::from_value(status).unwrap());
-        assert_eq!(error.hints(), [expected]);
+        assert_eq!(error.hints_by("kubectl --as ann"), [expected]);
     }
 
     #[test]
     fn what_only_a_cluster_role_gives_is_asked_for_in_one() {
-        let orders = "kubectl auth can-i list orders.acme.cert-manager.io";
+        let orders = "kubectl --as ann auth can-i list orders.acme.cert-manager.io";
         check_permission(
             &Deed::over("list", Kind::Order, "web"),
             &format!("ask for it in a Role; {orders} --namespace web tells when it is there"),
@@ -421,7 +427,7 @@ mod tests {
         let issuer = Key::new(Kind::ClusterIssuer, ObjectName::new("", "le"));
         check_permission(
             &Deed::on("get", &issuer),
-            "ask for it in a ClusterRole; kubectl auth can-i get clusterissuers.cert-manager.io --all-namespaces tells \
+            "ask for it in a ClusterRole; kubectl --as ann auth can-i get clusterissuers.cert-manager.io --all-namespaces tells \
              when it is there",
         );
     }
