@@ -144,7 +144,7 @@ impl Failure {
     /// Interrupted with the state kept: the same command goes on.
     pub fn interrupted(kind: Kind) -> Self {
         Self::new(kind, "interrupted; everything so far is kept")
-            .hint(format!("go on with: {}", invocation::current().again()))
+            .hint(invocation::current().go_on())
     }
 
     /// What a store refused, and what helps.

@@ -114,7 +114,7 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     };
     let ended = ended.map(|(kind, why)| {
         let failure = Failure::new(kind, format!("{why}; everything so far is kept"));
-        let failure = failure.hint(format!("go on with: {}", invocation::current().again()));
+        let failure = failure.hint(invocation::current().go_on());
         match kind {
             FailureKind::Interrupted | FailureKind::Terminated => {
                 say_interrupted(&failure, context)

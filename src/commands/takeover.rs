@@ -86,7 +86,7 @@ pub async fn regain(
 fn still_lost(why: Failure) -> Failure {
     let message = format!("the Lease was lost and could not be taken again: {}", why.message);
     let failure = Failure { message, ..why };
-    failure.hint(format!("when the cluster answers, go on with: {}", invocation::current().again()))
+    failure.hint(format!("when the cluster answers, {}", invocation::current().go_on()))
 }
 
 async fn local(context: &Context) -> Result<Inherited, Failure> {

@@ -306,7 +306,7 @@ fn unchecked(key: &Key, records: &[Wanted]) -> Failure {
     let message = format!("{key}: whether {what} there could not be checked: {why}");
     Failure::new(FailureKind::Solver, message)
         .hint("name a resolver that answers with --dns or --dns01-recursive-nameservers")
-        .hint(format!("then go on with: {}", invocation::current().again()))
+        .hint(format!("then {}", invocation::current().go_on()))
 }
 
 fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {
@@ -317,7 +317,7 @@ fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {
     let why = reasons(records);
     let message = format!("{key} waits for a person to make {what}: {why}");
     Failure::new(FailureKind::Person, message)
-        .hint(format!("make {them} as printed, then go on with: {}", invocation::current().again()))
+        .hint(format!("make {them} as printed, then {}", invocation::current().go_on()))
 }
 
 impl Hands {
