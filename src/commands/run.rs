@@ -22,7 +22,7 @@ use super::out::{self, Patience};
 use super::permissions::Permit;
 use super::provider_talk::talk;
 use super::reasons;
-use super::stopping::{self, say_interrupted};
+use super::stopping::{self, say_interrupted, say_stopped};
 use super::sweep::sweep_before_work;
 use crate::controllers::selection::Selection;
 use crate::model::common::is_true;
@@ -53,6 +53,16 @@ pub struct RunArgs {
 /// # Errors
 /// Fails when another process drives, when port 80 cannot be had, and when interrupted.
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
+    match work(args, context).await {
+        // While it waited for its turn, or for a server.
+        Err(failure) if failure.kind == FailureKind::Terminated && !failure.message.is_empty() => {
+            Err(say_stopped(context))
+        }
+        ended => ended,
+    }
+}
+
+async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     // In the environment it may stand for other commands.
     if let Some(namespace) =
         context.global.namespace.as_ref().filter(|_| invocation::current().is_given_namespace())
@@ -116,9 +126,8 @@ pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
         let failure = Failure::new(kind, format!("{why}; everything so far is kept"));
         let failure = failure.hint(invocation::current().go_on());
         match kind {
-            FailureKind::Interrupted | FailureKind::Terminated => {
-                say_interrupted(&failure, context)
-            }
+            FailureKind::Interrupted => say_interrupted(&failure, context),
+            FailureKind::Terminated => say_stopped(context),
             _ => failure,
         }
     });

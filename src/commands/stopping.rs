@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, OutputArgs};
 use super::drive::Engine;
-use super::failure::Failure;
+use super::failure::{Failure, Kind as FailureKind};
+use super::invocation;
 
 /// So long the end of what is under way is awaited without a word: what is only read is broken off before.
 const SILENCE: Duration = Duration::from_millis(1500);
@@ -20,6 +21,14 @@ pub(super) fn say_interrupted(failure: &Failure, context: &Context) -> Failure {
     printer.error(&failure.message, &failure.hints);
     context.interrupted().note_told();
     Failure::silent(failure.kind)
+}
+
+/// Says that a command which works until it is stopped was stopped by the system (SIGTERM), which is no error.
+pub(super) fn say_stopped(context: &Context) -> Failure {
+    let go_on = invocation::current().go_on();
+    context.talk().line(&format!("stopped by SIGTERM; everything so far is kept; {go_on}"));
+    context.interrupted().note_told();
+    Failure::silent(FailureKind::Terminated)
 }
 
 /// Stops the controllers; when the steps under way take their time, says what is waited for.

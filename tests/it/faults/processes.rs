@@ -59,13 +59,10 @@ fn what_run_drives_is_watched_to_its_end() {
     assert_eq!(site.orders(), 1);
     site.has_pair();
     run.signal("TERM");
-    run.end().check(
-        143,
-        "\
-error: ended; everything so far is kept
-hint: go on with: kubectl-acme run
-",
-    );
+    let said = run.end();
+    said.check(143, "");
+    let stopped = "stopped by SIGTERM; everything so far is kept; go on with: kubectl-acme run\n";
+    assert!(said.talk.ends_with(stopped), "{}", said.talk);
 }
 
 #[test]
