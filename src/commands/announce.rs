@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::context::{Context, OutputArgs};
+use super::drive::DriveArgs;
 use super::failure::Failure;
 use crate::model::asked::asked_type;
 use crate::model::{Issuer, Key, Kind, Record};
@@ -32,6 +33,7 @@ pub async fn work(
     given: &BTreeSet<Key>,
     records: &[Record],
     claim: &Claim,
+    drive: Option<&DriveArgs>,
 ) -> Result<(), Failure> {
     let mut issuers = Vec::new();
     for key in given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
@@ -42,20 +44,25 @@ pub async fn work(
     }
     let place = format!("{}; namespace {}", place(context)?, context.namespace());
     say(context, &place, &authorities(&issuers), claim.driver());
-    say_who_answers(context, &issuers);
+    say_who_answers(context, &issuers, drive, claim);
     Ok(())
 }
 
-/// Announces work on everything in the local state.
+/// Announces work on everything in the store.
 ///
 /// # Errors
 /// Fails when no state is chosen, or it cannot be read.
-pub async fn everything(context: &Context, store: &Arc<dyn Store>) -> Result<(), Failure> {
+pub async fn everything(
+    context: &Context,
+    store: &Arc<dyn Store>,
+    claim: &Claim,
+    drive: &DriveArgs,
+) -> Result<(), Failure> {
     let mut issuers = store.list(Kind::Issuer, &Scope::all()).await?;
     issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
     let place = format!("{}; all namespaces", place(context)?);
     say(context, &place, &authorities(&issuers), "kubectl-acme");
-    say_who_answers(context, &issuers);
+    say_who_answers(context, &issuers, Some(drive), claim);
     Ok(())
 }
 
@@ -69,7 +76,7 @@ pub fn rehearsal(context: &Context, in_cluster: bool, records: &[Record]) -> Res
     if !in_cluster {
         let place = format!("rehearsal in a throw-away store; namespace {namespace}");
         say(context, &place, &authorities, "kubectl-acme");
-        say_who_answers(context, records);
+        say_who_answers(context, records, None, &Claim::Alone);
         return Ok(());
     }
     let place = place(context)?;
@@ -89,12 +96,48 @@ fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &
     printer.note(&format!("{place}{ca}; driver: {driver}"));
 }
 
-/// Says on this machine who answers HTTP-01, where a solver asks for that.
-fn say_who_answers(context: &Context, issuers: &[Record]) {
-    let issuers = issuers.iter().filter_map(|record| typed::<Issuer>(record.clone()).ok());
-    if context.cluster().is_none() && issuers.into_iter().any(|issuer| asks_for_http01(&issuer)) {
-        context.printer(&OutputArgs::default()).note(ANSWERS);
+/// Says who answers HTTP-01, where a solver asks for that: on this machine, and in a cluster where flags replace its solvers.
+fn say_who_answers(
+    context: &Context,
+    issuers: &[Record],
+    drive: Option<&DriveArgs>,
+    claim: &Claim,
+) {
+    let mut issuers = issuers.iter().filter_map(|record| typed::<Issuer>(record.clone()).ok());
+    let line = match (context.cluster(), drive) {
+        (None, _) => Some(ANSWERS.to_owned()),
+        (Some(_), Some(drive)) => in_place_of_solvers(drive, claim),
+        (Some(_), None) => None,
+    };
+    if let Some(line) = line.filter(|_| issuers.any(|issuer| asks_for_http01(&issuer))) {
+        context.printer(&OutputArgs::default()).note(&line);
     }
+}
+
+/// What becomes of the solvers of a cluster by these flags, if anything, and what that asks of others.
+fn in_place_of_solvers(drive: &DriveArgs, claim: &Claim) -> Option<String> {
+    let listeners: Vec<String> = drive.http01_listen.iter().map(ToString::to_string).collect();
+    let (flag, how, others) = match &drive.http01_webroot {
+        Some(folder) => (
+            "--http01-webroot",
+            format!("files below {}", folder.display()),
+            "the web server at port 80 of the names has to serve them",
+        ),
+        None if listeners.is_empty() => return None,
+        None => (
+            "--http01-listen",
+            format!("this process at {}", listeners.join(" and ")),
+            "whatever takes port 80 of the names has to forward /.well-known/acme-challenge/ there",
+        ),
+    };
+    Some(match claim {
+        Claim::Watches(other) => {
+            format!("{flag} is not used while {} drives, which answers by solvers", other.driver)
+        }
+        Claim::Alone | Claim::Drives(_) => format!(
+            "HTTP-01 challenges are answered by {how}, in place of solver Pods, Services, Ingresses and HTTPRoutes ({flag}): {others}"
+        ),
+    })
 }
 
 /// Tells whether HTTP-01 may answer for names of an issuer.
@@ -125,5 +168,46 @@ fn authority(server: &str) -> String {
     match KNOWN.iter().find(|(url, _)| *url == server) {
         Some((_, name)) => (*name).to_owned(),
         None => server.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::commands::claim::Other;
+
+    /// What is said of `run` with these flags, by whoever has that claim.
+    fn check(flags: &str, claim: &Claim, expected: Option<&str>) {
+        let words = ["kubectl-acme", "run"].into_iter().chain(flags.split_whitespace());
+        let Command::Run(args) = Cli::try_parse_from(words).unwrap().command else {
+            panic!("it is run");
+        };
+        let line = in_place_of_solvers(&args.drive, claim);
+        match (&line, expected) {
+            (Some(line), Some(expected)) => assert!(line.contains(expected), "{line}"),
+            _ => assert_eq!(line.as_deref(), expected),
+        }
+    }
+
+    #[test]
+    fn flags_in_place_of_solvers_say_what_they_ask_of_others() {
+        check("", &Claim::Alone, None);
+        let listen = "--http01-listen 127.0.0.1:8080,[::1]:8080";
+        check(
+            listen,
+            &Claim::Alone,
+            Some(
+                "by this process at 127.0.0.1:8080 and [::1]:8080, in place of solver Pods, Services, Ingresses and \
+                 HTTPRoutes (--http01-listen): whatever takes port 80 of the names has to forward",
+            ),
+        );
+        check("--http01-webroot /srv", &Claim::Alone, Some("by files below /srv, in place of"));
+        let (driver, next_step) = ("cert-manager (pod)".to_owned(), String::new());
+        let theirs = Claim::Watches(Other { seen: None, driver, next_step });
+        check(listen, &theirs, Some("--http01-listen is not used while cert-manager (pod) drives"));
+        check("", &theirs, None);
     }
 }

@@ -128,7 +128,7 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
         );
         return Err(Failure::new(FailureKind::OwnedByAnother, message).hint(next_step.clone()));
     }
-    announce::work(context, &store, &BTreeSet::new(), &[], &claim).await?;
+    announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;
     // What was read before the turn was ours may be old.
     let challenge: Challenge = typed(target::read(&store, &key).await?)?;
     let answering = Answering::new(&store, args.solver(&challenge, &store, context).await?);

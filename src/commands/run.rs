@@ -74,7 +74,7 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let permit = permit(&args, &store, context).await?;
     let claim = claim_everything(context, &permit).await?;
-    announce::everything(context, &store).await?;
+    announce::everything(context, &store, &claim, &args.drive).await?;
     context.talk().line("Ctrl-C ends it");
     if let Some(cluster) = context.cluster() {
         sweep_before_work(cluster, [""].into(), context).await;

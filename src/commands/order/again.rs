@@ -98,7 +98,8 @@ pub async fn run(
         let due = wanting.iter().map(|record| &record.key);
         provider_check::check(due, &store, &args.work.drive, None, told).await?;
     }
-    announce::work(context, &store, &precheck::issuers(&records), &[], &claim).await?;
+    let (issuers, drive) = (precheck::issuers(&records), Some(&args.work.drive));
+    announce::work(context, &store, &issuers, &[], &claim, drive).await?;
     let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
     for record in wanting {
         let certificate = typed::<Certificate>(record.clone())?;

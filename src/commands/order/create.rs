@@ -104,11 +104,11 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
     given.extend(precheck::issuers(records));
-    match &workshop.rehearsal {
-        Some(rehearsal) => announce::rehearsal(context, rehearsal.is_in_cluster(), records)?,
-        None => {
-            announce::work(context, &workshop.store, &given, records, &workshop.claim).await?;
-        }
+    if let Some(rehearsal) = &workshop.rehearsal {
+        announce::rehearsal(context, rehearsal.is_in_cluster(), records)?;
+    } else {
+        let (Workshop { store, claim, .. }, drive) = (&workshop, Some(&args.work.drive));
+        announce::work(context, store, &given, records, claim, drive).await?;
     }
     let printer = context.printer(&args.work.output);
     if !workshop.claim.is_cert_manager() {

@@ -80,7 +80,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         let record = target::read(&store, &key).await?;
         orders.push((key, record.uid().to_owned()));
     }
-    announce::work(context, &store, &BTreeSet::new(), &[], &claim).await?;
+    announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;
     let engine = match claim {
         // Whoever drives takes the answers down.
         Claim::Watches(_) => None,
