@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, OutputArgs};
 use super::failure::Failure;
+use super::output::of_documents;
 use crate::model::Kind;
 use crate::print::document;
 use crate::print::format::Format;
@@ -15,7 +16,7 @@ use crate::print::format::Format;
 #[derive(Debug, clap::Args)]
 pub struct CrdsArgs {
     /// Format: yaml, json or jsonpath=TEMPLATE
-    #[arg(long, short, value_name = "FORMAT", env = "KUBECTL_ACME_CRDS_OUTPUT")]
+    #[arg(long, short, value_name = "FORMAT", value_parser = of_documents, env = "KUBECTL_ACME_CRDS_OUTPUT")]
     pub output: Option<Format>,
 }
 

@@ -15,6 +15,19 @@ pub struct ReportArgs {
     pub no_headers: bool,
 }
 
+/// Reads the format of definitions, which are documents alone.
+///
+/// # Errors
+/// Fails when it is another one.
+pub fn of_documents(text: &str) -> Result<Format, FormatError> {
+    match of_report(text)? {
+        Format::Table | Format::Wide => {
+            Err(none(text, "definition", "yaml, json, jsonl, jsonpath= or jsonpath-as-json="))
+        }
+        format => Ok(format),
+    }
+}
+
 /// How a stream of changes is written.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
@@ -50,7 +63,7 @@ fn of_report(text: &str) -> Result<Format, FormatError> {
 
 fn of_stream(text: &str) -> Result<Format, FormatError> {
     match text.parse()? {
-        format @ (Format::Json | Format::Jsonl | Format::Table | Format::Wide) => Ok(format),
+        format @ (Format::Jsonl | Format::Table | Format::Wide) => Ok(format),
         _ => Err(none(text, "stream of changes", "jsonl")),
     }
 }
@@ -83,5 +96,10 @@ mod tests {
             stream("yaml").unwrap_err(),
             "a stream of changes cannot be written as yaml; use jsonl"
         );
+        assert!(stream("json").is_err());
+        assert_eq!(of_documents("json"), Ok(Format::Json));
+        for format in ["wide", "name", "table", "custom-columns=A:.a"] {
+            assert!(of_documents(format).is_err(), "{format}");
+        }
     }
 }

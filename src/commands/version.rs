@@ -2,15 +2,16 @@
 
 use serde_json::json;
 
-use super::context::{Context, OutputArgs};
+use super::context::Context;
 use super::failure::Failure;
+use super::output::ReportArgs;
 
 /// Flags of `version`.
 #[derive(Debug, clap::Args)]
 pub struct VersionArgs {
     /// How results are written
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub output: ReportArgs,
 }
 
 /// Runs `version`.
@@ -27,6 +28,6 @@ pub fn run(args: &VersionArgs, context: &Context) -> Result<(), Failure> {
         "platform": platform,
     });
     let text = format!("kubectl-acme {version} {platform}\n");
-    context.printer(&args.output).report(&report, |_| text)?;
+    context.printer(&(&args.output).into()).report(&report, |_| text)?;
     Ok(())
 }
