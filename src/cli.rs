@@ -11,11 +11,11 @@ use clap::{
     Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand,
 };
 
-use crate::commands::connection::ClusterArgs;
+use crate::commands::connection::{self, ClusterArgs};
 use crate::commands::invocation::{self, PLACES, PLUGIN};
 use crate::commands::{
     ca, certificate, challenge, completion, crds, delete, describe, get, order, probe, run,
-    schedule, solve, timeline, version, watch,
+    schedule, solve, solver_pod, timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden
@@ -171,7 +171,13 @@ pub fn parse() -> Cli {
     invocation::remember(&words, &matches);
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match chosen(&matches) {
-        Chosen::Local => cli.global.cluster = cli.global.cluster.without_place(),
+        Chosen::Local => {
+            if let Some(flag) = idle(&command(), &matches) {
+                let message = idle_message(&flag, matches.value_source("local"));
+                command().error(ErrorKind::ArgumentConflict, message).exit()
+            }
+            cli.global.cluster = cli.global.cluster.without_place();
+        }
         Chosen::Cluster => cli.global.local = None,
         Chosen::Both(flag) => {
             let message = format!(
@@ -208,6 +214,30 @@ fn chosen(matches: &ArgMatches) -> Chosen {
         (Some(local), Some((cluster, _))) if local > cluster => Chosen::Local,
         (Some(local), Some((cluster, _))) if local < cluster => Chosen::Cluster,
         (Some(_), Some((_, flag))) => Chosen::Both(flag),
+    }
+}
+
+/// A flag on the command line that means nothing on this machine, if there is one; what the environment says may be for other
+/// commands.
+fn idle(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
+    let is_typed = |arg: &&Arg| {
+        let heading = arg.get_help_heading();
+        heading.is_some_and(|heading| [connection::HEADING, solver_pod::HEADING].contains(&heading))
+            && matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let here = command.get_arguments().find(is_typed).and_then(Arg::get_long).map(str::to_owned);
+    let below = || {
+        let (name, matches) = matches.subcommand()?;
+        idle(command.find_subcommand(name)?, matches)
+    };
+    here.or_else(below)
+}
+
+fn idle_message(flag: &str, local: Option<ValueSource>) -> String {
+    let why = format!("cannot be used with --{flag}, which is about a cluster: leave --{flag} out");
+    match local {
+        Some(ValueSource::EnvVariable) => format!("{LOCAL} {why}, or set {LOCAL}=0"),
+        _ => format!("--local {why}"),
     }
 }
 
@@ -266,6 +296,29 @@ mod tests {
     #[test]
     fn the_command_tree_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn flags_about_a_cluster_are_found_where_they_are_typed() {
+        for (line, expected) in [
+            ("order -f a --local", None),
+            ("order -f a --local --driver=cert-manager", Some("driver")),
+            ("--request-timeout 5s get certs --local", Some("request-timeout")),
+            ("run --local --leader-election-namespace=web", Some("leader-election-namespace")),
+            (
+                "order create -f a --local --acme-http01-solver-image=b",
+                Some("acme-http01-solver-image"),
+            ),
+            ("order -f a --local --cluster-resource-namespace=web", None),
+        ] {
+            let words = std::iter::once("kubectl-acme").chain(line.split(' '));
+            let matches = command().try_get_matches_from(words).unwrap();
+            assert_eq!(idle(&command(), &matches).as_deref(), expected, "{line}");
+        }
+        // Any variable that is there stands for its environment form.
+        let heard = command().mut_arg("kubeconfig", |flag| flag.env("PATH"));
+        let matches = heard.clone().try_get_matches_from(["kubectl-acme", "version"]).unwrap();
+        assert_eq!(idle(&heard, &matches), None);
     }
 
     /// The environment form of a flag of a command, named by the way to it.

@@ -8,9 +8,12 @@ use super::drive::duration;
 use crate::store::cluster::Connection;
 use crate::store::cluster::lease::NAMESPACE;
 
+/// The heading of flags that mean nothing without a cluster.
+pub const HEADING: &str = "Cluster flags";
+
 /// Flags of every command that say where in a cluster resources are.
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = "Cluster flags")]
+#[command(next_help_heading = HEADING)]
 pub struct ClusterArgs {
     /// Kubeconfig in place of KUBECONFIG and ~/.kube/config
     #[arg(long, global = true, value_name = "FILE")]

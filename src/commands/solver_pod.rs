@@ -7,9 +7,12 @@ use jiff::Timestamp;
 use crate::solvers::http01::cluster::{ClusterSolver, IMAGE, Options};
 use crate::store::cluster::ClusterStore;
 
+/// The heading of flags that mean nothing without a cluster.
+pub const HEADING: &str = "Solver Pods in a cluster";
+
 /// Flags about solver Pods.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Solver Pods in a cluster")]
+#[command(next_help_heading = HEADING)]
 pub struct SolverPodArgs {
     /// Image of the Pods that answer HTTP-01 challenges
     #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
