@@ -200,6 +200,8 @@ async fn kubectl_finds_the_plugin_and_hands_everything_on() {
     said(&stranger, 8);
     let refused = String::from_utf8_lossy(&stranger.stderr);
     assert!(refused.contains("no permission to list orders.acme.cert-manager.io"), "{refused}");
+    let question = "kubectl --as ann auth can-i list orders.acme.cert-manager.io";
+    assert!(refused.contains(question), "{refused}");
     let admin = ["order", "get", "--as=ann", "--as-group=system:masters"];
     assert_eq!(desk.acme(&admin), table);
 }
