@@ -62,7 +62,11 @@ pub async fn everything(
     issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
     let place = format!("{}; all namespaces", place(context)?);
     say(context, &place, &authorities(&issuers), "kubectl-acme");
-    say_who_answers(context, &issuers, Some(drive), claim);
+    // Issuers may come later.
+    match context.cluster().and_then(|_| in_place_of_solvers(drive, claim)) {
+        Some(line) => context.printer(&OutputArgs::default()).note(&line),
+        None => say_who_answers(context, &issuers, None, claim),
+    }
     Ok(())
 }
 

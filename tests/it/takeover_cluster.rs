@@ -117,6 +117,7 @@ fn another_run_of_ours_that_is_killed_is_taken_over_from() {
     // Its answers are where the CA does not look.
     let mut run = bench.start(&kubectl, &["run", "--http01-listen=127.0.0.1:0"]);
     run.says("driver: kubectl-acme");
+    run.says("by this process at 127.0.0.1:0, in place of solver Pods, Services, Ingresses and");
     let mut order = bench.start(&kubectl, &["order", "-f", "web.yaml", "--timeout=5m"]);
     order.says("driver: kubectl-acme run (");
     wait_for_challenge(&kubectl);
