@@ -322,6 +322,7 @@ mod tests {
     use crate::store::cluster::ClusterFault;
     use crate::store::memory::MemoryStore;
     use crate::store::resources::{Resources, typed};
+    use crate::store::testing::Front;
 
     /// Always has another step to take.
     #[derive(Debug, Default)]
@@ -738,27 +739,9 @@ mod tests {
     }
 
     #[async_trait]
-    impl Store for LoggedOut {
-        async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-            self.store.get(key).await
-        }
-        async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-            self.store.list(kind, scope).await
-        }
-        async fn create(&self, record: Record) -> Result<Record, StoreError> {
-            self.store.create(record).await
-        }
-        async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
-            self.store.replace(record, part).await
-        }
-        async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-            self.store.apply(record).await
-        }
-        async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-            self.store.delete(key).await
-        }
-        async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
-            self.store.delete_exactly(key, uid).await
+    impl Front for LoggedOut {
+        fn behind(&self) -> &dyn Store {
+            &self.store
         }
         fn watch(
             &self,

@@ -26,6 +26,8 @@ pub mod mirror;
 mod object;
 pub mod resources;
 mod rules;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod told;
 mod watch;
 

@@ -115,7 +115,6 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use async_trait::async_trait;
-    use futures_util::stream::BoxStream;
     use serde_json::json;
 
     use super::*;
@@ -123,7 +122,8 @@ mod tests {
     use crate::model::{Certificate, ConditionStatus, ObjectName};
     use crate::store::memory::MemoryStore;
     use crate::store::resources::Resources;
-    use crate::store::{Change, Part, Scope, StoreError};
+    use crate::store::testing::Front;
+    use crate::store::{Scope, StoreError};
 
     /// Counts the lists of whole namespaces, which every list is in a cluster; there nobody looks up Events before writing one.
     #[derive(Debug, Default)]
@@ -134,37 +134,15 @@ mod tests {
     }
 
     #[async_trait]
-    impl Store for Counting {
-        async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-            self.store.get(key).await
+    impl Front for Counting {
+        fn behind(&self) -> &dyn Store {
+            &self.store
         }
         async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
             if scope.involved_uid.is_none() && (self.is_cluster || scope.owner_uid.is_none()) {
                 self.lists.fetch_add(1, Ordering::Relaxed);
             }
             self.store.list(kind, scope).await
-        }
-        async fn create(&self, record: Record) -> Result<Record, StoreError> {
-            self.store.create(record).await
-        }
-        async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
-            self.store.replace(record, part).await
-        }
-        async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-            self.store.apply(record).await
-        }
-        async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-            self.store.delete(key).await
-        }
-        async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
-            self.store.delete_exactly(key, uid).await
-        }
-        fn watch(
-            &self,
-            kind: Kind,
-            scope: Scope,
-        ) -> BoxStream<'static, Result<Change, StoreError>> {
-            self.store.watch(kind, scope)
         }
         fn in_cluster(&self) -> bool {
             self.is_cluster

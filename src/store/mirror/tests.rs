@@ -7,6 +7,7 @@ use super::*;
 use crate::model::ObjectName;
 use crate::store::cluster::ClusterFault;
 use crate::store::memory::MemoryStore;
+use crate::store::testing::Front;
 
 /// Counts what is read of a store in memory, and has watches that a test can make fail.
 #[derive(Clone, Debug)]
@@ -33,7 +34,10 @@ impl Distant {
 }
 
 #[async_trait]
-impl Store for Distant {
+impl Front for Distant {
+    fn behind(&self) -> &dyn Store {
+        &*self.store
+    }
     async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let found = self.store.get(key).await;
@@ -43,21 +47,6 @@ impl Store for Distant {
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.store.list(kind, scope).await
-    }
-    async fn create(&self, record: Record) -> Result<Record, StoreError> {
-        self.store.create(record).await
-    }
-    async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
-        self.store.replace(record, part).await
-    }
-    async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-        self.store.apply(record).await
-    }
-    async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.store.delete(key).await
-    }
-    async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
-        self.store.delete_exactly(key, uid).await
     }
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
         self.watches.fetch_add(1, Ordering::Relaxed);
