@@ -1,6 +1,7 @@
 //! `run` tells what stands in the way of objects until somebody changes something: once, not at every try.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -11,14 +12,17 @@ use crate::controllers::driver::Obstacles;
 use crate::model::Key;
 use crate::print::progress::Progress;
 
-/// Tells of obstacles until the controllers end.
+/// Tells of obstacles until the controllers end. After each look at all of them it rests three times as long as that took: they
+/// change with every object that fails.
 pub(super) async fn tell(mut obstacles: watch::Receiver<Obstacles>, mut progress: Progress) {
     let mut told = BTreeMap::new();
     loop {
+        let began = Instant::now();
         let lines = news(&obstacles.borrow_and_update(), &mut told);
         for line in lines {
             progress.line(&line, Timestamp::now());
         }
+        tokio::time::sleep(began.elapsed() * 3).await;
         if obstacles.changed().await.is_err() {
             return;
         }

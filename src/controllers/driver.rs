@@ -13,6 +13,7 @@ use tracing::{Instrument, debug, info_span};
 
 use super::agenda::{Agenda, Heard, Job};
 use super::selection::Selection;
+use super::standing::Standing;
 use super::substance::Substances;
 use super::tries::{self, BREATH};
 use super::{Clock, Controller, ReconcileError};
@@ -67,7 +68,7 @@ pub struct Driver {
     /// What each task looks at: one that panics cannot say it.
     looks: HashMap<task::Id, Job>,
     /// What stopped each job when it last looked, and in whose way that is; `obstacles` is the view of it.
-    standing: HashMap<Job, (Key, Obstacle)>,
+    standing: Standing,
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
@@ -92,7 +93,7 @@ impl Driver {
             agenda: Agenda::default(),
             running: JoinSet::new(),
             looks: HashMap::new(),
-            standing: HashMap::new(),
+            standing: Standing::default(),
             unheard: BTreeMap::new(),
             listens: None,
             substances: Substances::default(),
@@ -246,9 +247,7 @@ impl Driver {
         let look = self.agenda.ended(&job, now);
         let (about, error) = match result {
             Ok(wake) => {
-                if let Some((about, _)) = self.standing.remove(&job) {
-                    self.publish(&about);
-                }
+                self.found(&job, BTreeMap::new());
                 return self.agenda.went_well(job, wake, look, now);
             }
             Err(ReconcileError::Of(about, error)) => (about, *error),
@@ -267,30 +266,30 @@ impl Driver {
             (tries, tries::next_try(&error, tries, look.heard, now))
         };
         debug!(%error, tries, %next_try, object = %about, "this step could not be taken");
-        let before = self.standing.remove(&job);
-        let same = before.as_ref().filter(|(before, _)| *before == about);
-        let since = same.map_or(now, |(_, before)| before.since);
+        let since = self.standing.get(&job, &about).map_or(now, |before| before.since);
         let obstacle = Obstacle { error: Arc::new(error), since, next_try, tries };
-        self.standing.insert(job.clone(), (about.clone(), obstacle));
-        if let Some((before, _)) = before.filter(|(before, _)| *before != about) {
-            self.publish(&before);
-        }
-        self.publish(&about);
+        self.found(&job, BTreeMap::from([(about, obstacle)]));
         self.agenda.sleep_until(job, next_try);
     }
 
-    /// Tells what stands in the way of an object. Of several obstacles, one that stays comes first: whoever waits for the
-    /// others would wait in vain. Then the oldest.
-    fn publish(&self, about: &Key) {
-        let all = self.standing.iter().filter(|(_, (key, _))| key == about);
-        let first = all.min_by_key(|(job, (_, it))| (!it.stays(), it.since, *job));
-        let first = first.map(|(_, (_, obstacle))| obstacle.clone());
-        self.obstacles.send_if_modified(|all| match first {
-            Some(obstacle) => {
-                all.insert(about.clone(), obstacle);
-                true
+    /// Notes and tells what a job has found.
+    fn found(&mut self, job: &Job, found: BTreeMap<Key, Obstacle>) {
+        let concerned = self.standing.found(job, found);
+        if concerned.is_empty() {
+            return;
+        }
+        self.obstacles.send_if_modified(|all| {
+            let mut is_news = false;
+            for about in concerned {
+                is_news |= match self.standing.first(&about) {
+                    Some(obstacle) => {
+                        all.insert(about, obstacle.clone());
+                        true
+                    }
+                    None => all.remove(&about).is_some(),
+                };
             }
-            None => all.remove(about).is_some(),
+            is_news
         });
     }
 }

@@ -27,6 +27,7 @@ pub mod request;
 pub mod scheduler;
 pub mod selection;
 pub mod shared_orders;
+mod standing;
 mod substance;
 pub mod taken;
 #[cfg(test)]
