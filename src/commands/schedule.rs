@@ -16,7 +16,7 @@ use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
 use crate::print::age::age;
 use crate::print::table::{Headers, NONE, Table};
-use crate::reconcile::schedule::{self, Limits, Queued, Waits};
+use crate::reconcile::schedule::{self, Limits, Plan, Queued, Waits};
 use crate::store::Scope;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
@@ -137,13 +137,13 @@ fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
         place: Place::Running,
         waits: Wait::of_running(challenge),
     });
-    let next = schedule::admit(challenges, limits).into_iter().map(|challenge| Slot {
+    let Plan { admitted, queue } = schedule::plan(challenges, limits);
+    let next = admitted.into_iter().map(|challenge| Slot {
         challenge,
         place: Place::Queued(None),
         waits: Wait::Queue(Waits::Nothing),
     });
-    let queue = schedule::queue(challenges, limits).into_iter();
-    let queue = queue.map(|Queued { challenge, position, waits }| Slot {
+    let queue = queue.into_iter().map(|Queued { challenge, position, waits }| Slot {
         challenge,
         place: Place::Queued(Some(position)),
         waits: Wait::Queue(waits),

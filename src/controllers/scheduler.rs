@@ -12,7 +12,7 @@ use super::{Controller, ReconcileError};
 use crate::model::event::{reason, source};
 use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Order, Record, State};
 use crate::reconcile::challenge::first_state;
-use crate::reconcile::schedule::{self, Contention, Limits};
+use crate::reconcile::schedule::{self, Contention, Limits, Plan};
 use crate::reconcile::{Note, Wake};
 use crate::store::events::reference;
 use crate::store::resources::Resources;
@@ -65,8 +65,7 @@ impl Scheduler {
     /// Fails when the store does. What stands in the way of one challenge keeps none of the others.
     pub async fn pass(&self, now: Timestamp) -> Result<bool, ReconcileError> {
         let all = self.ours().await?;
-        let admitted = schedule::admit(&all, self.limits);
-        let queue = schedule::queue(&all, self.limits);
+        let Plan { admitted, queue } = schedule::plan(&all, self.limits);
         self.crowd.is_now(Contention::of(&queue));
         let mut outcomes = self.start_all(admitted, now).await;
         let mut untold = Vec::new();

@@ -1,5 +1,6 @@
 //! Which challenges may start now, and what each other one waits for.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Challenge, ChallengeType, ObjectName, State};
@@ -62,41 +63,44 @@ pub struct Queued<'a> {
     pub waits: Waits,
 }
 
-/// Returns the challenges that may start now: oldest first (whole seconds; ties by DNS name, type, object name),
-/// never two with the same DNS name and type, never more than the limit in flight.
-pub fn admit(challenges: &[Challenge], limits: Limits) -> Vec<&Challenge> {
-    let running = running(challenges);
-    let free = limits.max_in_flight.saturating_sub(running.len());
-    let locks: BTreeSet<Lock<'_>> = running.iter().map(|c| lock(c)).collect();
-    heads(challenges).into_iter().filter(|c| !locks.contains(&lock(c))).take(free).collect()
+/// What becomes of the challenges that have yet to start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan<'a> {
+    /// Those that may start now: oldest first (whole seconds; ties by DNS name, type, object name), never two with the same DNS
+    /// name and type, never more than the limit in flight.
+    pub admitted: Vec<&'a Challenge>,
+    /// Every other one, with what it waits for, in the order in which they will start.
+    pub queue: Vec<Queued<'a>>,
 }
 
-/// Returns every challenge that is neither running nor final nor admitted now, with what it waits for, in the order in
-/// which they will start.
-pub fn queue(challenges: &[Challenge], limits: Limits) -> Vec<Queued<'_>> {
-    let running = running(challenges);
-    let admitted: BTreeSet<ObjectName> =
-        admit(challenges, limits).into_iter().map(Challenge::name).collect();
-    let mut holders: BTreeMap<Lock<'_>, &Challenge> =
-        running.iter().map(|c| (lock(c), *c)).collect();
-    for head in heads(challenges) {
-        holders.entry(lock(head)).or_insert(head);
-    }
+/// Plans which challenges start now; those that are running or final have no part in it.
+pub fn plan(challenges: &[Challenge], limits: Limits) -> Plan<'_> {
+    let running = || challenges.iter().filter(|c| c.status.processing);
+    let mut holders: BTreeMap<Lock<'_>, &Challenge> = running().map(|c| (lock(c), c)).collect();
+    let mut free = limits.max_in_flight.saturating_sub(running().count());
+    let mut plan = Plan::default();
     let (mut slots, mut locked) = (0, 0);
-    waiting(challenges)
-        .into_iter()
-        .filter(|c| !admitted.contains(&c.name()))
-        .map(|challenge| {
-            let holder = holders.get(&lock(challenge)).map(|h| h.name());
-            if let Some(holder) = holder.filter(|name| *name != challenge.name()) {
+    for challenge in waiting(challenges) {
+        match holders.entry(lock(challenge)) {
+            Entry::Occupied(holder) => {
                 locked += 1;
-                return Queued { challenge, position: locked, waits: Waits::Lock { holder } };
+                let waits = Waits::Lock { holder: holder.get().name() };
+                plan.queue.push(Queued { challenge, position: locked, waits });
             }
-            slots += 1;
-            let waits = Waits::Slot { slots: limits.max_in_flight };
-            Queued { challenge, position: slots, waits }
-        })
-        .collect()
+            Entry::Vacant(lock) => {
+                lock.insert(challenge);
+                if free > 0 {
+                    free -= 1;
+                    plan.admitted.push(challenge);
+                    continue;
+                }
+                slots += 1;
+                let waits = Waits::Slot { slots: limits.max_in_flight };
+                plan.queue.push(Queued { challenge, position: slots, waits });
+            }
+        }
+    }
+    plan
 }
 
 /// Which running challenges stand in another one's way.
@@ -134,10 +138,6 @@ fn lock(challenge: &Challenge) -> Lock<'_> {
     (&challenge.spec.dns_name, challenge.spec.kind)
 }
 
-fn running(challenges: &[Challenge]) -> Vec<&Challenge> {
-    challenges.iter().filter(|c| c.status.processing).collect()
-}
-
 /// Everything that has yet to start, oldest first.
 fn waiting(challenges: &[Challenge]) -> Vec<&Challenge> {
     let mut waiting: Vec<&Challenge> = challenges
@@ -147,12 +147,6 @@ fn waiting(challenges: &[Challenge]) -> Vec<&Challenge> {
         .collect();
     waiting.sort_by(|a, b| age(a).cmp(&age(b)));
     waiting
-}
-
-/// The oldest of each name and type.
-fn heads(challenges: &[Challenge]) -> Vec<&Challenge> {
-    let mut seen = BTreeSet::new();
-    waiting(challenges).into_iter().filter(|c| seen.insert(lock(c))).collect()
 }
 
 fn age(challenge: &Challenge) -> impl Ord + '_ {
@@ -170,7 +164,7 @@ mod tests {
     }
 
     fn check(challenges: &[Challenge], max_in_flight: usize, expected: &[&str]) {
-        assert_eq!(names(&admit(challenges, Limits { max_in_flight })), expected);
+        assert_eq!(names(&plan(challenges, Limits { max_in_flight }).admitted), expected);
     }
 
     #[test]
@@ -190,7 +184,7 @@ mod tests {
     fn never_more_than_the_limit() {
         let all: Vec<Challenge> =
             (0..240).map(|i| challenge(&format!("n{i:03}.example")).build()).collect();
-        assert_eq!(admit(&all, Limits::default()).len(), 60);
+        assert_eq!(plan(&all, Limits::default()).admitted.len(), 60);
         let busy: Vec<Challenge> =
             (0..65).map(|i| challenge(&format!("n{i}.example")).running(i < 60).build()).collect();
         check(&busy, 60, &[]);
@@ -248,7 +242,7 @@ mod tests {
             challenge("y.example").named("third").created_at(3).build(),
             challenge("z.example").named("fourth").created_at(4).build(),
         ];
-        let queue = queue(&all, Limits { max_in_flight: 1 });
+        let queue = plan(&all, Limits { max_in_flight: 1 }).queue;
         let told: Vec<(String, usize, String)> = queue
             .iter()
             .map(|q| (q.challenge.metadata.name.clone(), q.position, q.waits.reason(q.challenge)))

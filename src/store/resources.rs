@@ -106,12 +106,12 @@ impl<R: Stored> Resources<R> {
     }
 
     fn readable(&self, record: Record) -> Option<R> {
+        if let Ok(resource) = R::deserialize(&record.object) {
+            return Some(resource);
+        }
         let revision = record.text("/metadata/resourceVersion").to_owned();
         let key = record.key.clone();
-        let error = match typed(record) {
-            Ok(resource) => return Some(resource),
-            Err(error) => error,
-        };
+        let error = typed::<R>(record).err()?;
         let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
         if left_out.insert(key, revision.clone()) != Some(revision) {
             debug!(%error, "left out of a list");
@@ -215,7 +215,9 @@ impl<R> fmt::Debug for Resources<R> {
 /// Fails with [`StoreError::Unreadable`] when the object does not have the shape of its kind.
 pub fn typed<R: DeserializeOwned>(record: Record) -> Result<R, StoreError> {
     let Record { key, object } = record;
-    serde_path_to_error::deserialize(object).map_err(|error| {
+    // Most have no fault: the field is only looked for where there is one.
+    let read = R::deserialize(&object).or_else(|_| serde_path_to_error::deserialize(object));
+    read.map_err(|error| {
         let field = error.path().to_string();
         let why = match (key.kind, field.as_str()) {
             // The parser's own words may quote the value.

@@ -21,7 +21,7 @@ use crate::probes::Probe as _;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::published;
-use crate::reconcile::schedule::{Limits, Waits, admit, queue};
+use crate::reconcile::schedule::{Limits, Plan, Waits, plan};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store, StoreError};
 
@@ -273,10 +273,11 @@ fn is_blind(look: &Observation) -> bool {
 
 /// Challenges in the queue that start now, or as soon as the CA has looked at one before them.
 fn moving(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
-    let starting = admit(all, limits).into_iter().map(Challenge::name);
+    let Plan { admitted, queue } = plan(all, limits);
+    let starting = admitted.into_iter().map(Challenge::name);
     let validated: BTreeSet<ObjectName> =
         all.iter().filter(|c| c.status.processing && is_accepted(c)).map(Challenge::name).collect();
-    let next = queue(all, limits).into_iter().filter_map(|queued| {
+    let next = queue.into_iter().filter_map(|queued| {
         let is_next = match &queued.waits {
             Waits::Lock { holder } => validated.contains(holder),
             Waits::Slot { .. } => !validated.is_empty(),
