@@ -70,7 +70,6 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
         ReconcileError::Solve(error) => {
             error.hint.clone().or_else(|| unseen::dns_advice(&error.to_string()))
         }
-        ReconcileError::Of(_, error) => for_error(error, issuer),
         ReconcileError::Missing(_) => None,
         ReconcileError::Taken(taken) => Some(taken.hint()),
         ReconcileError::Panicked => Some("please report it, with what stands on stderr".to_owned()),

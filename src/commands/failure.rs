@@ -73,7 +73,6 @@ impl Kind {
             ReconcileError::Acme(error) => Self::of_sort(refusal::sort(error)),
             ReconcileError::Solve(_) => Self::Solver,
             ReconcileError::Store(error) => Self::of_store(error),
-            ReconcileError::Of(_, error) => Self::of_error(error),
             ReconcileError::Missing(_) => Self::Usage,
             ReconcileError::Taken(_) => Self::Person,
             ReconcileError::Panicked => Self::Unexpected,

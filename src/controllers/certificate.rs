@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, aside, delivery, facts, taken};
+use super::{Controller, ReconcileError, Stopped, aside, delivery, facts, taken};
 use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
@@ -306,7 +306,7 @@ impl Controller for CertificateController {
         }
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(certificate) = self.certificates.get_known(&key.name).await? else {
             self.neighbours.forget(&key.name);
             // Another one of that name may have been told of between.

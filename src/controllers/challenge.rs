@@ -13,7 +13,7 @@ use super::challenge_requests::ChallengeRequests;
 use super::looks::{Looks, Published};
 use super::means::Means;
 use super::recorder::Recorder;
-use super::{Clock, Controller, ReconcileError};
+use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
@@ -287,12 +287,12 @@ impl Controller for ChallengeController {
         Ok(challenges.iter().map(|c| Key::new(Kind::Challenge, c.name())).collect())
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(challenge) = self.challenges.resources.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
             return Ok(Wake::OnChange);
         };
-        self.step(&challenge, now).await
+        Ok(self.step(&challenge, now).await?)
     }
 }
 

@@ -16,7 +16,7 @@ use super::selection::Selection;
 use super::standing::Standing;
 use super::substance::Substances;
 use super::tries::{self, BREATH};
-use super::{Clock, Controller, ReconcileError};
+use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::acme::Retry;
 use crate::model::{Key, Kind, Record};
 use crate::reconcile::Wake;
@@ -64,7 +64,7 @@ pub struct Driver {
     selection: Selection,
     obstacles: watch::Sender<Obstacles>,
     agenda: Agenda,
-    running: JoinSet<Result<Wake, ReconcileError>>,
+    running: JoinSet<Result<Wake, Stopped>>,
     /// What each task looks at: one that panics cannot say it.
     looks: HashMap<task::Id, Job>,
     /// What stopped each job when it last looked, and in whose way that is; `obstacles` is the view of it.
@@ -130,7 +130,7 @@ impl Driver {
                 Some(done) = self.running.join_next_with_id(), if !self.running.is_empty() => {
                     let (id, result) = match done {
                         Ok(done) => done,
-                        Err(panic) => (panic.id(), Err(ReconcileError::Panicked)),
+                        Err(panic) => (panic.id(), Err(ReconcileError::Panicked.into())),
                     };
                     if let Some(job) = self.looks.remove(&id) {
                         self.settle(job, result);
@@ -242,18 +242,23 @@ impl Driver {
         }
     }
 
-    fn settle(&mut self, job: Job, result: Result<Wake, ReconcileError>) {
+    fn settle(&mut self, job: Job, result: Result<Wake, Stopped>) {
         let now = self.clock.now();
         let look = self.agenda.ended(&job, now);
-        let (about, error) = match result {
+        let errors = match result {
             Ok(wake) => {
                 self.found(&job, BTreeMap::new());
                 return self.agenda.went_well(job, wake, look, now);
             }
-            Err(ReconcileError::Of(about, error)) => (about, *error),
-            Err(error) => (job.1.clone(), error),
+            Err(stopped) => stopped.at(&job.1),
         };
-        let (tries, next_try) = if error.is_race() {
+        let has_failed = errors.values().any(|error| !error.is_race());
+        let (tries, next_try) = if has_failed {
+            let tries = self.agenda.failed(&job);
+            let failed = errors.values().filter(|error| !error.is_race());
+            let next = failed.map(|error| tries::next_try(error, tries, look.heard, now)).min();
+            (tries, next.unwrap_or(now))
+        } else {
             // Somebody wrote in between: look again at what is there now. What stood before still does.
             let times = self.agenda.outrun(&job);
             let (pause, is_obstacle) = tries::race(times);
@@ -261,14 +266,22 @@ impl Driver {
                 return self.agenda.sleep_until(job, now + pause);
             }
             (times, now + pause)
-        } else {
-            let tries = self.agenda.failed(&job);
-            (tries, tries::next_try(&error, tries, look.heard, now))
         };
-        debug!(%error, tries, %next_try, object = %about, "this step could not be taken");
-        let since = self.standing.get(&job, &about).map_or(now, |before| before.since);
-        let obstacle = Obstacle { error: Arc::new(error), since, next_try, tries };
-        self.found(&job, BTreeMap::from([(about, obstacle)]));
+        let mut found = BTreeMap::new();
+        for (about, error) in errors {
+            let before = self.standing.get(&job, &about);
+            if has_failed && error.is_race() {
+                found.extend(before.map(|before| (about, before.clone())));
+                continue;
+            }
+            let since = before.map_or(now, |before| before.since);
+            // A job may fail again and again, each time at another object.
+            let of_this = before.map_or(1, |before| before.tries.saturating_add(1));
+            let tries = if has_failed { tries.min(of_this) } else { tries };
+            debug!(%error, tries, %next_try, object = %about, "this step could not be taken");
+            found.insert(about, Obstacle { error: Arc::new(error), since, next_try, tries });
+        }
+        self.found(&job, found);
         self.agenda.sleep_until(job, next_try);
     }
 
@@ -335,7 +348,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, Stopped> {
             self.0.fetch_add(1, Ordering::Relaxed);
             Ok(Wake::Now)
         }
@@ -380,7 +393,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
             self.looks.send_modify(|looks| looks.push(key.name.name.clone()));
             if let Some(mut record) = self.store.get(key).await? {
                 record.object["status"]["reason"] = self.looks.borrow().len().to_string().into();
@@ -455,7 +468,7 @@ mod tests {
             }
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+        async fn reconcile(&self, _: &Key, _: Timestamp) -> Result<Wake, Stopped> {
             self.looked.cancel();
             Ok(Wake::OnChange)
         }
@@ -493,7 +506,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             typed::<Certificate>(changed.clone()).map(|_| vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, Stopped> {
             self.0.get(&key.name).await?;
             Ok(Wake::OnChange)
         }
@@ -586,7 +599,7 @@ mod tests {
             self.heard.send_modify(|heard| *heard += 1);
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+        async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
             self.looks.send_modify(|looks| *looks += 1);
             let is_first = *self.looks.borrow() == 1;
             match self.mishap {
@@ -664,22 +677,25 @@ mod tests {
         Key::new(Kind::Challenge, ObjectName::new("web", name))
     }
 
-    /// How a look ended that was at this object, or, of the job that looks at all of them, was about it.
-    fn ended(how: &str, about: Option<&str>) -> Result<Wake, ReconcileError> {
-        let key = challenge(about.unwrap_or_default());
-        let error = match how {
+    /// How a look ended that was at this object, or, of the job that looks at all of them, was about these: each in its way.
+    fn ended(how: &str, about: Option<&str>) -> Result<Wake, Stopped> {
+        let error = |how: &str, key: &Key| match how {
             DENIED => StoreError::Unreadable { key: key.clone(), why: DENIED.into() }.into(),
-            PASSING => ReconcileError::Missing(PASSING.into()),
             RACE => StoreError::Conflict { key: key.clone() }.into(),
-            _ => return Ok(Wake::OnChange),
+            _ => ReconcileError::Missing(PASSING.into()),
         };
-        Err(if about.is_some() { ReconcileError::Of(key, Box::new(error)) } else { error })
+        if how == WELL {
+            return Ok(Wake::OnChange);
+        }
+        let Some(about) = about else { return Err(error(how, &challenge("")).into()) };
+        let each = about.split(' ').map(challenge).zip(how.split(' '));
+        Err(Stopped::Others(each.map(|(key, how)| (key.clone(), error(how, &key))).collect()))
     }
 
     /// Objects, each with what is told to stand in its way.
     type Told = &'static [(&'static str, &'static str)];
 
-    /// What is seen after each of these looks: of the job that looks at all Challenges and names one, or of one Challenge's own.
+    /// What is seen after each of these looks: of the job that looks at all Challenges and names some, or of one Challenge's own.
     fn seen(looks: &[(&str, Option<&str>, &str, Told)]) {
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let store = Arc::new(MemoryStore::new());
@@ -717,6 +733,22 @@ mod tests {
             ("", Some("a"), PASSING, &[("a", PASSING)]),
             ("", Some("b"), RACE, &[("a", PASSING)]),
             ("", None, WELL, &[]),
+        ]);
+    }
+
+    #[test]
+    fn a_job_may_find_what_stands_in_the_way_of_several_objects() {
+        seen(&[
+            ("", Some("b c"), "denied denied", &[("b", DENIED), ("c", DENIED)]),
+            ("c", None, PASSING, &[("b", DENIED), ("c", DENIED)]),
+            (
+                "",
+                Some("a b c"),
+                "passing race race",
+                &[("a", PASSING), ("b", DENIED), ("c", DENIED)],
+            ),
+            ("", Some("a b"), "race passing", &[("a", PASSING), ("b", PASSING), ("c", PASSING)]),
+            ("", None, WELL, &[("c", PASSING)]),
         ]);
     }
 
@@ -773,7 +805,7 @@ mod tests {
         async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
             Ok(vec![changed.key.clone()])
         }
-        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, ReconcileError> {
+        async fn reconcile(&self, key: &Key, _: Timestamp) -> Result<Wake, Stopped> {
             self.asked.cancel();
             self.answer.cancelled().await;
             let mut order = self.store.get(key).await?.unwrap();

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::accounts::{self, Accounts};
 use super::per_issuer::PerIssuer;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, account_secrets, aside};
+use super::{Controller, ReconcileError, Stopped, account_secrets, aside};
 use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry};
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
@@ -211,7 +211,7 @@ impl Controller for IssuerController {
         Ok(issuers.iter().map(|issuer| Key::new(issuer.issuer_kind(), issuer.name())).collect())
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let known = self.of_kind(key.kind).get_known(&key.name).await?;
         let Some((issuer, acme)) = known.as_ref().and_then(|i| Some((i, i.spec.acme.as_ref()?)))
         else {
@@ -233,7 +233,7 @@ impl Controller for IssuerController {
                 }
                 Err(error) => {
                     let asked = gathered.asked;
-                    return self.failed(issuer, Deed::Register, error, asked, now).await;
+                    return Ok(self.failed(issuer, Deed::Register, error, asked, now).await?);
                 }
             },
             Action::UpdateContact(contact) => {
@@ -242,7 +242,9 @@ impl Controller for IssuerController {
                     Ok(_) => Outcome::ContactUpdated,
                     Err(error) => {
                         let asked = gathered.asked;
-                        return self.failed(issuer, Deed::UpdateContact, error, asked, now).await;
+                        return Ok(self
+                            .failed(issuer, Deed::UpdateContact, error, asked, now)
+                            .await?);
                     }
                 }
             }

@@ -38,6 +38,7 @@ pub mod unwritten_orders;
 pub use self::clock::Clock;
 use self::taken::Taken;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use async_trait::async_trait;
@@ -59,7 +60,7 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError>;
 
     /// Takes one step for one object and says when to look again.
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError>;
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped>;
 }
 
 /// The managing owner of an object, when it is of that kind.
@@ -115,9 +116,6 @@ pub enum ReconcileError {
     /// Something else bears the name of what is to be made.
     #[error(transparent)]
     Taken(#[from] Box<Taken>),
-    /// What stands in the way of another object than the one that was looked at.
-    #[error("{1}")]
-    Of(Key, #[source] Box<Self>),
     /// Our own mistake.
     #[error("this step failed by a mistake of kubectl-acme itself")]
     Panicked,
@@ -131,7 +129,6 @@ impl ReconcileError {
                 use StoreError::{AlreadyExists, Conflict, NotFound};
                 matches!(error, Conflict { .. } | AlreadyExists { .. } | NotFound { .. })
             }
-            Self::Of(_, error) => error.is_race(),
             _ => false,
         }
     }
@@ -140,7 +137,6 @@ impl ReconcileError {
     pub fn retry(&self) -> Retry {
         match self {
             Self::Acme(error) => error.retry(),
-            Self::Of(_, error) => error.retry(),
             Self::Solve(error) if error.needs_person => Retry::Never,
             Self::Solve(SolveError { until: Some(until), .. }) => Retry::At(*until),
             Self::Store(StoreError::Unreadable { .. }) => Retry::Never,
@@ -152,6 +148,31 @@ impl ReconcileError {
             | Self::Taken(_)
             | Self::Panicked => Retry::Backoff,
         }
+    }
+}
+
+/// What stopped a look, by the object in whose way it stands.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The one that was looked at.
+    Itself(ReconcileError),
+    /// Others, at least one.
+    Others(BTreeMap<Key, ReconcileError>),
+}
+
+impl Stopped {
+    /// By object, where that one was looked at.
+    fn at(self, key: &Key) -> BTreeMap<Key, ReconcileError> {
+        match self {
+            Self::Itself(error) => BTreeMap::from([(key.clone(), error)]),
+            Self::Others(errors) => errors,
+        }
+    }
+}
+
+impl<E: Into<ReconcileError>> From<E> for Stopped {
+    fn from(error: E) -> Self {
+        Self::Itself(error.into())
     }
 }
 

@@ -12,7 +12,7 @@ use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::SharedOrders;
 use super::unwritten_orders::UnwrittenOrders;
-use super::{Controller, ReconcileError, taken};
+use super::{Controller, ReconcileError, Stopped, taken};
 use crate::model::asked::asked_type;
 use crate::model::event::source;
 use crate::model::memory::Holder;
@@ -294,7 +294,7 @@ impl Controller for OrderController {
         }
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(order) = self.orders.get_known(&key.name).await? else {
             self.unwritten.forget(&key.name);
             self.shared.forget(&key.name);
@@ -304,7 +304,7 @@ impl Controller for OrderController {
         if is_over || order.metadata.is_deleted() {
             return Ok(Wake::OnChange);
         }
-        self.step(&order, now).await
+        Ok(self.step(&order, now).await?)
     }
 }
 

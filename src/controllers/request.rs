@@ -9,7 +9,7 @@ use tracing::debug;
 use super::accounts::Accounts;
 use super::recorder::Recorder;
 use super::taken::Taken;
-use super::{Controller, ReconcileError, facts};
+use super::{Controller, Stopped, facts};
 use crate::model::common::condition;
 use crate::model::event::source;
 use crate::model::{CertificateRequest, Issuer, Key, Kind, Order, Record};
@@ -99,7 +99,7 @@ impl Controller for RequestController {
         }
     }
 
-    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+    async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(request) = self.requests.get_known(&key.name).await? else {
             return Ok(Wake::OnChange);
         };

@@ -1,5 +1,6 @@
 //! Lets admitted challenges start, and writes down what the others wait for.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -8,7 +9,7 @@ use jiff::Timestamp;
 
 use super::recorder::Recorder;
 use super::selection::Selection;
-use super::{Controller, ReconcileError};
+use super::{Controller, ReconcileError, Stopped};
 use crate::model::event::{reason, source};
 use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Order, Record, State};
 use crate::reconcile::challenge::first_state;
@@ -63,11 +64,11 @@ impl Scheduler {
     ///
     /// # Errors
     /// Fails when the store does. What stands in the way of one challenge keeps none of the others.
-    pub async fn pass(&self, now: Timestamp) -> Result<bool, ReconcileError> {
+    pub async fn pass(&self, now: Timestamp) -> Result<bool, Stopped> {
         let all = self.ours().await?;
         let Plan { admitted, queue } = schedule::plan(&all, self.limits);
         self.crowd.is_now(Contention::of(&queue));
-        let mut outcomes = self.start_all(admitted, now).await;
+        let mut faults = self.start_all(admitted, now).await;
         let mut untold = Vec::new();
         for queued in &queue {
             let reason = queued.waits.reason(queued.challenge);
@@ -78,24 +79,23 @@ impl Scheduler {
         let told = untold.len().min(TOLD);
         for some in untold[..told].chunks(AT_ONCE) {
             let writes = some.iter().map(async |(challenge, reason)| {
-                self.tell(challenge, reason).await.map_err(|error| of(challenge, error))
+                fault(challenge, self.tell(challenge, reason).await)
             });
-            outcomes.extend(join_all(writes).await);
+            faults.extend(join_all(writes).await.into_iter().flatten());
         }
-        outcomes.into_iter().collect::<Result<(), _>>()?;
-        Ok(told < untold.len())
+        if faults.is_empty() { Ok(told < untold.len()) } else { Err(Stopped::Others(faults)) }
     }
 
-    /// Starts these, each whatever becomes of the others.
+    /// Starts these, each whatever becomes of the others; returns what stands in their way.
     async fn start_all(
         &self,
         admitted: impl IntoIterator<Item = &Challenge>,
         now: Timestamp,
-    ) -> Vec<Result<(), ReconcileError>> {
-        let starts = admitted.into_iter().map(async |challenge| {
-            self.start(challenge, now).await.map_err(|error| of(challenge, error))
-        });
-        join_all(starts).await
+    ) -> BTreeMap<Key, ReconcileError> {
+        let starts = admitted
+            .into_iter()
+            .map(async |challenge| fault(challenge, self.start(challenge, now).await));
+        join_all(starts).await.into_iter().flatten().collect()
     }
 
     async fn tell(&self, challenge: &Challenge, reason: &str) -> Result<(), StoreError> {
@@ -149,9 +149,9 @@ impl Scheduler {
     }
 }
 
-/// What stands in the way of one challenge.
-fn of(challenge: &Challenge, error: StoreError) -> ReconcileError {
-    ReconcileError::Of(Key::new(Kind::Challenge, challenge.name()), Box::new(error.into()))
+/// What stands in the way of one challenge, if anything does.
+fn fault(challenge: &Challenge, outcome: Result<(), StoreError>) -> Option<(Key, ReconcileError)> {
+    Some((Key::new(Kind::Challenge, challenge.name()), outcome.err()?.into()))
 }
 
 #[async_trait]
@@ -165,7 +165,7 @@ impl Controller for Scheduler {
         Ok(vec![Key::new(Kind::Challenge, ObjectName::default())])
     }
 
-    async fn reconcile(&self, _key: &Key, now: Timestamp) -> Result<Wake, ReconcileError> {
+    async fn reconcile(&self, _key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let is_unfinished = self.pass(now).await?;
         Ok(if is_unfinished { Wake::Now } else { Wake::OnChange })
     }
@@ -177,8 +177,9 @@ mod tests {
 
     use super::*;
     use crate::reconcile::testing::challenge;
-    use crate::store::Store;
     use crate::store::memory::MemoryStore;
+    use crate::store::testing::Front;
+    use crate::store::{Part, Store};
 
     /// A store with an Order, and with these Challenges of it.
     async fn store(order: Value, names: &[&str]) -> (Arc<dyn Store>, ObjectName) {
@@ -227,9 +228,8 @@ mod tests {
         let all = scheduler.ours().await.unwrap();
         // Somebody else writes after the list.
         scheduler.tell(&all[0], "busy").await.unwrap();
-        let mut started = scheduler.start_all(&all, Timestamp::UNIX_EPOCH).await;
-        let error = started.remove(0).unwrap_err();
-        let ReconcileError::Of(key, _) = &error else { panic!("{error:?}") };
+        let faults = scheduler.start_all(&all, Timestamp::UNIX_EPOCH).await;
+        let [(key, error)] = &faults.iter().collect::<Vec<_>>()[..] else { panic!("{faults:?}") };
         assert_eq!(key.name, all[0].name());
         assert!(error.is_race());
         let all = scheduler.ours().await.unwrap();
@@ -255,5 +255,33 @@ mod tests {
         assert_eq!(told().await, (1, TOLD));
         assert!(!scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap(), "none is left");
         assert_eq!(told().await, (1, TOLD + 1));
+    }
+
+    /// A store in memory that refuses to write the status of Challenges.
+    #[derive(Debug)]
+    struct Refusing(Arc<dyn Store>);
+
+    #[async_trait]
+    impl Front for Refusing {
+        fn behind(&self) -> &dyn Store {
+            &*self.0
+        }
+        async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+            match record.key.kind {
+                Kind::Challenge => Err(StoreError::Denied { key: record.key, why: "no".into() }),
+                _ => self.0.replace(record, part).await,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn everything_that_cannot_be_started_or_told_is_named() {
+        let spec = json!({"request": "", "issuerRef": {"name": "ca"}});
+        let names = ["a.example.com", "b.example.com", "c.example.com"];
+        let (store, _) = store(order(&spec), &names).await;
+        let scheduler = scheduler(Arc::new(Refusing(store)), Limits { max_in_flight: 2 });
+        let stopped = scheduler.pass(Timestamp::UNIX_EPOCH).await.unwrap_err();
+        let Stopped::Others(faults) = stopped else { panic!("{stopped:?}") };
+        assert_eq!(faults.keys().map(|key| key.name.name.as_str()).collect::<Vec<_>>(), names);
     }
 }

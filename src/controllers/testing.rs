@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::accounts::Accounts;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError};
+use super::{Controller, ReconcileError, Stopped};
 use crate::acme::{
     AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain, ChallengeReply, Directory,
     Fault, NewOrder, OrderReply, Registration,
@@ -110,9 +110,11 @@ impl Desk {
     ) -> Result<Wake, ReconcileError> {
         let key = Key::new(kind, name_of(kind, name));
         for _ in 0..30 {
-            match controller.reconcile(&key, now).await? {
-                Wake::Now => {}
-                wake => return Ok(wake),
+            match controller.reconcile(&key, now).await {
+                Ok(Wake::Now) => {}
+                Ok(wake) => return Ok(wake),
+                Err(Stopped::Itself(error)) => return Err(error),
+                Err(stopped) => panic!("{stopped:?}"),
             }
         }
         panic!("{key} is never done");

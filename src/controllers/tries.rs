@@ -37,7 +37,6 @@ pub(super) fn next_try(
         Retry::Never if heard > Heard::Nothing => now,
         // A person may mend what no change here tells of: a name in DNS, the server itself.
         Retry::Never => match error {
-            ReconcileError::Of(_, error) => next_try(error, tries, heard, now),
             ReconcileError::Solve(_) | ReconcileError::Store(_) | ReconcileError::Taken(_) => {
                 now + NEARBY
             }
