@@ -64,6 +64,27 @@ impl Chain {
         Ok(Some(Self { certificate, requests, orders, challenges, issuer, in_cluster }))
     }
 
+    /// The same past whatever is kept in memory of it. Each kind has a watch of its own: that a Certificate has failed may be heard
+    /// before that of its Order, or before its Order at all.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn read_anew(
+        store: &Arc<dyn Store>,
+        name: &ObjectName,
+    ) -> Result<Option<Self>, StoreError> {
+        let Some(known) = Self::read(store, name).await? else { return Ok(None) };
+        for key in known.keys() {
+            store.get_anew(&key).await?;
+        }
+        if known.has_failed() && known.order().is_none() {
+            for kind in [Kind::CertificateRequest, Kind::Order, Kind::Challenge] {
+                store.list_anew(kind, &Scope::namespace(&name.namespace)).await?;
+            }
+        }
+        Self::read(store, name).await
+    }
+
     /// The request of the running issuance, or of the last one.
     pub fn request(&self) -> Option<&CertificateRequest> {
         self.requests.last()
@@ -86,12 +107,16 @@ impl Chain {
     /// Tells whether issuance has failed, and something of it is still to be taken down or removed.
     pub fn is_clearing_up(&self) -> bool {
         let status = &self.certificate.status;
-        let has_failed =
-            status.last_failure_time.is_some() && !is_true(&status.conditions, "Issuing");
         let is_left = |c: &Challenge| c.status.processing;
-        has_failed
+        self.has_failed()
             && (!status.next_private_key_secret_name.is_empty()
                 || self.challenges.iter().any(is_left))
+    }
+
+    /// Tells whether the last issuance has failed, and no other has begun.
+    fn has_failed(&self) -> bool {
+        let status = &self.certificate.status;
+        status.last_failure_time.is_some() && !is_true(&status.conditions, "Issuing")
     }
 
     /// Keys of every object in the chain, from the Certificate down, the Issuer last.

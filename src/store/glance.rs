@@ -118,6 +118,10 @@ impl Store for Glance {
         Ok(found)
     }
 
+    async fn list_anew(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        self.store.list_anew(kind, scope).await
+    }
+
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
         self.keep(self.store.create(record).await)
     }

@@ -271,6 +271,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Reads the objects of a kind, ordered by namespace and name.
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError>;
 
+    /// The same, past whatever is kept in memory of them.
+    async fn list_anew(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        self.list(kind, scope).await
+    }
+
     /// Takes in a new object and returns it as stored.
     async fn create(&self, record: Record) -> Result<Record, StoreError>;
 

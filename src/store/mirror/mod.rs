@@ -244,6 +244,14 @@ impl Store for Mirror {
         Ok(records)
     }
 
+    async fn list_anew(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+        let records = self.store.list(kind, scope).await?;
+        if !scope.brief {
+            self.room.change(kind, |shelf| records.iter().for_each(|found| shelf.written(found)));
+        }
+        Ok(records)
+    }
+
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
         self.expect_owner(&record).await?;
         let key = record.key.clone();

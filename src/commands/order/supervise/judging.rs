@@ -158,7 +158,13 @@ impl Supervision {
     ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
         if key.kind == Kind::Certificate {
             let since = self.open.get(key).and_then(|followed| followed.since);
-            let chain = Chain::read(&self.store, &key.name).await?;
+            let mut chain = Chain::read(&self.store, &key.name).await?;
+            let fails =
+                |chain: &Chain| matches!(verdict(chain, obstacles, since), Verdict::Failed(_));
+            // What somebody else has just written is told by several watches, in any order.
+            if self.workers == Workers::Theirs && chain.as_ref().is_some_and(fails) {
+                chain = Chain::read_anew(&self.store, &key.name).await?;
+            }
             // Our own steps take no time, or an obstacle says why.
             let is_shown = self.workers == Workers::Theirs || self.approval == Approval::Theirs;
             let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
@@ -302,5 +308,129 @@ impl Supervision {
         }
         self.open.remove(key);
         self.ends.insert(key.clone(), end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use async_trait::async_trait;
+    use futures_util::StreamExt as _;
+    use futures_util::future::{FutureExt as _, pending};
+    use futures_util::stream::BoxStream;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::commands::claim::Other;
+    use crate::commands::context::Interrupted;
+    use crate::commands::order::followed::Followed;
+    use crate::commands::order::supervise::{Beside, Watched};
+    use crate::model::Record;
+    use crate::print::progress::Progress;
+    use crate::print::talk::Talk;
+    use crate::store::memory::MemoryStore;
+    use crate::store::mirror::Mirror;
+    use crate::store::testing::Front;
+    use crate::store::{Change, Part, Store};
+
+    /// A store in memory whose watches tell what there is, and nothing more of what hangs below a Certificate.
+    #[derive(Debug, Default)]
+    struct Late(MemoryStore);
+
+    #[async_trait]
+    impl Front for Late {
+        fn behind(&self) -> &dyn Store {
+            &self.0
+        }
+        fn watch(
+            &self,
+            kind: Kind,
+            scope: Scope,
+        ) -> BoxStream<'static, Result<Change, StoreError>> {
+            let changes = self.0.watch(kind, scope);
+            match kind {
+                Kind::Certificate => changes,
+                _ => changes.take(1).chain(pending().into_stream()).boxed(),
+            }
+        }
+    }
+
+    async fn create(store: &dyn Store, kind: Kind, owner: Option<&Record>, spec: Value) -> Record {
+        let owners: Vec<Value> = owner
+            .map(|owner| {
+                json!({
+                    "apiVersion": owner.key.kind.api_version(), "kind": owner.key.kind.as_str(),
+                    "name": owner.key.name.name, "uid": owner.uid(), "controller": true,
+                })
+            })
+            .into_iter()
+            .collect();
+        let object = json!({
+            "apiVersion": kind.api_version(), "kind": kind.as_str(),
+            "metadata": {"name": "web", "namespace": "web", "ownerReferences": owners},
+            "spec": spec,
+        });
+        store.create(Record::new(object).unwrap()).await.unwrap()
+    }
+
+    async fn status(store: &dyn Store, key: &Key, status: Value) {
+        let mut record = store.get(key).await.unwrap().unwrap();
+        record.object["status"] = status;
+        store.replace(record, Part::Status).await.unwrap();
+    }
+
+    /// Follows a Certificate beside cert-manager, whose Order fails. It is made before anybody watches, or as late as it fails; and it
+    /// is told of later than the Certificate, which ends as that.
+    async fn check(is_made_late: bool) {
+        let late = Arc::new(Late::default());
+        let store = &*late;
+        let issuer_ref = json!({"name": "web"});
+        let acme = json!({"server": "https://ca.example", "privateKeySecretRef": {"name": "key"}, "solvers": []});
+        create(store, Kind::Issuer, None, json!({"acme": acme})).await;
+        let spec = json!({"secretName": "web-tls", "issuerRef": issuer_ref, "dnsNames": ["www.example.com"]});
+        let certificate = create(store, Kind::Certificate, None, spec).await;
+        let issuing = json!({"conditions": [{"type": "Issuing", "status": "True", "reason": "", "message": ""}]});
+        status(store, &certificate.key, issuing).await;
+        let spec = json!({"request": "", "issuerRef": issuer_ref});
+        let request =
+            create(store, Kind::CertificateRequest, Some(&certificate), spec.clone()).await;
+        let mirror: Arc<dyn Store> = Arc::new(Mirror::new(late.clone()));
+        if is_made_late {
+            mirror.watch(Kind::Order, Scope::all()).next().await.unwrap().unwrap();
+        }
+        let order = create(store, Kind::Order, Some(&request), spec).await;
+
+        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let now = Timestamp::now();
+        let times = (now, now + SignedDuration::from_mins(1));
+        let followed = Followed { since: Some(0), inherited: None };
+        let open = BTreeMap::from([(certificate.key.clone(), followed)]);
+        let mut supervision =
+            Supervision::new(mirror, progress, Interrupted::default(), times, open);
+        let [driver, next_step] = Default::default();
+        let other = Other { seen: None, driver, next_step };
+        let beside = Beside { other: &other, turn: pending().boxed() };
+        let failing = async {
+            // Time stands still until everybody waits: they follow it by then.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            status(store, &order.key, json!({"state": "invalid", "reason": "refused"})).await;
+            let failed = json!({
+                "lastFailureTime": "2026-11-22T00:00:00Z",
+                "conditions": [{"type": "Issuing", "status": "False", "reason": "Failed", "message": "it has failed"}],
+            });
+            status(store, &certificate.key, failed).await;
+        };
+        let (watched, ()) = tokio::join!(supervision.run(None, Some(beside)), failing);
+        let Watched::Ended(ends) = watched.unwrap() else { panic!("it has not ended") };
+        let End::Failed(failure) = &ends[&certificate.key] else { panic!("{ends:?}") };
+        assert_eq!(failure.kind, FailureKind::Validation, "{failure:?}");
+        assert_eq!(failure.message, "Certificate web/web was not issued: refused");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beside_another_driver_a_failure_is_judged_by_what_the_server_holds() {
+        check(false).await;
+        check(true).await;
     }
 }
