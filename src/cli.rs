@@ -14,8 +14,8 @@ use clap::{
 use crate::commands::connection::{self, ClusterArgs};
 use crate::commands::invocation::{self, PLACES, PLUGIN};
 use crate::commands::{
-    ca, certificate, challenge, completion, crds, delete, describe, get, order, probe, run,
-    schedule, solve, solver_pod, timeline, version, watch,
+    ca, certificate, challenge, completion, crds, delete, describe, drive::solver_pod, get, order,
+    probe, run, schedule, solve, timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden

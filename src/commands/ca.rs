@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::context::{Context, OutputArgs};
+use super::drive::look::LookArgs;
 use super::failure::{Failure, Kind};
-use super::look::LookArgs;
 use crate::ca::{self, Account, Caa, Config};
 use crate::model::Identifier;
 

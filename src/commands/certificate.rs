@@ -4,8 +4,8 @@ use clap::Subcommand;
 
 use super::context::Context;
 use super::failure::Failure;
+use super::intake::target;
 use super::order::again::{self, AgainArgs, Wanted};
-use super::target;
 use crate::model::{Kind, ObjectName};
 
 /// Flags of `certificate`.

@@ -15,8 +15,8 @@ use clap_complete::env::{CompleteEnv, Shells};
 
 use super::context::{self, Context, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
+use super::intake::target;
 use super::invocation::PROGRAM;
-use super::target;
 use crate::cli;
 use crate::model::text::without_steering;
 use crate::model::{Kind, Record};

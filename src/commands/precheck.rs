@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chain::{foreign_issuer, issuer_key};
-use super::challenge_types;
 use super::claim::Claim;
 use super::context::Context;
+use super::dns01::provider_secrets::{self, Places};
+use super::drive::challenge_types;
+use super::drive::own_solvers;
 use super::failure::{Failure, Kind as FailureKind};
 use super::invocation;
-use super::own_solvers;
-use super::provider_secrets::{self, Places};
+use super::verdict::chain::{foreign_issuer, issuer_key};
 use crate::model::asked::asked_type;
 use crate::model::{Certificate, ChallengeSolver, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use url::Url;
 
 use super::context::{Context, OutputArgs};
+use super::drive::look::LookArgs;
 use super::failure::{Failure, Kind};
-use super::look::LookArgs;
 use crate::model::observation::{Observation, Seen};
 use crate::probes::http::HttpProbe;
 

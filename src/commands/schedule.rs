@@ -5,13 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::at_ca;
 use super::claim;
 use super::context::Context;
 use super::failure::Failure;
+use super::intake::target;
 use super::output::ReportArgs;
-use super::target;
-use super::waits::Wait;
+use super::verdict::at_ca;
+use super::verdict::waits::Wait;
 use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
 use crate::print::age::age;

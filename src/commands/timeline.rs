@@ -1,13 +1,13 @@
 //! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
 
-use super::awaited::awaited;
 use super::claim;
 use super::completion;
 use super::context::Context;
 use super::failure::Failure;
-use super::history;
+use super::intake::target::{self, Wanted};
 use super::output::ReportArgs;
-use super::target::{self, Wanted};
+use super::verdict::awaited::awaited;
+use super::verdict::history;
 use crate::store::local::Access;
 
 /// Flags of `timeline`.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::followed::Followed;
-use crate::commands::chain::issuer_key;
 use crate::commands::precheck::choices;
+use crate::commands::verdict::chain::issuer_key;
 use crate::controllers::selection::Selection;
 use crate::model::{Certificate, Challenge, ChallengeType, Issuer, Key, Kind, State};
 use crate::store::resources::{Resources, typed};

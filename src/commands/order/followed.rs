@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::manual::Wanted;
-use crate::commands::chain::Chain;
 use crate::commands::failure::Failure;
+use crate::commands::verdict::chain::Chain;
 use crate::model::ObjectName;
 use crate::store::{Store, StoreError};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::commands::chain::issuer_key;
 use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::verdict::chain::issuer_key;
 use crate::model::{Certificate, Issuer, Key, Kind};
 use crate::store::resources::typed;
 use crate::store::{Store, StoreError};

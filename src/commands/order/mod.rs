@@ -18,11 +18,12 @@ use clap::Subcommand;
 use self::again::{AgainArgs, Named, Wanted, certificate_of_order};
 use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
+use super::completion;
 use super::context::Context;
 use super::failure::Failure;
 use super::get::{self, ListArgs};
+use super::intake::target;
 use super::permissions::all_that_is_missing;
-use super::{completion, target};
 use crate::model::{Kind, ObjectName};
 use crate::store::local::Access;
 

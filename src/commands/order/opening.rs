@@ -7,11 +7,11 @@ use jiff::Timestamp;
 
 use super::followed::{End, Followed};
 use super::left;
-use crate::commands::chain::{Chain, issuer_key};
 use crate::commands::claim::Claim;
-use crate::commands::due::Inspection;
 use crate::commands::failure::Failure;
 use crate::commands::precheck::certificates;
+use crate::commands::verdict::chain::{Chain, issuer_key};
+use crate::commands::verdict::due::Inspection;
 use crate::commands::verdict::{Verdict, verdict};
 use crate::controllers::driver::Obstacles;
 use crate::model::common::is_true;

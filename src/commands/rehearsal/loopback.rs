@@ -1,8 +1,8 @@
 //! What a rehearsal on loopback cannot rehearse.
 
-use crate::commands::chain::issuer_key;
 use crate::commands::failure::Failure;
 use crate::commands::precheck::{certificates, choices};
+use crate::commands::verdict::chain::issuer_key;
 use crate::model::{Issuer, Record};
 use crate::store::resources::typed;
 

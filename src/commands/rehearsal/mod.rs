@@ -15,8 +15,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::challenge_types;
 use super::context::Context;
+use super::drive::challenge_types;
 use super::drive::{DriveArgs, clients};
 use super::failure::{Failure, Kind as FailureKind};
 use super::intake::Intake;

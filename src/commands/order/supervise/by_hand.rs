@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Supervision;
-use crate::commands::chain::Chain;
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::invocation;
 use crate::commands::order::followed::End;
 use crate::commands::order::manual::{Lack, Wanted};
+use crate::commands::verdict::chain::Chain;
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::model::{Answer, Challenge, ChallengeType, Key, Kind, ObjectName, Order, State};

@@ -9,14 +9,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{BREATH, Supervision, Workers, passing};
 use crate::commands::advice;
-use crate::commands::chain::{Chain, issuer_key};
 use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::holdup::{Holdup, beyond};
 use crate::commands::invocation;
 use crate::commands::order::followed::End;
 use crate::commands::renewal::try_mark_for_renewal;
+use crate::commands::verdict::chain::{Chain, issuer_key};
+use crate::commands::verdict::holdup::{Holdup, beyond};
+use crate::commands::verdict::waits::{self, Step};
 use crate::commands::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
-use crate::commands::waits::{self, Step};
 use crate::controllers::ReconcileError;
 use crate::controllers::driver::Obstacles;
 use crate::model::{Certificate, Challenge, Issuer, Key, Kind};

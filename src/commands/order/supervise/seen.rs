@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Supervision;
 use crate::commands::claim::Other;
-use crate::commands::waits::{Step, Wait};
+use crate::commands::verdict::waits::{Step, Wait};
 use crate::model::{Challenge, Key, Kind, Record, State, Time};
 use crate::print::progress;
 use crate::store::Change;

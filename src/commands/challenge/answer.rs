@@ -1,0 +1,258 @@
+//! `challenge present` and `challenge cleanup`: the answer of one Challenge, put up or taken down by its own solver.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::commands::announce;
+use crate::commands::claim::{Claim, Other, claim};
+use crate::commands::completion;
+use crate::commands::context::{Context, OutputArgs};
+use crate::commands::dns01::Dns01Args;
+use crate::commands::drive::listener;
+use crate::commands::drive::look::{LookArgs, NameserverArgs};
+use crate::commands::drive::solver_pod::SolverPodArgs;
+use crate::commands::failure::{Failure, Kind as FailureKind};
+use crate::commands::intake::target;
+use crate::commands::permissions::Permit;
+use crate::commands::permissions::needs::{Places, Task};
+use crate::controllers::ReconcileError;
+use crate::controllers::answering::Answering;
+use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
+use crate::print::columns::Namespaces;
+use crate::print::{Group, Shape};
+use crate::solvers::http01::files::Files;
+use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::solvers::{Solver, Together};
+use crate::store::Store;
+use crate::store::local::Access;
+use crate::store::resources::typed;
+
+/// How long another command is waited for.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Flags of `challenge present` and `challenge cleanup`.
+#[derive(Debug, clap::Args)]
+pub struct AnswerArgs {
+    /// Name of the challenge
+    #[arg(value_name = "NAME", add = completion::names(Kind::Challenge))]
+    pub name: String,
+    /// Answer HTTP-01 here, repeatable [default: on this machine all addresses, port 80]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub http01_listen: Vec<SocketAddr>,
+    /// Answer TLS-ALPN-01 here, repeatable [default: all addresses, port 443]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub tls_alpn_listen: Vec<SocketAddr>,
+    /// Answer HTTP-01 with a file below DIR/.well-known/acme-challenge
+    #[arg(long, value_name = "DIR")]
+    pub http01_webroot: Option<PathBuf>,
+    /// How records are published
+    #[command(flatten)]
+    pub dns01: Dns01Args,
+    /// How names are looked up
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Who knows zones
+    #[command(flatten)]
+    pub nameservers: NameserverArgs,
+    /// What answers HTTP-01 in a cluster
+    #[command(flatten)]
+    pub solver_pods: SolverPodArgs,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What is wanted of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// That it is up.
+    Present,
+    /// That it is not.
+    CleanUp,
+}
+
+impl Deed {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Present => "put up",
+            Self::CleanUp => "take down",
+        }
+    }
+}
+
+/// Puts the answer up or takes it down; the CA is told nothing.
+///
+/// # Errors
+/// Fails when there is no such challenge, when somebody else drives, and when the solver fails.
+pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<(), Failure> {
+    let name = target::name_of(Kind::Challenge, &args.name)?;
+    let key = target::key(Kind::Challenge, &name, context.namespace());
+    let found = context.store(Access::ReadOnly).await?;
+    let challenge: Challenge = typed(target::read(&found, &key).await?)?;
+    let answer = Answer::of(&challenge).map_err(|why| {
+        Failure::new(FailureKind::Solver, format!("{}: {why}", cannot(deed, &name)))
+    })?;
+    if deed == Deed::Present
+        && let Some(why) = over(&challenge)
+    {
+        return Err(Failure::usage(format!("{}: {why}", cannot(deed, &name))));
+    }
+    if deed == Deed::Present
+        && let Some(record) = made_by_a_person(&challenge)
+    {
+        let message =
+            format!("{}: no provider is named, so a person makes it", cannot(deed, &name));
+        return Err(Failure::new(FailureKind::Person, message)
+            .hint(format!("make this record: {record}"))
+            .hint("or add a dns01 solver to its issuer, and delete its order"));
+    }
+    if args.serves(&challenge, context) && deed == Deed::Present {
+        return serve(&args, &challenge, &answer, context).await;
+    }
+    let answers = args.http01_webroot.is_none() && args.http01_listen.is_empty();
+    let places = Places::of(context, answers).with_direct(&args.dns01.dns01_webhook);
+    let task = Task::answer(&challenge, places);
+    let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
+    let permit = Permit::new(context, task);
+    let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+    let claim = claim(context, deadline, &permit).await?;
+    if let Claim::Watches(Other { driver, next_step, .. }) = &claim {
+        let message = format!(
+            "{}: {driver} drives, and puts answers up and takes them down by itself",
+            cannot(deed, &name)
+        );
+        return Err(Failure::new(FailureKind::OwnedByAnother, message).hint(next_step.clone()));
+    }
+    announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;
+    // What was read before the turn was ours may be old.
+    let challenge: Challenge = typed(target::read(&store, &key).await?)?;
+    let answering = Answering::new(&store, args.solver(&challenge, &store, context).await?);
+    let now = Timestamp::now();
+    let done = match deed {
+        Deed::Present => answering.put_up(&challenge, &answer, now).await,
+        Deed::CleanUp => answering.take_down(&challenge, &answer, now).await,
+    };
+    done.map_err(|error| failed(deed, &name, &error))?;
+    let mut printer = context.printer(&args.output);
+    if deed == Deed::CleanUp && challenge.spec.kind == ChallengeType::DnsPersist01 {
+        printer.note(&format!(
+            "the record stays, for the next order; remove it when no certificate needs it any more: {}",
+            record(&challenge)
+        ));
+    }
+    let Some(stored) = store.get(&key).await? else {
+        printer.note(&format!("challenge {name} was deleted before; now it is gone"));
+        return Ok(());
+    };
+    let groups = [Group { kind: Kind::Challenge, objects: vec![&stored.object] }];
+    Ok(printer.resources(&groups, Shape::One, Namespaces::Hidden, context.now())?)
+}
+
+impl AnswerArgs {
+    /// Tells whether the answer lives as long as a process of this machine.
+    fn serves(&self, challenge: &Challenge, context: &Context) -> bool {
+        let is_elsewhere = context.cluster().is_some() && self.http01_listen.is_empty();
+        match challenge.spec.kind {
+            ChallengeType::Http01 => self.http01_webroot.is_none() && !is_elsewhere,
+            ChallengeType::TlsAlpn01 => true,
+            ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+                false
+            }
+        }
+    }
+
+    /// The solver of a challenge whose answer outlives this process.
+    async fn solver(
+        &self,
+        challenge: &Challenge,
+        store: &Arc<dyn Store>,
+        context: &Context,
+    ) -> Result<Arc<dyn Solver>, Failure> {
+        if challenge.spec.kind.is_by_record() {
+            let fetcher = self.look.fetcher().await?;
+            let zones = self.nameservers.zones(&self.look, &fetcher).await?;
+            let namespace = &context.global.cluster_resource_namespace;
+            let reach = self.dns01.reach(context.cluster());
+            return Ok(reach.solver(store, zones, &fetcher.resolver, namespace));
+        }
+        let is_http = challenge.spec.kind == ChallengeType::Http01;
+        if let Some(folder) = self.http01_webroot.as_ref().filter(|_| is_http) {
+            let webroot = Webroot::new(folder);
+            return Ok(match context.cluster() {
+                Some(_) => Arc::new(webroot),
+                None => Arc::new(Files::below(folder, webroot)),
+            });
+        }
+        match context.cluster().filter(|_| is_http && self.http01_listen.is_empty()) {
+            Some(cluster) => Ok(Arc::new(self.solver_pods.solver(cluster, None))),
+            // A listener's answers ended with its process; files are where the challenge remembers them.
+            None if context.cluster().is_none() => {
+                Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))))
+            }
+            None => Ok(Arc::new(Together(Vec::new()))),
+        }
+    }
+}
+
+/// Answers from this process until somebody ends it, which is no failure; the store is left as it is.
+async fn serve(
+    args: &AnswerArgs,
+    challenge: &Challenge,
+    answer: &Answer,
+    context: &Context,
+) -> Result<(), Failure> {
+    let name = &challenge.metadata.name;
+    let (solver, stays): (Box<dyn Solver>, &str) = match challenge.spec.kind {
+        ChallengeType::TlsAlpn01 => (Box::new(TlsAlpn01::new(args.tls_alpn_listen.clone())), ""),
+        _ => (
+            Box::new(listener(&args.http01_listen).await?),
+            "; --http01-webroot writes a file that stays",
+        ),
+    };
+    let presented = solver.present(challenge, answer).await;
+    presented.map_err(|error| failed(Deed::Present, name, &error.into()))?;
+    let domain = &challenge.spec.dns_name;
+    context
+        .printer(&args.output)
+        .note(&format!("challenge {name}: this process answers for {domain} until Ctrl-C{stays}"));
+    context.interrupted().wait().await;
+    Ok(())
+}
+
+/// The record that a person makes, where nobody else can.
+fn made_by_a_person(challenge: &Challenge) -> Option<String> {
+    let spec = &challenge.spec;
+    let is_theirs = spec.kind == ChallengeType::DnsPersist01 && spec.solver.dns01.is_none();
+    is_theirs.then(|| record(challenge))
+}
+
+fn record(challenge: &Challenge) -> String {
+    format!("{} TXT \"{}\"", challenge.spec.record_name(), challenge.spec.key)
+}
+
+/// Why nobody needs the answer any more.
+fn over(challenge: &Challenge) -> Option<String> {
+    if challenge.metadata.is_deleted() {
+        return Some("it is being deleted".to_owned());
+    }
+    let state = challenge.status.state.filter(|state: &State| state.is_final())?;
+    Some(format!("it is {state}, so nobody asks for its answer any more"))
+}
+
+fn cannot(deed: Deed, name: &str) -> String {
+    format!("cannot {} the answer of challenge {name}", deed.words())
+}
+
+fn failed(deed: Deed, name: &str, error: &ReconcileError) -> Failure {
+    let failure =
+        Failure::new(FailureKind::of_error(error), format!("{}: {error}", cannot(deed, name)));
+    match error {
+        ReconcileError::Solve(error) => error.hint.iter().fold(failure, Failure::hint),
+        _ => failure,
+    }
+}

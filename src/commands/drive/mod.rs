@@ -1,0 +1,422 @@
+//! Driving: the flags of every command that works on resources, and the controllers they run.
+
+pub(super) mod challenge_types;
+pub mod look;
+pub(super) mod own_solvers;
+pub mod probe_pod;
+pub mod solver_pod;
+pub mod ways;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use self::look::{LookArgs, NameserverArgs};
+use self::probe_pod::ProbePodArgs;
+use self::solver_pod::SolverPodArgs;
+use super::context::Context;
+use super::dns01::{Dns01Args, Reach};
+use super::failure::{Failure, Kind as FailureKind};
+use super::permissions::needs::Places;
+use super::schedule::SlotArgs;
+use crate::acme::{Clients, KeyAlgorithm};
+use crate::controllers::Controller;
+use crate::controllers::accounts::Accounts;
+use crate::controllers::certificate::CertificateController;
+use crate::controllers::challenge::ChallengeController;
+use crate::controllers::clock::{Clock, SystemClock};
+use crate::controllers::driver::{Driver, Obstacles};
+use crate::controllers::issuer::IssuerController;
+use crate::controllers::means::Means;
+use crate::controllers::order::OrderController;
+use crate::controllers::recorder::Recorder;
+use crate::controllers::request::RequestController;
+use crate::controllers::scheduler::{Crowd, Scheduler};
+use crate::controllers::selection::Selection;
+use crate::controllers::unwritten_orders::UnwrittenOrders;
+use crate::dns::Resolve;
+use crate::dns::reqwest::ReqwestResolver;
+use crate::dns::zone::Zones;
+use crate::fetch::Fetcher;
+use crate::model::Duration;
+use crate::probes::Probe;
+use crate::probes::dns::DnsProbe;
+use crate::probes::http::HttpProbe;
+use crate::probes::tls_alpn::TlsAlpnProbe;
+use crate::reconcile::request::Approval;
+use crate::reconcile::required::Types;
+use crate::reconcile::schedule::Limits;
+use crate::solvers::Solver;
+use crate::solvers::dns01::manual::Manual;
+use crate::solvers::http01::files::Files;
+use crate::solvers::http01::listener::{self, Listener};
+use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster::lease::GRACE;
+use crate::store::{Store, StoreError};
+
+/// So long a CA is given to answer what it was only asked to tell when work ends.
+const READS: std::time::Duration = std::time::Duration::from_secs(1);
+/// How often it is looked whether the controllers still work.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// How challenges are answered and looked at.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Challenges")]
+pub struct DriveArgs {
+    /// Where to answer HTTP-01 challenges, repeatable [default: all addresses, port 80]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub http01_listen: Vec<SocketAddr>,
+    /// Where to answer TLS-ALPN-01 challenges, repeatable [default: all addresses, port 443]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub tls_alpn_listen: Vec<SocketAddr>,
+    /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
+    #[arg(long, value_name = "DIR")]
+    pub http01_webroot: Option<PathBuf>,
+    /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub approve: bool,
+    /// How many challenges are in flight
+    #[command(flatten)]
+    pub slots: SlotArgs,
+    /// Longest pause between two self-checks of a challenge
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = duration
+    )]
+    pub dns01_check_retry_period: Duration,
+    /// How the self-check looks at names
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// How records are published
+    #[command(flatten)]
+    pub dns01: Dns01Args,
+    /// Whom the self-check of DNS-01 asks
+    #[command(flatten)]
+    pub nameservers: NameserverArgs,
+    /// How the self-check looks from inside a cluster
+    #[command(flatten)]
+    pub probe_pod: ProbePodArgs,
+    /// What answers HTTP-01 in a cluster
+    #[command(flatten)]
+    pub solver_pods: SolverPodArgs,
+}
+
+/// Reads a duration as Go does.
+///
+/// # Errors
+/// Fails when the text is none, or negative.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    Duration::parse(text)
+        .filter(|d| !d.0.is_negative())
+        .ok_or_else(|| format!("\"{text}\" is not a duration such as 90s, 10m or 1h30m"))
+}
+
+impl DriveArgs {
+    /// What the self-check and our own CA look with.
+    ///
+    /// # Errors
+    /// Fails when a flag cannot be read, or the resolver's host has no address.
+    pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
+        self.look.fetcher().await
+    }
+
+    /// What finds zones and their servers.
+    ///
+    /// # Errors
+    /// Fails when the resolver's host has no address.
+    pub async fn zones(&self, fetcher: &Fetcher) -> Result<Zones, Failure> {
+        self.nameservers.zones(&self.look, fetcher).await
+    }
+
+    /// Tells whether a flag has HTTP-01 answered on this machine, where there is a cluster, too.
+    pub fn answers_here(&self) -> bool {
+        self.http01_webroot.is_some() || !self.http01_listen.is_empty()
+    }
+
+    /// Tells whether answering HTTP-01 takes a port of this machine.
+    pub fn takes_a_port(&self, cluster: Option<&ClusterStore>) -> bool {
+        self.http01_webroot.is_none() && (cluster.is_none() || !self.http01_listen.is_empty())
+    }
+
+    /// Where things are, as far as flags say it.
+    pub fn places(&self, context: &Context) -> Places {
+        Places::of(context, !self.answers_here()).with_direct(&self.dns01.dns01_webhook)
+    }
+
+    /// Who approves requests.
+    pub fn approval(&self) -> Approval {
+        if self.approve { Approval::Ours } else { Approval::Theirs }
+    }
+
+    /// What answers TLS-ALPN-01 by these flags; nothing listens yet.
+    pub fn tls_alpn01(&self) -> Arc<TlsAlpn01> {
+        Arc::new(TlsAlpn01::new(self.tls_alpn_listen.clone()))
+    }
+
+    /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
+    /// on this machine port 80.
+    ///
+    /// # Errors
+    /// Fails when the folder cannot be written, or the port is not permitted or taken, and names the ways out; nobody has
+    /// been asked for anything then.
+    pub async fn http01(&self, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
+        if let Some(cluster) = cluster.filter(|_| !self.answers_here()) {
+            return Ok(Arc::new(self.solver_pods.solver(cluster, None)));
+        }
+        if let Some(folder) = &self.http01_webroot {
+            let webroot = Webroot::open(folder).await?;
+            return Ok(match cluster {
+                Some(_) => Arc::new(webroot),
+                None => Arc::new(Files::below(folder, webroot)),
+            });
+        }
+        let listener = Arc::new(listener(&self.http01_listen).await?);
+        Ok(match cluster {
+            Some(_) => listener,
+            None => Arc::new(Files::beside(listener)),
+        })
+    }
+}
+
+/// Listens where a flag says, else on port 80.
+///
+/// # Errors
+/// Fails when the port is not permitted or taken, and names the ways out.
+pub async fn listener(addresses: &[SocketAddr]) -> Result<Listener, Failure> {
+    let bound = match addresses {
+        [] => Listener::bind_everywhere(80).await,
+        addresses => Listener::bind(addresses).await,
+    };
+    bound.map_err(|error| {
+        let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
+        let first = addresses.first().copied().unwrap_or(everywhere);
+        listener::ways_out(first, &error).into_iter().fold(Failure::from(error), Failure::hint)
+    })
+}
+
+/// Which types of challenges can be kept: a cluster's schema has words for cert-manager's alone.
+pub fn types(cluster: Option<&ClusterStore>) -> Types {
+    if cluster.is_some() { Types::OfCluster } else { Types::All }
+}
+
+/// The controllers at work.
+#[derive(Debug)]
+pub struct Engine {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), StoreError>>,
+    obstacles: watch::Receiver<Obstacles>,
+    clients: Arc<Clients>,
+}
+
+/// The CAs, looked up by `--dns` where that is given.
+pub(super) fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
+    if !resolver.replaces_system() {
+        return Clients::new();
+    }
+    Clients::with_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))))
+}
+
+/// What the controllers work with.
+#[derive(Debug)]
+pub struct Equipment {
+    /// Where resources live.
+    pub store: Arc<dyn Store>,
+    /// What answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// What publishes the records of DNS-01 reaches.
+    pub dns01: Reach,
+    /// What answers TLS-ALPN-01.
+    pub tls_alpn01: Arc<TlsAlpn01>,
+    /// Which types of challenges the store has words for.
+    pub types: Types,
+    /// What the self-check looks with.
+    pub fetcher: Fetcher,
+    /// What finds zones and their servers.
+    pub zones: Zones,
+    /// Which objects are worked on.
+    pub selection: Selection,
+    /// Orders that the CA has taken and that are not written down: those who worked before in this process leave them.
+    pub unwritten: Arc<UnwrittenOrders>,
+    /// Who approves CertificateRequests.
+    pub approval: Approval,
+    /// What account keys are made.
+    pub account_keys: KeyAlgorithm,
+    /// Namespace of the Secrets of ClusterIssuers.
+    pub cluster_resource_namespace: String,
+    /// Scheduler limits.
+    pub limits: Limits,
+    /// Longest pause between self-checks.
+    pub check_period: SignedDuration,
+}
+
+impl Engine {
+    /// Starts the controllers.
+    pub fn start(equipment: Equipment) -> Self {
+        let probe = Arc::new(HttpProbe { fetcher: equipment.fetcher.clone() });
+        Self::start_looking(equipment, probe, CancellationToken::new())
+    }
+
+    /// Starts the controllers with eyes of their own for the self-check, both until they are told to stop.
+    pub fn start_looking(
+        equipment: Equipment,
+        probe: Arc<dyn Probe>,
+        stop: CancellationToken,
+    ) -> Self {
+        let Equipment { store, http01, dns01, fetcher, zones, selection, limits, .. } = equipment;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clients = Arc::new(clients(&fetcher.resolver));
+        let namespace = equipment.cluster_resource_namespace;
+        let connect = Accounts::connect_with(Arc::clone(&clients));
+        let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
+        let recorder = Recorder::new(Arc::clone(&store));
+        let crowd = Crowd::default();
+        let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
+        let by_hand = dns01.is_by_hand();
+        let means = Means {
+            http01,
+            by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
+            dns01,
+            tls_alpn01: equipment.tls_alpn01,
+            http01_probe: probe,
+            dns01_probe: Arc::new(DnsProbe { zones }),
+            tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher }),
+            crowd: crowd.clone(),
+            check_period: equipment.check_period,
+        };
+        let controllers: Vec<Arc<dyn Controller>> = vec![
+            Arc::new(
+                IssuerController::new(
+                    recorder.clone(),
+                    Arc::clone(&accounts),
+                    equipment.account_keys,
+                )
+                .by_hand(by_hand),
+            ),
+            Arc::new(CertificateController::new(recorder.clone())),
+            Arc::new(RequestController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                equipment.approval,
+            )),
+            Arc::new(
+                OrderController::new(recorder.clone(), Arc::clone(&accounts), selection.clone())
+                    .with_types(equipment.types)
+                    .remembering(equipment.unwritten),
+            ),
+            Arc::new(ChallengeController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                means,
+                Arc::clone(&clock),
+            )),
+            Arc::new(Scheduler::new(recorder, limits, selection.clone(), crowd)),
+        ];
+        let (sender, obstacles) = watch::channel(Obstacles::new());
+        let driver = Driver::new(store, clock, controllers, selection, sender);
+        let task = tokio::spawn(driver.run(stop.clone()));
+        Self { stop, task, obstacles, clients }
+    }
+
+    /// What stands in the way of which object; the receiver wakes on every change.
+    pub fn obstacles(&self) -> watch::Receiver<Obstacles> {
+        self.obstacles.clone()
+    }
+
+    /// The CAs spoken with.
+    pub fn clients(&self) -> &Arc<Clients> {
+        &self.clients
+    }
+
+    /// Tells whether the controllers have ended by themselves.
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Waits until the controllers have ended by themselves.
+    pub async fn ended(&self) {
+        while !self.has_ended() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Stops the controllers after the steps that are under way, without what a CA has only been asked to tell and does not
+    /// answer. Once the Lease is lost those steps have [`GRACE`], then they are broken off: somebody else may work soon.
+    ///
+    /// # Errors
+    /// Fails when they had ended before, because the store could no longer be used.
+    pub async fn stop(mut self, lost: &CancellationToken) -> Result<(), Failure> {
+        self.stop.cancel();
+        tokio::select! {
+            biased;
+            () = lost.cancelled() => {
+                if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
+                    self.task.abort();
+                }
+                Ok(())
+            }
+            ended = finished(&mut self.task, &self.clients) => match ended {
+                Ok(result) => Ok(result?),
+                Err(_) => Err(Failure::new(FailureKind::Unexpected, "a controller panicked")),
+            }
+        }
+    }
+}
+
+/// Waits until the controllers have ended; a CA that answers has answered what it was asked by the end of [`READS`].
+async fn finished<T>(task: &mut JoinHandle<T>, clients: &Clients) -> Result<T, JoinError> {
+    if let Ok(ended) = tokio::time::timeout(READS, &mut *task).await {
+        return ended;
+    }
+    clients.stop_reading();
+    task.await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration as StdDuration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const SECOND: StdDuration = StdDuration::from_secs(1);
+
+    /// Stops controllers whose step takes so many seconds, while the Lease is lost after so many; tells how long that took,
+    /// and whether the step was finished.
+    async fn check(takes: u32, lost_after: u32, expected: (u32, bool)) {
+        let (done, stop, lost) =
+            <(CancellationToken, CancellationToken, CancellationToken)>::default();
+        let (finished, loses) = (done.clone(), lost.clone());
+        let task = tokio::spawn(async move {
+            sleep(SECOND * takes).await;
+            finished.cancel();
+            Ok(())
+        });
+        tokio::spawn(async move {
+            sleep(SECOND * lost_after).await;
+            loses.cancel();
+        });
+        let (_sender, obstacles) = watch::channel(Obstacles::new());
+        let engine = Engine { stop, task, obstacles, clients: Arc::new(Clients::new()) };
+        let began = Instant::now();
+        engine.stop(&lost).await.unwrap();
+        let took = began.elapsed().as_secs_f64().round();
+        assert_eq!((took, done.is_cancelled()), (expected.0.into(), expected.1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn steps_under_way_are_finished_unless_the_lease_is_lost_meanwhile() {
+        check(40, 60, (40, true)).await;
+        check(40, 10, (15, false)).await;
+        check(12, 10, (12, true)).await;
+    }
+}
