@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::handover_cluster::row::{Row, Stop, apply};
 use super::handover_cluster::scene::Scene;
-use super::handover_cluster::side::Ours;
+use super::handover_cluster::side::{Ours, Side};
 use super::handover_cluster::{cluster, pebble, release_lease, unfinished, wait_until_stopped};
 use super::support::cluster::api_gate::{ApiGate, Moment, Step};
 use super::support::cluster::{Cluster, eventually};
@@ -98,7 +98,7 @@ fn check(name: &str, words: &[&str], outage: Outage) {
     if has_lost {
         // What was told in the meantime died with the work on it; the orders that the CA has taken die with the process alone.
         for row in &mut rows {
-            row.note_death(&scene);
+            row.note_death(if is_run { Side::Run } else { Side::Order }, &scene);
             if !is_run {
                 row.note_memory();
             }

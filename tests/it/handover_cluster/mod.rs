@@ -103,8 +103,10 @@ fn check(first: Side, second: Side, moment: Moment, which: Which) {
 struct End {
     stop: Stop,
     stopped: bool,
-    lost_order: bool,
+    lost_orders: usize,
     faults: Vec<String>,
+    /// What the first worker said of it.
+    log: Vec<String>,
 }
 
 /// Who follows whom, and where.
@@ -133,10 +135,11 @@ impl Handover<'_> {
         let stopped_late = wait_until_stopped(self.cluster, &late, &gate, || worker.log());
         let stopped: BTreeSet<String> = stopped.into_iter().chain(stopped_late).collect();
 
+        let log = worker.log();
         drop(worker);
         let scene = Scene::look(self.cluster);
         for row in &mut rows {
-            row.note_death(&scene);
+            row.note_death(self.first, &scene);
         }
         drop(gate);
         let mut worker = self.second.start(self.cluster, &self.cluster.kubeconfig(), &manifests);
@@ -152,8 +155,9 @@ impl Handover<'_> {
         let end = |row: &Row| End {
             stop: row.stop.clone(),
             stopped: stopped.contains(&row.namespace),
-            lost_order: row.has_lost_order(),
+            lost_orders: row.lost_orders(),
             faults: row.faults(&scene, self.pebble),
+            log: lines_about(&row.namespace, &log),
         };
         let ends = rows.iter().map(end).collect();
         // Their CAs are gone.
@@ -184,18 +188,31 @@ pub(crate) fn wait_until_stopped(
     }
 }
 
-/// Prints where the work was stopped, and how it ended.
+/// Prints where the work was stopped, and how it ended; what the first worker said where that is unusual.
 fn show(ends: &[End], taken: Duration) {
     let lines = ends.iter().map(|end| {
-        let orders = if end.lost_order { "a second order" } else { "one order" };
-        let reached = if end.stopped { orders } else { "not reached" };
-        format!("{:<45} {reached:<15} {}\n", end.stop.to_string(), end.faults.join("; "))
+        let orders = match end.lost_orders {
+            0 => "one order".to_owned(),
+            lost => format!("{} orders", lost + 1),
+        };
+        let reached = if end.stopped { &*orders } else { "not reached" };
+        let is_plain = end.faults.is_empty() && end.lost_orders < 2;
+        let log = if is_plain { String::new() } else { end.log.join("\n") + "\n" };
+        format!("{:<45} {reached:<15} {}\n{log}", end.stop.to_string(), end.faults.join("; "))
     });
     let table: String = lines.collect();
     #[expect(clippy::print_stderr, reason = "shown beside a failed assertion")]
     {
         eprintln!("{table}{} steps in {taken:.0?}", ends.len());
     }
+}
+
+/// Lines of a log that name a namespace.
+fn lines_about(namespace: &str, log: &str) -> Vec<String> {
+    let names_it = |line: &&str| {
+        line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == namespace)
+    };
+    log.lines().filter(names_it).map(str::to_owned).collect()
 }
 
 /// Waits for the end of all rows; returns what every one lacks that has none.

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::scene::{Scene, text_of};
+use super::side::Side;
 use crate::support::ca::is_pair;
 use crate::support::cluster::Cluster;
 use crate::support::cluster::api_gate::{ApiGate, Moment, Step};
@@ -43,8 +44,8 @@ pub(crate) struct Row {
     pub(crate) namespace: String,
     pub(crate) stop: Stop,
     proxy: Proxy,
-    /// Whether the CA had taken an order of which nobody knew when the work was stopped.
-    lost_order: bool,
+    /// Orders that the CA had taken and of which nobody knew when the work was stopped.
+    lost_orders: usize,
     /// Events until then.
     told: BTreeMap<String, u64>,
     /// Reasons of events that were told and whose deed was not written down.
@@ -64,7 +65,7 @@ impl Row {
             namespace,
             stop,
             proxy,
-            lost_order: false,
+            lost_orders: 0,
             told: BTreeMap::new(),
             unwritten: Vec::new(),
         }
@@ -109,8 +110,11 @@ impl Row {
     }
 
     /// Notes what was lost with the process that was killed, and lets the next one through to the CA.
-    pub(crate) fn note_death(&mut self, scene: &Scene) {
-        self.lost_order = self.orders() > 0 && !scene.knows_order(&self.namespace);
+    pub(crate) fn note_death(&mut self, whose: Side, scene: &Scene) {
+        let known = usize::from(scene.knows_order(&self.namespace));
+        let lost = self.orders().saturating_sub(known);
+        // What cert-manager orders twice by itself is its own affair; ours may lose the one that it could not write down.
+        self.lost_orders = if whose == Side::CertManager { lost } else { lost.min(1 - known) };
         self.told = scene.told(&self.namespace);
         // Told before they are written: the first two by both sides, the others by cert-manager.
         let deeds = [
@@ -138,7 +142,7 @@ impl Row {
 
     /// Notes that the process lives on, and remembers the order that nobody wrote down.
     pub(crate) fn note_memory(&mut self) {
-        self.lost_order = false;
+        self.lost_orders = 0;
     }
 
     /// Lets go on what is held at the CA.
@@ -146,9 +150,9 @@ impl Row {
         self.proxy.release();
     }
 
-    /// Whether the one exception applies: the CA took an order that nobody wrote down.
-    pub(crate) fn has_lost_order(&self) -> bool {
-        self.lost_order
+    /// How often the one exception applies: the CA took an order that nobody wrote down.
+    pub(crate) fn lost_orders(&self) -> usize {
+        self.lost_orders
     }
 
     /// Orders that the CA took.
@@ -163,7 +167,7 @@ impl Row {
     /// What is wrong with an issuance that has ended.
     pub(crate) fn faults(&self, scene: &Scene, pebble: &Pebble) -> Vec<String> {
         let mut faults = Vec::new();
-        let (orders, expected) = (self.orders(), 1 + usize::from(self.lost_order));
+        let (orders, expected) = (self.orders(), 1 + self.lost_orders);
         if orders != expected {
             faults.push(format!("{orders} orders in place of {expected}"));
         }

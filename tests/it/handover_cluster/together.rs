@@ -116,7 +116,7 @@ fn whoever_stands_by_takes_over() {
     wait_for_words(&watching, "driver: kubectl-acme run");
     wait_until_stopped(cluster, &[&killed], &place.gate, || first.log());
     drop(first);
-    killed.note_death(&Scene::look(cluster));
+    killed.note_death(Side::Run, &Scene::look(cluster));
     wait_for_words(&second, "Ctrl-C ends it");
     check_end(watching, 0);
 
