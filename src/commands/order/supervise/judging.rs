@@ -329,28 +329,56 @@ mod tests {
     use crate::model::Record;
     use crate::print::progress::Progress;
     use crate::print::talk::Talk;
+    use crate::store::cluster::ClusterFault;
     use crate::store::memory::MemoryStore;
     use crate::store::mirror::Mirror;
     use crate::store::testing::Front;
     use crate::store::{Change, Part, Store};
 
-    /// A store in memory whose watches tell what there is, and nothing more of what hangs below a Certificate.
-    #[derive(Debug, Default)]
-    struct Late(MemoryStore);
+    /// A store in memory that keeps something from us.
+    #[derive(Debug)]
+    enum Keeping {
+        /// Its watches tell what there is, and nothing more of what hangs below a Certificate.
+        Changes(MemoryStore),
+        /// What hangs below a Certificate may be watched, and not be read one by one.
+        Objects(MemoryStore),
+    }
+
+    impl Keeping {
+        fn all(&self) -> &MemoryStore {
+            let (Self::Changes(store) | Self::Objects(store)) = self;
+            store
+        }
+    }
 
     #[async_trait]
-    impl Front for Late {
+    impl Front for Keeping {
         fn behind(&self) -> &dyn Store {
-            &self.0
+            self.all()
+        }
+        async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+            match (self, key.kind) {
+                (Self::Changes(_), _) | (_, Kind::Certificate | Kind::Issuer) => {
+                    self.all().get(key).await
+                }
+                (Self::Objects(_), _) => {
+                    Err(StoreError::Cluster(Box::new(ClusterFault::Forbidden {
+                        verb: "get",
+                        resource: key.kind.to_string(),
+                        place: String::new(),
+                        said: String::new(),
+                    })))
+                }
+            }
         }
         fn watch(
             &self,
             kind: Kind,
             scope: Scope,
         ) -> BoxStream<'static, Result<Change, StoreError>> {
-            let changes = self.0.watch(kind, scope);
-            match kind {
-                Kind::Certificate => changes,
+            let changes = self.all().watch(kind, scope);
+            match (self, kind) {
+                (Self::Objects(_), _) | (_, Kind::Certificate) => changes,
                 _ => changes.take(1).chain(pending().into_stream()).boxed(),
             }
         }
@@ -380,11 +408,11 @@ mod tests {
         store.replace(record, Part::Status).await.unwrap();
     }
 
-    /// Follows a Certificate beside cert-manager, whose Order fails. It is made before anybody watches, or as late as it fails; and it
-    /// is told of later than the Certificate, which ends as that.
-    async fn check(is_made_late: bool) {
-        let late = Arc::new(Late::default());
-        let store = &*late;
+    /// Follows a Certificate beside cert-manager, whose Order fails. It is made before anybody watches, or as late as it fails; the
+    /// Certificate ends as that, whichever of them is told of first.
+    async fn check(keeping: fn(MemoryStore) -> Keeping, is_made_late: bool) {
+        let keeping = Arc::new(keeping(MemoryStore::default()));
+        let store = keeping.all();
         let issuer_ref = json!({"name": "web"});
         let acme = json!({"server": "https://ca.example", "privateKeySecretRef": {"name": "key"}, "solvers": []});
         create(store, Kind::Issuer, None, json!({"acme": acme})).await;
@@ -395,7 +423,7 @@ mod tests {
         let spec = json!({"request": "", "issuerRef": issuer_ref});
         let request =
             create(store, Kind::CertificateRequest, Some(&certificate), spec.clone()).await;
-        let mirror: Arc<dyn Store> = Arc::new(Mirror::new(late.clone()));
+        let mirror: Arc<dyn Store> = Arc::new(Mirror::new(keeping.clone()));
         if is_made_late {
             mirror.watch(Kind::Order, Scope::all()).next().await.unwrap().unwrap();
         }
@@ -430,7 +458,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn beside_another_driver_a_failure_is_judged_by_what_the_server_holds() {
-        check(false).await;
-        check(true).await;
+        check(Keeping::Changes, false).await;
+        check(Keeping::Changes, true).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beside_another_driver_a_failure_is_judged_by_the_watches_where_nothing_may_be_read() {
+        check(Keeping::Objects, false).await;
+        check(Keeping::Objects, true).await;
     }
 }

@@ -78,7 +78,12 @@ pub struct Supervision {
     pub clients: Option<Arc<Clients>>,
     /// Who works on it.
     workers: Workers,
+    /// The Certificate of every object seen below one, by its UID.
     relatives: HashMap<String, Key>,
+    /// The same by its key.
+    certificates: HashMap<Key, Key>,
+    /// What stood in the way at the last look.
+    obstacles: Obstacles,
     dirty: BTreeSet<Key>,
     /// Challenges whose end has been told, by UID.
     told: BTreeSet<String>,
@@ -152,6 +157,8 @@ impl Supervision {
             clients: None,
             workers: Workers::Ours,
             relatives: HashMap::new(),
+            certificates: HashMap::new(),
+            obstacles: Obstacles::new(),
             dirty,
             told: BTreeSet::new(),
             holdups: BTreeMap::new(),
@@ -210,7 +217,8 @@ impl Supervision {
                     if moved.is_err() && has_ended() {
                         break;
                     }
-                    self.dirty.extend(self.open.keys().cloned());
+                    let now = obstacles.borrow_and_update().clone();
+                    self.saw_obstacles(now);
                 }
                 inherited = &mut turn => match inherited {
                     Ok(inherited) => return Ok(Watched::Inherited(inherited)),

@@ -1,5 +1,6 @@
 //! What is seen while objects are followed: whom a change concerns, and how far each challenge is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use tokio::time::Instant;
 use super::Supervision;
 use crate::commands::claim::Other;
 use crate::commands::verdict::waits::{Step, Wait};
+use crate::controllers::driver::Obstacles;
 use crate::model::{Challenge, Key, Kind, Record, State, Time};
 use crate::print::progress;
 use crate::store::Change;
@@ -72,6 +74,7 @@ impl Supervision {
                     Some(certificate) => {
                         self.notes_movement_of(&certificate);
                         self.relatives.insert(metadata.uid, certificate.clone());
+                        self.certificates.insert(record.key.clone(), certificate.clone());
                         self.dirty.insert(certificate.clone());
                         if record.key.kind == Kind::Challenge
                             && self.open.contains_key(&certificate)
@@ -84,6 +87,26 @@ impl Supervision {
                 }
             }
             Kind::Event | Kind::Secret => {}
+        }
+    }
+
+    /// Notes which followed objects are concerned by obstacles that have come, gone or changed.
+    pub(super) fn saw_obstacles(&mut self, now: Obstacles) {
+        let before = std::mem::replace(&mut self.obstacles, now);
+        let gone = before.keys().filter(|key| !self.obstacles.contains_key(key));
+        let news = self.obstacles.iter().filter(|(key, now)| {
+            !before.get(key).is_some_and(|before| {
+                Arc::ptr_eq(&before.error, &now.error) && before.next_try == now.next_try
+            })
+        });
+        for key in gone.chain(news.map(|(key, _)| key)) {
+            let certificate =
+                if key.kind == Kind::Certificate { Some(key) } else { self.certificates.get(key) };
+            match certificate {
+                Some(certificate) => drop(self.dirty.insert(certificate.clone())),
+                // An Issuer's concern many; what has not been seen yet may be below any.
+                None => self.dirty.extend(self.open.keys().cloned()),
+            }
         }
     }
 
@@ -129,6 +152,91 @@ impl Supervision {
     fn notes_movement_of(&mut self, certificate: &Key) {
         if self.open.contains_key(certificate) {
             self.moved = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jiff::SignedDuration;
+    use serde_json::json;
+
+    use super::*;
+    use crate::commands::context::Interrupted;
+    use crate::commands::order::followed::Followed;
+    use crate::controllers::ReconcileError;
+    use crate::controllers::driver::Obstacle;
+    use crate::model::ObjectName;
+    use crate::print::progress::Progress;
+    use crate::print::talk::Talk;
+    use crate::store::memory::MemoryStore;
+
+    fn key(kind: Kind, name: &str) -> Key {
+        Key::new(kind, ObjectName::new("web", name))
+    }
+
+    /// Two Certificates are followed, and an Order below the first has been seen.
+    fn supervision() -> Supervision {
+        let open = ["a", "b"]
+            .map(|name| (key(Kind::Certificate, name), Followed { since: None, inherited: None }));
+        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let (store, interrupted) = (Arc::new(MemoryStore::default()), Interrupted::default());
+        let times = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + SignedDuration::from_mins(1));
+        let mut supervision =
+            Supervision::new(store, progress, interrupted, times, BTreeMap::from(open));
+        let object = |kind: Kind, uid: &str, owner: Option<(Kind, &str)>| {
+            let owners = owner.map(|(kind, uid)| {
+                json!({
+                    "apiVersion": kind.api_version(), "kind": kind.as_str(), "name": "a",
+                    "uid": uid, "controller": true,
+                })
+            });
+            let object = json!({
+                "apiVersion": kind.api_version(), "kind": kind.as_str(),
+                "metadata": {
+                    "name": "a", "namespace": "web", "uid": uid,
+                    "ownerReferences": owners.into_iter().collect::<Vec<_>>(),
+                },
+            });
+            Change::Applied(Record::new(object).unwrap())
+        };
+        supervision.saw(object(Kind::Certificate, "1", None));
+        let request = object(Kind::CertificateRequest, "2", Some((Kind::Certificate, "1")));
+        supervision.saw(request);
+        supervision.saw(object(Kind::Order, "3", Some((Kind::CertificateRequest, "2"))));
+        supervision.dirty.clear();
+        supervision
+    }
+
+    fn obstacle(key: &Key, second: i64) -> (Key, Obstacle) {
+        let next_try = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
+        let error = Arc::new(ReconcileError::Missing("nothing".to_owned()));
+        (key.clone(), Obstacle { error, since: Timestamp::UNIX_EPOCH, next_try, tries: 1 })
+    }
+
+    #[test]
+    fn an_obstacle_concerns_whoever_it_stands_in_the_way_of() {
+        let [a, b] = ["a", "b"].map(|name| key(Kind::Certificate, name));
+        for (at, concerned) in [
+            (a.clone(), vec![&a]),
+            (b.clone(), vec![&b]),
+            (key(Kind::Order, "a"), vec![&a]),
+            (key(Kind::CertificateRequest, "a"), vec![&a]),
+            (key(Kind::Challenge, "not-seen-yet"), vec![&a, &b]),
+            (key(Kind::Issuer, "a"), vec![&a, &b]),
+        ] {
+            let mut supervision = supervision();
+            let first = Obstacles::from([obstacle(&at, 1)]);
+            for now in [first, Obstacles::from([obstacle(&at, 2)]), Obstacles::new()] {
+                let unchanged = now.clone();
+                supervision.saw_obstacles(now);
+                assert_eq!(supervision.dirty.iter().collect::<Vec<_>>(), concerned, "{at}");
+                supervision.dirty.clear();
+                supervision.saw_obstacles(unchanged);
+                assert!(supervision.dirty.is_empty(), "{at}: {:?}", supervision.dirty);
+            }
         }
     }
 }
