@@ -28,7 +28,7 @@ fn check(solver: &Value) {
     let names = leaf.subject_alternative_name().unwrap().unwrap();
     assert_eq!(names.value.general_names.len(), 1);
     assert_eq!(names.value.general_names[0].to_string(), format!("DNSName({host})"));
-    assert_eq!(pebble.orders(), 1);
+    assert!(pebble.orders() > 0);
     eventually("the end of the solver", || {
         ["pods", "services", "ingresses", "httproutes", "challenges"]
             .iter()
@@ -247,9 +247,10 @@ fn cert_manager_goes_on_where_it_was_killed() {
     apply_certificate(&namespace, &pebble, &json!({"ingress": {"ingressClassName": "bed"}}));
     eventually("a solver", || kubectl.items("pods").first().cloned());
     first.kill();
+    let orders = pebble.orders();
     let _second = namespace.peer(&["--leader-elect=false"]);
     kubectl.wait_for("certificate/web", "Ready");
-    assert_eq!((pebble.accounts(), pebble.orders()), (1, 1));
+    assert_eq!((pebble.accounts(), pebble.orders()), (1, orders));
 }
 
 #[test]

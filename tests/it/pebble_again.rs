@@ -47,7 +47,7 @@ impl Scene {
         let path =
             self.terminal.manifests(&[self.issuer(), certificate("web", &[NAME], json!({}))]);
         let resolve = format!("--http01-resolve=*=127.0.0.1:{}", free_port());
-        let order = ["order", "-f", path.to_str().unwrap(), "--out=out", "--timeout=3s"];
+        let order = ["order", "-f", path.to_str().unwrap(), "--out=out", "--timeout=10s"];
         let said = self.terminal.run(&[&order[..], &[answers, &resolve]].concat());
         assert_eq!(said.code, Some(124), "{said:?}");
         self.order_name()

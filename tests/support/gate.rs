@@ -100,16 +100,26 @@ async fn wait_for_good(client: &mut TcpStream, target: SocketAddr) -> io::Result
     let mut request = vec![0; 8192];
     let length = client.read(&mut request).await?;
     request.truncate(length);
-    for _ in 0..LONGEST.as_millis() / PAUSE.as_millis() {
-        let mut server = TcpStream::connect(target).await?;
-        server.write_all(&request).await?;
-        let answer = one_answer(&mut server).await?;
-        if answer.starts_with(b"HTTP/1.1 200 ") {
-            return client.write_all(&answer).await;
+    let good = async {
+        loop {
+            let answer = ask(target, &request).await?;
+            if answer.starts_with(b"HTTP/1.1 200 ") {
+                return io::Result::Ok(answer);
+            }
+            tokio::time::sleep(PAUSE).await;
         }
-        tokio::time::sleep(PAUSE).await;
+    };
+    match tokio::time::timeout(LONGEST, good).await {
+        Ok(answer) => client.write_all(&answer?).await,
+        Err(_) => client.write_all(UNAVAILABLE).await,
     }
-    client.write_all(UNAVAILABLE).await
+}
+
+/// Asks once.
+async fn ask(target: SocketAddr, request: &[u8]) -> io::Result<Vec<u8>> {
+    let mut server = TcpStream::connect(target).await?;
+    server.write_all(request).await?;
+    one_answer(&mut server).await
 }
 
 /// Reads an answer of a connection that may stay open: its head, and as much body as that says.

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::certificates::LocalCertificates;
 use super::fault::{Deed, Fault};
-use super::traffic::{Counts, Endpoint, Exchange};
+use super::traffic::{Counts, Endpoint, Exchange, Orders};
 
 /// Headers that belong to one connection only.
 const HOP_BY_HOP: [HeaderName; 3] =
@@ -134,6 +134,11 @@ impl Proxy {
         Counts::of(&self.shared.state().exchanges)
     }
 
+    /// Orders that the CA took, by who asked for them.
+    pub fn orders(&self) -> Orders {
+        Orders::of(&self.shared.state().exchanges)
+    }
+
     /// How many requests it keeps from the CA, or has kept.
     pub fn held(&self) -> usize {
         self.shared.state().held
@@ -174,6 +179,8 @@ impl Shared {
     async fn serve(&self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Dropped> {
         let endpoint = Endpoint::of(request.uri().path());
         let line = format!("{} {}", request.method(), request.uri().path());
+        let agent = request.headers().get(header::USER_AGENT);
+        let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default().to_owned();
         let started = Instant::now();
         let deed = self.state().deed_for(endpoint);
         let faulty = deed.is_some();
@@ -200,8 +207,9 @@ impl Shared {
             Err(Dropped) => (None, false),
         };
         let finished = Instant::now();
+        let request = line;
         let exchange =
-            Exchange { endpoint, request: line, status, nonce_refused, faulty, started, finished };
+            Exchange { endpoint, request, agent, status, nonce_refused, faulty, started, finished };
         self.state().exchanges.push(exchange);
         answer.map(|(answer, _)| answer)
     }

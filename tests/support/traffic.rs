@@ -59,6 +59,8 @@ pub struct Exchange {
     pub endpoint: Endpoint,
     /// Method and path.
     pub request: String,
+    /// What the client calls itself (`User-Agent`).
+    pub agent: String,
     /// Status of the answer that the client got; none when its connection was dropped.
     pub status: Option<u16>,
     /// Whether the CA refused the nonce.
@@ -69,6 +71,38 @@ pub struct Exchange {
     pub started: Instant,
     /// When the answer was there.
     pub finished: Instant,
+}
+
+/// Orders that a CA took, by who asked for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// This program.
+    pub ours: usize,
+    /// Anybody else. cert-manager asks twice now and then: it decides by a copy that may be behind what it has written.
+    pub others: usize,
+}
+
+impl Orders {
+    /// Counts exchanges.
+    pub fn of<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Self {
+        let mut orders = Self::default();
+        for exchange in exchanges {
+            if (exchange.endpoint, exchange.status) != (Endpoint::NewOrder, Some(201)) {
+                continue;
+            }
+            if exchange.agent.starts_with("kubectl-acme/") {
+                orders.ours += 1;
+            } else {
+                orders.others += 1;
+            }
+        }
+        orders
+    }
+
+    /// All of them.
+    pub fn total(self) -> usize {
+        self.ours + self.others
+    }
 }
 
 /// Requests that were carried out, by what they were for; refused nonces are counted apart.

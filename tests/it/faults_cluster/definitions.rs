@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::site::{Site, documents, manifests, manifests_of, own_cluster};
-use crate::support::cluster::Kubectl;
+use crate::support::cluster::{Kubectl, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
 
 const INSTALL: &str = "hint: install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -";
@@ -33,6 +33,7 @@ fn remove(kubectl: &Kubectl, definitions: &[Value]) {
     for number in 0..40 {
         let wait = [&["wait", "--for=delete", "--timeout=10s", "crd"], &names[..]].concat();
         if kubectl.try_run(&wait).is_ok() {
+            wait_until_unserved(kubectl, definitions);
             return;
         }
         let mark = format!("example.com/again={number}");
@@ -41,6 +42,25 @@ fn remove(kubectl: &Kubectl, definitions: &[Value]) {
         }
     }
     panic!("the server keeps {names:?}");
+}
+
+/// Waits until the server no longer tells of them: others clear that away, a moment later.
+fn wait_until_unserved(kubectl: &Kubectl, definitions: &[Value]) {
+    for definition in definitions {
+        let (group, plural) = (group(definition), &definition["spec"]["names"]["plural"]);
+        for version in definition["spec"]["versions"].as_array().unwrap() {
+            let path = format!("/apis/{group}/{}", version["name"].as_str().unwrap());
+            eventually(&format!("the end of {plural} in {path}"), || {
+                let served = kubectl.try_run(&["get", "--raw", &path]).unwrap_or_default();
+                (!served.contains(&format!("\"name\":{plural}"))).then_some(())
+            });
+        }
+        eventually(&format!("the end of {group}, unless others are left"), || {
+            let is_left = kubectl.items("crds").iter().any(|other| self::group(other) == group);
+            let group = format!("/apis/{group}");
+            (is_left || kubectl.try_run(&["get", "--raw", &group]).is_err()).then_some(())
+        });
+    }
 }
 
 /// Lets the Challenges go that other tests have left unfinished: their definition would be held by them.

@@ -103,9 +103,9 @@ fn check(first: Side, second: Side, moment: Moment, which: Which) {
 struct End {
     stop: Stop,
     stopped: bool,
-    lost_orders: usize,
+    lost_order: bool,
     faults: Vec<String>,
-    /// What the first worker said of it.
+    /// What both workers said of it.
     log: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ impl Handover<'_> {
         let stopped_late = wait_until_stopped(self.cluster, &late, &gate, || worker.log());
         let stopped: BTreeSet<String> = stopped.into_iter().chain(stopped_late).collect();
 
-        let log = worker.log();
+        let mut log = worker.log();
         drop(worker);
         let scene = Scene::look(self.cluster);
         for row in &mut rows {
@@ -149,13 +149,14 @@ impl Handover<'_> {
             let code = eventually("the end of the command", || ours.code());
             assert_eq!(code, 0, "{}", ours.log());
         }
+        log.push_str(&worker.log());
         drop(worker);
         release_lease(self.cluster);
         let scene = Scene::look(self.cluster);
         let end = |row: &Row| End {
             stop: row.stop.clone(),
             stopped: stopped.contains(&row.namespace),
-            lost_orders: row.lost_orders(),
+            lost_order: row.has_lost_order(),
             faults: row.faults(&scene, self.pebble),
             log: lines_about(&row.namespace, &log),
         };
@@ -188,16 +189,12 @@ pub(crate) fn wait_until_stopped(
     }
 }
 
-/// Prints where the work was stopped, and how it ended; what the first worker said where that is unusual.
+/// Prints where the work was stopped, and how it ended; what both workers said where that is wrong.
 fn show(ends: &[End], taken: Duration) {
     let lines = ends.iter().map(|end| {
-        let orders = match end.lost_orders {
-            0 => "one order".to_owned(),
-            lost => format!("{} orders", lost + 1),
-        };
-        let reached = if end.stopped { &*orders } else { "not reached" };
-        let is_plain = end.faults.is_empty() && end.lost_orders < 2;
-        let log = if is_plain { String::new() } else { end.log.join("\n") + "\n" };
+        let orders = if end.lost_order { "a second order" } else { "one order" };
+        let reached = if end.stopped { orders } else { "not reached" };
+        let log = if end.faults.is_empty() { String::new() } else { end.log.join("\n") + "\n" };
         format!("{:<45} {reached:<15} {}\n{log}", end.stop.to_string(), end.faults.join("; "))
     });
     let table: String = lines.collect();

@@ -44,11 +44,11 @@ pub(crate) struct Row {
     pub(crate) namespace: String,
     pub(crate) stop: Stop,
     proxy: Proxy,
-    /// Orders that the CA had taken and of which nobody knew when the work was stopped.
-    lost_orders: usize,
+    /// Whether what the CA had taken was lost when the work was stopped.
+    lost_order: bool,
     /// Events until then.
     told: BTreeMap<String, u64>,
-    /// Reasons of events that were told and whose deed was not written down.
+    /// Reasons of events that were told and whose deed was not written down, or was undone.
     unwritten: Vec<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl Row {
             namespace,
             stop,
             proxy,
-            lost_orders: 0,
+            lost_order: false,
             told: BTreeMap::new(),
             unwritten: Vec::new(),
         }
@@ -111,11 +111,13 @@ impl Row {
 
     /// Notes what was lost with the process that was killed, and lets the next one through to the CA.
     pub(crate) fn note_death(&mut self, whose: Side, scene: &Scene) {
-        let known = usize::from(scene.knows_order(&self.namespace));
-        let lost = self.orders().saturating_sub(known);
-        // What cert-manager orders twice by itself is its own affair; ours may lose the one that it could not write down.
-        self.lost_orders = if whose == Side::CertManager { lost } else { lost.min(1 - known) };
+        let is_taken = self.proxy.orders().total() > 0;
+        let is_keyless = whose == Side::CertManager && scene.lacks_key(&self.namespace);
+        self.lost_order = is_taken && (is_keyless || !scene.knows_order(&self.namespace));
         self.told = scene.told(&self.namespace);
+        if is_keyless {
+            self.unwritten.extend(["Generated", "Requested", "cert-manager.io"]);
+        }
         // Told before they are written: the first two by both sides, the others by cert-manager.
         let deeds = [
             ("Started", "Challenge", "processing"),
@@ -142,7 +144,7 @@ impl Row {
 
     /// Notes that the process lives on, and remembers the order that nobody wrote down.
     pub(crate) fn note_memory(&mut self) {
-        self.lost_orders = 0;
+        self.lost_order = false;
     }
 
     /// Lets go on what is held at the CA.
@@ -150,27 +152,21 @@ impl Row {
         self.proxy.release();
     }
 
-    /// How often the one exception applies: the CA took an order that nobody wrote down.
-    pub(crate) fn lost_orders(&self) -> usize {
-        self.lost_orders
+    /// Whether an exception applies: the CA took an order that nobody wrote down, or whose key was gone.
+    pub(crate) fn has_lost_order(&self) -> bool {
+        self.lost_order
     }
 
-    /// Orders that the CA took.
-    fn orders(&self) -> usize {
-        let exchanges = self.proxy.exchanges();
-        let taken = |e: &&crate::support::traffic::Exchange| {
-            e.endpoint == Endpoint::NewOrder && e.status == Some(201)
-        };
-        exchanges.iter().filter(taken).count()
+    /// Why the orders are not those that had to be. What cert-manager orders twice by itself is its own affair.
+    fn fault_of_orders(&self) -> Option<String> {
+        let orders = self.proxy.orders();
+        let expected = usize::from(self.lost_order) + usize::from(orders.others == 0);
+        (orders.ours != expected).then(|| format!("{orders:?}, and ours should be {expected}"))
     }
 
     /// What is wrong with an issuance that has ended.
     pub(crate) fn faults(&self, scene: &Scene, pebble: &Pebble) -> Vec<String> {
-        let mut faults = Vec::new();
-        let (orders, expected) = (self.orders(), 1 + self.lost_orders);
-        if orders != expected {
-            faults.push(format!("{orders} orders in place of {expected}"));
-        }
+        let mut faults: Vec<String> = self.fault_of_orders().into_iter().collect();
         let secret =
             scene.all(&self.namespace, "Secret").find(|s| s["metadata"]["name"] == "web-tls");
         match secret {

@@ -51,6 +51,22 @@ impl Scene {
         self.all(namespace, "Order").any(|order| !text_of(order, "/status/url").is_empty())
     }
 
+    /// Whether there is a request whose Certificate names a key that is gone: cert-manager deletes one that is too much, the named
+    /// one too, and makes that anew.
+    pub(crate) fn lacks_key(&self, namespace: &str) -> bool {
+        let named = self
+            .all(namespace, "Certificate")
+            .map(|certificate| text_of(certificate, "/status/nextPrivateKeySecretName"))
+            .find(|name| !name.is_empty());
+        let has = |name| {
+            self.all(namespace, "Secret").any(|secret| text_of(secret, "/metadata/name") == name)
+        };
+        let is_issuing = self.all(namespace, "Certificate").any(|c| has_condition(c, "Issuing"));
+        is_issuing
+            && named.is_some_and(|name| !has(name))
+            && self.all(namespace, "CertificateRequest").next().is_some()
+    }
+
     /// Events in a namespace, in words, and how often each was told.
     pub(crate) fn told(&self, namespace: &str) -> BTreeMap<String, u64> {
         let mut told = BTreeMap::new();
@@ -73,10 +89,7 @@ impl Scene {
         let Some(certificate) = self.all(namespace, "Certificate").next() else {
             return Some("no Certificate".to_owned());
         };
-        let is_true = |kind: &str| {
-            let all = certificate.pointer("/status/conditions").and_then(Value::as_array);
-            all.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
-        };
+        let is_true = |kind: &str| has_condition(certificate, kind);
         if !is_true("Ready") || is_true("Issuing") {
             return Some(format!("the Certificate is not ready: {}", certificate["status"]));
         }
@@ -93,6 +106,12 @@ impl Scene {
             self.all(namespace, "Secret").map(|s| text_of(s, "/metadata/name")).collect();
         (names != ["account", "web-tls"]).then(|| format!("Secrets are {names:?}"))
     }
+}
+
+/// Whether a condition of an object is true.
+fn has_condition(object: &Value, kind: &str) -> bool {
+    let all = object.pointer("/status/conditions").and_then(Value::as_array);
+    all.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
 }
 
 /// A text in an object, or none.

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::pebble::{Pebble, PebbleOptions};
+use super::super::proxy::Proxy;
+use super::super::traffic::Orders;
 use super::{Cluster, Kubectl, Namespace, eventually};
 
 /// A namespace, a folder with `web.yaml`, and a CA that looks where the cluster serves.
@@ -18,6 +20,7 @@ pub struct Bench<'c> {
     pub namespace: Namespace<'c>,
     /// The CA.
     pub pebble: Pebble,
+    proxy: Proxy,
     cluster: &'c Cluster,
     folder: TempDir,
 }
@@ -28,7 +31,8 @@ impl<'c> Bench<'c> {
         let options =
             PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
         let (pebble, namespace) = (Pebble::start(&options), cluster.namespace(name));
-        let bench = Self { namespace, pebble, cluster, folder: tempfile::tempdir().unwrap() };
+        let (proxy, folder) = (pebble.proxy(), tempfile::tempdir().unwrap());
+        let bench = Self { namespace, pebble, proxy, cluster, folder };
         let issuer = bench.issuer("Issuer", "pebble", &json!({"ingress": {}}));
         bench.write("web.yaml", &[issuer, bench.certificate("web", "Issuer", "pebble")]);
         bench
@@ -44,7 +48,7 @@ impl<'c> Bench<'c> {
         json!({
             "apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": {"name": name},
             "spec": {"acme": {
-                "server": self.pebble.directory(), "caBundle": STANDARD.encode(self.pebble.tls_ca_pem()),
+                "server": self.proxy.directory(), "caBundle": STANDARD.encode(self.pebble.tls_ca_pem()),
                 "privateKeySecretRef": {"name": format!("{name}-account")}, "solvers": [{"http01": http01}],
             }},
         })
@@ -59,6 +63,18 @@ impl<'c> Bench<'c> {
                 "issuerRef": {"kind": kind, "name": issuer},
             },
         })
+    }
+
+    /// Orders that the CA took, by who asked for them.
+    pub fn orders(&self) -> Orders {
+        self.proxy.orders()
+    }
+
+    /// Looks that the CA took orders of cert-manager, and none of ours.
+    #[track_caller]
+    pub fn only_others_order(&self) {
+        let orders = self.orders();
+        assert!(orders.ours == 0 && orders.others > 0, "{orders:?}");
     }
 
     /// The folder.
