@@ -28,7 +28,7 @@ fn check(solver: &Value) {
     let names = leaf.subject_alternative_name().unwrap().unwrap();
     assert_eq!(names.value.general_names.len(), 1);
     assert_eq!(names.value.general_names[0].to_string(), format!("DNSName({host})"));
-    assert!(pebble.orders() > 0);
+    assert_eq!(pebble.issued(), 1);
     eventually("the end of the solver", || {
         ["pods", "services", "ingresses", "httproutes", "challenges"]
             .iter()
@@ -250,7 +250,7 @@ fn cert_manager_goes_on_where_it_was_killed() {
     let orders = pebble.orders();
     let _second = namespace.peer(&["--leader-elect=false"]);
     kubectl.wait_for("certificate/web", "Ready");
-    assert_eq!((pebble.accounts(), pebble.orders()), (1, orders));
+    assert_eq!((pebble.accounts(), pebble.orders(), pebble.issued()), (1, orders, 1));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn whoever_holds_the_lease_drives() {
     assert!(refused.contains("put up the answer of challenge one: cert-manager ("), "{refused}");
     let talk = shared.order(&kubectl, &[], 0);
     assert!(talk.contains("driver: cert-manager ("), "{talk}");
-    shared.only_others_order();
+    shared.only_others_order(1);
     peer.stop();
 }
 

@@ -186,7 +186,7 @@ fn a_role_to_order_is_enough_where_cert_manager_works() {
     name_what_is_missing(&bench, &recipe, &account, &["order", "-f", "web.yaml"]);
     let said = bench.order(&account, &["--out=out"], 0);
     assert!(said.contains("driver: cert-manager ("), "{said}");
-    bench.only_others_order();
+    bench.only_others_order(1);
     peer.stop();
 }
 
@@ -214,7 +214,7 @@ fn whoever_may_not_drive_says_so_when_its_turn_comes() {
     peer.kill();
     order.says("cannot take over: permissions are missing");
     order.says("pods");
-    bench.only_others_order();
+    bench.only_others_order(0);
 }
 
 #[test]

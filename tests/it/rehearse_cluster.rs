@@ -257,6 +257,7 @@ fn cert_manager_issues_for_the_same_host_beside_a_rehearsal() {
         let orders = proxy.orders();
         let is_spared = orders.ours == 0 && pebble.orders() == orders.total();
         assert!(is_spared && orders.others > number, "a rehearsal spends none: {orders:?}");
+        assert_eq!(pebble.issued(), number + 1);
     }
 }
 

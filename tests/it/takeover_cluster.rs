@@ -49,6 +49,7 @@ fn finished(bench: &Bench<'_>, order: Running, why: &str) -> String {
     let ours = usize::from(why.starts_with("another kubectl-acme"));
     let orders = bench.orders();
     assert_eq!(orders.ours, ours, "the order that was there is finished: {orders:?}");
+    assert_eq!(bench.pebble.issued(), 1, "{orders:?}");
     for kind in ["challenges", "pods", "services", "ingresses"] {
         let kubectl = bench.namespace.kubectl();
         eventually(&format!("the end of {kind}"), || kubectl.items(kind).is_empty().then_some(()));
@@ -78,6 +79,7 @@ fn a_frozen_cert_manager_is_taken_over_from_and_finds_nothing_to_do_when_it_wake
     });
     let certificate = bench.namespace.kubectl().object("certificate/web");
     assert_eq!((&certificate["status"]["revision"], bench.orders()), (&json!(1), orders));
+    assert_eq!(bench.pebble.issued(), 1);
 }
 
 #[test]
@@ -153,7 +155,7 @@ fn an_api_server_that_goes_for_a_while_is_waited_for() {
     arena.start_api_server();
     let said = order.ends(0);
     assert!(!said.contains("driver: kubectl-acme"), "{said}");
-    bench.only_others_order();
+    bench.only_others_order(1);
     cert_manager.stop();
 }
 

@@ -220,6 +220,11 @@ impl Pebble {
         self.last_count("orders in the db")
     }
 
+    /// How many certificates were issued.
+    pub fn issued(&self) -> usize {
+        self.log().matches("Issued certificate serial ").count()
+    }
+
     /// What it logged so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder().join("pebble.log")).unwrap_or_default()

@@ -70,11 +70,12 @@ impl<'c> Bench<'c> {
         self.proxy.orders()
     }
 
-    /// Looks that the CA took orders of cert-manager, and none of ours.
+    /// Looks that the CA took orders of cert-manager and none of ours, and issued so many certificates.
     #[track_caller]
-    pub fn only_others_order(&self) {
+    pub fn only_others_order(&self, issued: usize) {
         let orders = self.orders();
         assert!(orders.ours == 0 && orders.others > 0, "{orders:?}");
+        assert_eq!(self.pebble.issued(), issued, "{orders:?}");
     }
 
     /// The folder.
