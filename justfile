@@ -9,26 +9,38 @@ export PATH := KUBECTL_ACME_BED + ":" + env("PATH")
 default:
     @{{ just_executable() }} --list --unsorted
 
-# Everything, in the order of the gate; tests last, then their sum
-ci: fmt lint docs supply unused words scripts oldest
-    @tests/bed/sum {{ just_executable() }} tests
+# Everything, in the order of the gate; tests last, then what was slow and their sum
+ci:
+    @JUST={{ just_executable() }} tests/bed/sum fmt lint docs supply unused words scripts tests
+
+# What the gate leaves out: the oldest Rust, kills at every write on a live cluster, many certificates, cert-manager beside us twice
+nightly:
+    @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again
 
 # Check the layout of the source
 fmt:
     cargo fmt --check
 
-# Lint, with every feature and as people build it; warnings are errors only here
+# Lint with every feature, and check what people build; warnings are errors only here
 lint:
     cargo clippy --all-targets --all-features --locked -- -D warnings
-    cargo clippy --locked -- -D warnings
+    cargo check --locked
 
 # Build the documentation; broken links fail
 docs:
     RUSTDOCFLAGS='-Dwarnings -Arustdoc::private_intra_doc_links' cargo doc --no-deps --document-private-items --all-features --locked
 
-# Check crates, licences and sources against deny.toml
+# KUBECTL_ACME_ADVISORIES names a folder with a clone of https://github.com/rustsec/advisory-db, where there is one.
+# Check crates, licences and sources against deny.toml, and for known faults where their database is at hand
 supply:
+    #!/usr/bin/env bash
+    set -euo pipefail
     cargo deny --locked check bans licenses sources
+    if [ -n "${KUBECTL_ACME_ADVISORIES:-}" ]; then
+      tests/bed/advisories "$KUBECTL_ACME_ADVISORIES"
+    else
+      echo "nobody has looked for known faults of crates: KUBECTL_ACME_ADVISORIES names no copy of the RustSec database"
+    fi
 
 # Find dependencies that nobody uses
 unused:
@@ -40,7 +52,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare,dns01}.sh deploy/krew/render examples/dns01-exec/hook.sh
+    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare,dns01}.sh deploy/krew/render examples/dns01-exec/hook.sh
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -54,20 +66,31 @@ oldest:
       echo "Rust $oldest is not installed here: left to machines that have it"
     fi
 
-# Run every test, those that need the bed's servers last
-tests: test pebble cluster
+# Run every test of the gate, in processes side by side (tests/bed/groups)
+tests:
+    @tests/bed/beside quick
+    @tests/bed/beside pebble
+    @tests/bed/beside kills+outages drivers+alone cluster
 
 # Run every test that needs nothing but loopback
 test *arguments:
     cargo test --all-features --locked --no-fail-fast {{ arguments }}
 
-# Run the tests that need the bed's servers: Pebble, certbot
-pebble *arguments:
-    cargo test --all-features --locked --no-fail-fast --test it -- --ignored --skip cluster:: --test-threads=4 {{ arguments }}
+# Run the tests that need the bed's servers, such as Pebble; words choose tests by their names
+pebble *words:
+    @tests/bed/beside pebble -- {{ words }}
 
-# Run the tests that need a Kubernetes API server, all on one that they start
-cluster *arguments:
-    cargo test --all-features --locked --no-fail-fast --test it cluster:: -- --ignored --test-threads=4 {{ arguments }}
+# Run the tests that need a Kubernetes API server, on three at a time that they start; words choose tests by their names
+cluster *words:
+    @tests/bed/beside kills+outages drivers+alone cluster -- {{ words }}
+
+# Run the tests with many certificates; words choose tests by their names
+scale *words:
+    @tests/bed/beside scale -- {{ words }}
+
+# Run cert-manager and ours beside each other once more
+beside-again:
+    @tests/bed/beside outages -- side_by_side_cluster::
 
 # Write the generated files anew
 generate:

@@ -12,10 +12,11 @@ use clap::{
 };
 
 use crate::commands::connection::{self, ClusterArgs};
+use crate::commands::intake::{FOR_MANIFESTS, FOR_NAMES};
 use crate::commands::invocation::{self, PLACES, PLUGIN};
 use crate::commands::{
-    ca, certificate, challenge, completion, crds, delete, describe, drive::solver_pod, get, order,
-    probe, run, schedule, solve, timeline, version, watch,
+    ca, certificate, challenge, claim::terms, completion, crds, delete, describe,
+    drive::solver_pod, get, order, probe, run, schedule, solve, timeline, version, watch,
 };
 
 /// ACME certificates from manifest to Secret, with nothing hidden
@@ -187,6 +188,9 @@ pub fn parse() -> Cli {
         }
         Chosen::Either => {}
     }
+    if let Some(message) = misplaced(&matches) {
+        command().error(ErrorKind::ArgumentConflict, message).exit()
+    }
     cli
 }
 
@@ -222,7 +226,8 @@ fn chosen(matches: &ArgMatches) -> Chosen {
 fn idle(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
     let is_typed = |arg: &&Arg| {
         let heading = arg.get_help_heading();
-        heading.is_some_and(|heading| [connection::HEADING, solver_pod::HEADING].contains(&heading))
+        let of_cluster = [connection::HEADING, solver_pod::HEADING, terms::HEADING];
+        heading.is_some_and(|heading| of_cluster.contains(&heading))
             && matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
     };
     let here = command.get_arguments().find(is_typed).and_then(Arg::get_long).map(str::to_owned);
@@ -231,6 +236,24 @@ fn idle(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
         idle(command.find_subcommand(name)?, matches)
     };
     here.or_else(below)
+}
+
+/// What is wrong with a flag on the command line that says something about names where manifests are given, or the other way round.
+fn misplaced(matches: &ArgMatches) -> Option<String> {
+    if let Some((_, below)) = matches.subcommand() {
+        return misplaced(below);
+    }
+    let is_given = |id| matches!(matches.try_contains_id(id), Ok(true));
+    let is_typed = |id| is_given(id) && matches.value_source(id) == Some(ValueSource::CommandLine);
+    let (given, lacking, flags) = if is_given("files") && !is_given("domain") {
+        ("-f", "--domain", &FOR_NAMES[..])
+    } else if is_given("domain") && !is_given("files") {
+        ("--domain", "-f", &FOR_MANIFESTS[..])
+    } else {
+        return None;
+    };
+    let (flag, why) = flags.iter().find(|(flag, _)| is_typed(flag))?;
+    Some(format!("--{flag} cannot be used with {given}, only with {lacking}: {why}"))
 }
 
 fn idle_message(flag: &str, local: Option<ValueSource>) -> String {
@@ -309,6 +332,10 @@ mod tests {
                 "order create -f a --local --acme-http01-solver-image=b",
                 Some("acme-http01-solver-image"),
             ),
+            (
+                "run --local --leader-election-lease-duration=30s",
+                Some("leader-election-lease-duration"),
+            ),
             ("order -f a --local --cluster-resource-namespace=web", None),
         ] {
             let words = std::iter::once("kubectl-acme").chain(line.split(' '));
@@ -319,6 +346,32 @@ mod tests {
         let heard = command().mut_arg("kubeconfig", |flag| flag.env("PATH"));
         let matches = heard.clone().try_get_matches_from(["kubectl-acme", "version"]).unwrap();
         assert_eq!(idle(&heard, &matches), None);
+    }
+
+    #[test]
+    fn a_flag_that_would_mean_nothing_beside_manifests_is_told() {
+        let contact = "--email cannot be used with -f, only with --domain: an Issuer's manifest names its contact, spec.acme.email";
+        let ca = "--server cannot be used with -f, only with --domain: an Issuer's manifest names its CA, spec.acme.server";
+        let folders =
+            "--recursive cannot be used with --domain, only with -f: there is no folder to be read";
+        for (line, expected) in [
+            ("order -f a", None),
+            ("order -f a -R", None),
+            ("order --domain a.example --server letsencrypt --email a@b.example", None),
+            ("order -f a --server letsencrypt", Some(ca)),
+            ("order create -f a --email=a@b.example", Some(contact)),
+            ("order --domain a.example -R", Some(folders)),
+            ("get certs", None),
+        ] {
+            let words = std::iter::once("kubectl-acme").chain(line.split(' '));
+            let matches = command().try_get_matches_from(words).unwrap();
+            assert_eq!(misplaced(&matches).as_deref(), expected, "{line}");
+        }
+        // Any variable that is there stands for its environment form.
+        let deaf = |order: clap::Command| order.mut_arg("server", |server| server.env("PATH"));
+        let heard = command().mut_subcommand("order", deaf);
+        let matches = heard.try_get_matches_from(["kubectl-acme", "order", "-f", "a"]).unwrap();
+        assert_eq!(misplaced(&matches), None);
     }
 
     /// The environment form of a flag of a command, named by the way to it.

@@ -11,6 +11,13 @@ use zeroize::Zeroizing;
 use super::jws::Signer;
 use super::keys::{KeyAlgorithm, KeyEncoding, KeyError, PrivateKey};
 
+/// Signature algorithms of accounts, each with the key that is made for it.
+const SIGNERS: [(&str, KeyAlgorithm); 3] = [
+    ("ES256", KeyAlgorithm::Ecdsa(256)),
+    ("ES384", KeyAlgorithm::Ecdsa(384)),
+    ("RS256", KeyAlgorithm::Rsa(2048)),
+];
+
 /// The key of an account. Cheap to clone.
 #[derive(Clone)]
 pub struct AccountKey(Arc<Inner>);
@@ -30,6 +37,12 @@ impl AccountKey {
     /// Reads a key: PKCS#1, SEC1 or PKCS#8.
     pub fn from_pem(text: &[u8]) -> Result<Self, KeyError> {
         Self::new(PrivateKey::from_pem(text)?)
+    }
+
+    /// What key to make for an account whose CA takes these signature algorithms, in the words of RFC 7518: the quickest of
+    /// those with which we sign.
+    pub fn algorithm_among(taken: &[String]) -> Option<KeyAlgorithm> {
+        SIGNERS.iter().find(|(name, _)| taken.iter().any(|t| t == name)).map(|(_, made)| *made)
     }
 
     fn new(key: PrivateKey) -> Result<Self, KeyError> {
@@ -102,6 +115,20 @@ mod tests {
         let der = openssl(&["rsa", "-traditional", "-outform", "DER"], pem.as_bytes());
         let hash = openssl(&["dgst", "-sha256", "-binary"], &der);
         assert_eq!(key.hash(), STANDARD.encode(hash));
+    }
+
+    #[test]
+    fn a_key_is_made_for_an_algorithm_that_the_ca_takes() {
+        for (taken, made) in [
+            (&["RS256"][..], Some(KeyAlgorithm::Rsa(2048))),
+            (&["RS256", "ES256"], Some(KeyAlgorithm::Ecdsa(256))),
+            (&["EdDSA", "ES384"], Some(KeyAlgorithm::Ecdsa(384))),
+            (&["EdDSA"], None),
+            (&[], None),
+        ] {
+            let taken: Vec<String> = taken.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(AccountKey::algorithm_among(&taken), made, "{taken:?}");
+        }
     }
 
     #[test]

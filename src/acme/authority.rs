@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderName, Method};
-use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::http::{JSON_LIMIT, Reply, Resolver, TlsOptions, client};
 use super::nonces::Nonces;
+use super::refusal::refused;
 use super::shared::Shared;
 use super::under_way::{Effect, Silence, UnderWay};
 use super::wire::{self, Origin};
-use super::{AccountKey, AcmeError, Directory, Fault, Session, headers};
+use super::{AccountKey, AcmeError, Directory, Fault, Session, headers, refusal};
 
 pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 /// How long a directory is believed.
@@ -134,6 +135,17 @@ impl fmt::Debug for Clients {
     }
 }
 
+/// Which of its URLs the directory says.
+pub(super) type Endpoint = fn(&Directory) -> &str;
+
+/// Where an endpoint of the directory is.
+pub(super) struct Found {
+    endpoint: Endpoint,
+    pub(super) url: String,
+    /// When that was looked up.
+    since: Instant,
+}
+
 /// One CA.
 pub(super) struct Authority {
     pub(super) server: Url,
@@ -195,18 +207,44 @@ impl Authority {
 
     /// The directory; read by one request while others wait for it.
     pub(super) async fn directory(&self) -> Result<Arc<Directory>, AcmeError> {
+        self.directory_since(None).await
+    }
+
+    /// The directory as it was after that moment, if one is given.
+    async fn directory_since(&self, since: Option<Instant>) -> Result<Arc<Directory>, AcmeError> {
         let read = async {
             let reply = self.read_directory().await?;
             wire::directory(self.origin(&reply.url), &reply.body)
                 .map(Arc::new)
                 .map_err(|why| AcmeError::NoDirectory { url: reply.url.to_string(), why })
         };
-        self.directory.get(DAY, read).await
+        self.directory.get(DAY, since, read).await
     }
 
-    /// Has the directory read again: its URLs no longer lead anywhere.
-    pub(super) async fn forget_directory(&self) {
-        self.directory.forget().await;
+    /// Where an endpoint of the directory is.
+    pub(super) async fn find(&self, endpoint: Endpoint) -> Result<Found, AcmeError> {
+        let since = Instant::now();
+        let url = endpoint(&*self.directory().await?).to_owned();
+        Ok(Found { endpoint, url, since })
+    }
+
+    /// Where an endpoint of the directory is by now, if what was sent there shows that it is there no longer. The directory is
+    /// read again for that, once for all who find out.
+    ///
+    /// # Errors
+    /// Fails when the directory cannot be read any more.
+    pub(super) async fn moved<T>(
+        &self,
+        found: &Found,
+        sent: &Result<T, AcmeError>,
+    ) -> Result<Option<Found>, AcmeError> {
+        if !sent.as_ref().err().is_some_and(refusal::is_nowhere) {
+            return Ok(None);
+        }
+        let directory = self.directory_since(Some(found.since)).await?;
+        let Found { endpoint, since, .. } = *found;
+        let url = endpoint(&directory).to_owned();
+        Ok((url != found.url).then_some(Found { endpoint, url, since }))
     }
 
     async fn read_directory(&self) -> Result<Reply, AcmeError> {
@@ -231,19 +269,32 @@ impl Authority {
         Err(protocol(&self.server, format!("it redirects more than {REDIRECTS} times")))
     }
 
-    /// A nonce from the pool, else a fetched one.
+    /// A nonce from the pool, else a fetched one. Nobody waits for the turn to fetch once nothing is read any more.
     pub(super) async fn nonce(&self) -> Result<String, AcmeError> {
-        self.nonces.take(self.fetch_nonce()).await
+        if let Some(nonce) = self.nonces.at_hand() {
+            return Ok(nonce);
+        }
+        // Boxed, for it stands in every request: fetching a nonce may read the directory first.
+        let taken = Box::pin(self.nonces.take(self.fetch_nonce()));
+        self.under_way.prepare("take a nonce from", self.server.as_str(), taken).await
+    }
+
+    async fn fetch_nonce(&self) -> Result<String, AcmeError> {
+        let found = self.find(|directory| &directory.new_nonce).await?;
+        let asked = self.ask_for_nonce(&found.url).await;
+        match self.moved(&found, &asked).await? {
+            Some(found) => self.ask_for_nonce(&found.url).await,
+            None => asked,
+        }
     }
 
     /// Asks for a nonce by HEAD; some gateways refuse that, so then by GET (RFC 8555 §7.2).
-    async fn fetch_nonce(&self) -> Result<String, AcmeError> {
-        let url = self.directory().await?.new_nonce.clone();
+    async fn ask_for_nonce(&self, url: &str) -> Result<String, AcmeError> {
         let mut last = None;
         for method in [Method::HEAD, Method::GET] {
             self.counts.nonces.fetch_add(1, Ordering::Relaxed);
-            let asking = (self.http.request(method, &url), "take a nonce from", Effect::None);
-            let reply = self.under_way.exchange(asking, &url, JSON_LIMIT).await?;
+            let asking = (self.http.request(method, url), "take a nonce from", Effect::None);
+            let reply = self.under_way.exchange(asking, url, JSON_LIMIT).await?;
             match (reply.status, nonce_of(&reply.headers)) {
                 (200..=299, Some(nonce)) => return Ok(nonce),
                 // A limit holds for GET as well.
@@ -252,12 +303,9 @@ impl Authority {
             }
         }
         match last {
-            Some(reply) if reply.status >= 400 => {
-                self.forget_directory().await;
-                Err(refused(&reply))
-            }
+            Some(reply) if reply.status >= 400 => Err(refused(&reply)),
             Some(_) | None => Err(AcmeError::Protocol {
-                url,
+                url: url.to_owned(),
                 why: "it carries no Replay-Nonce header".to_owned(),
             }),
         }
@@ -280,22 +328,6 @@ pub(super) fn nonce_of(headers: &HeaderMap) -> Option<String> {
     (!nonce.is_empty() && nonce.bytes().all(base64url)).then(|| nonce.to_owned())
 }
 
-/// The error that an answer of status 400 and above is.
-pub(super) fn refused(reply: &Reply) -> AcmeError {
-    let now = Timestamp::now();
-    // Asked for no pause at all, or for one in the past, we still leave the CA a second.
-    let soonest = now.saturating_add(SignedDuration::from_secs(1)).unwrap_or(now);
-    let mut problem = wire::problem(reply.status, &reply.body);
-    if problem.instance.is_none() && problem.short_kind() == "userActionRequired" {
-        problem.instance = headers::links(&reply.headers, "terms-of-service").into_iter().next();
-    }
-    AcmeError::Refused {
-        problem: Box::new(problem),
-        retry_after: headers::retry_after(&reply.headers, now).map(|at| at.max(soonest)),
-        location: headers::text(&reply.headers, &LOCATION).map(str::to_owned),
-    }
-}
-
 /// The error that an answer is which no CA should give.
 pub(super) fn protocol(url: &Url, why: impl Into<String>) -> AcmeError {
     AcmeError::Protocol { url: url.to_string(), why: why.into() }
@@ -304,10 +336,12 @@ pub(super) fn protocol(url: &Url, why: impl Into<String>) -> AcmeError {
 #[cfg(test)]
 mod tests {
     use rcgen::{CertificateParams, KeyPair};
+    use serde_json::json;
 
     use super::*;
     use crate::acme::fake::{FakeCa, Said};
     use crate::acme::{Acme as _, KeyAlgorithm, NewOrder, Registration, Retry};
+    use crate::model::order_budget::permit;
 
     fn session(clients: &Clients, url: &str, tls: &TlsOptions) -> Result<Session, AcmeError> {
         let key = AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap();
@@ -350,6 +384,28 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_turn_to_fetch_a_nonce_once_nothing_is_read() {
+        let clients = Clients::new();
+        let authority = clients.authority("https://ca.example/dir", &TlsOptions::default());
+        let authority = authority.unwrap();
+        for _ in 0..10 {
+            let fetched = std::future::ready(Ok("fetched".to_owned()));
+            authority.nonces.take(fetched).await.unwrap();
+        }
+        clients.stop_reading();
+        let began = Instant::now();
+        let error = authority.nonce().await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "cannot take a nonce from https://ca.example/dir: the work was ended before"
+        );
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        // What has an effect at the CA may still be sent, with a nonce that is there.
+        authority.nonces.put("kept".to_owned());
+        assert_eq!(authority.nonce().await.unwrap(), "kept");
+    }
+
     #[tokio::test]
     async fn the_directory_is_read_through_a_few_redirects() {
         for (redirects, read) in [(0, true), (5, true), (6, false)] {
@@ -378,18 +434,65 @@ mod tests {
         assert_eq!(ca.count("GET /dir"), 3);
     }
 
+    /// A CA whose endpoints have moved after the directory was read so often; where they were, it says that status.
+    async fn moving(after: usize, gone: u16) -> FakeCa {
+        FakeCa::start(move |heard| {
+            let directory = |at: &str| {
+                let [nonce, account, order] =
+                    ["nonce", "account", "order"].map(|name| format!("{at}/{name}"));
+                json!({"newNonce": nonce, "newAccount": account, "newOrder": order}).to_string()
+            };
+            Some(match heard.what.as_str() {
+                "GET /dir" if heard.before < after => Said::new(200, directory("/old")),
+                "GET /dir" => Said::new(200, directory("/new")),
+                "HEAD /new/nonce" => Said::new(200, "").with("replay-nonce", "fresh"),
+                "POST /new/account" => Said::new(201, "").with("location", "/acct/1"),
+                "POST /new/order" => {
+                    Said::new(201, r#"{"status":"pending"}"#).with("location", "/order/1")
+                }
+                _ => Said::new(gone, "404 page not found"),
+            })
+        })
+        .await
+    }
+
     #[tokio::test]
-    async fn a_directory_whose_urls_are_gone_is_read_again() {
+    async fn endpoints_that_have_moved_are_found_where_the_directory_says_now() {
+        for gone in [404, 405, 410] {
+            let ca = moving(1, gone).await;
+            let session = plain(&ca);
+            session.register(&Registration::default()).await.unwrap();
+            assert_eq!(
+                session.create_order(&NewOrder::default(), permit()).await.unwrap().url,
+                ca.at("/order/1")
+            );
+            assert_eq!((ca.count("GET /dir"), ca.count("POST /old/account")), (2, 1), "{gone}");
+        }
+    }
+
+    #[tokio::test]
+    async fn endpoints_that_are_nowhere_are_a_refusal_after_one_more_look() {
+        let ca = moving(usize::MAX, 404).await;
+        let error = plain(&ca).register(&Registration::default()).await.unwrap_err();
+        assert_eq!((error.retry(), ca.count("GET /dir")), (Retry::Never, 2));
+        let ca = moving(1, 503).await;
+        let error = plain(&ca).register(&Registration::default()).await.unwrap_err();
+        assert_eq!((error.retry(), ca.count("GET /dir")), (Retry::Backoff, 1), "it may come back");
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_is_gone_with_its_urls_is_the_obstacle() {
         let ca = FakeCa::start(|heard| match (heard.what.as_str(), heard.before) {
+            ("GET /dir", 1) => Some(Said::new(503, "moving")),
             ("POST /order", 0) => Some(Said::new(404, "404 page not found")),
             _ => None,
         })
         .await;
         let session = plain(&ca);
         session.register(&Registration::default()).await.unwrap();
-        assert!(session.create_order(&NewOrder::default()).await.is_err());
-        session.create_order(&NewOrder::default()).await.unwrap();
-        assert_eq!(ca.count("GET /dir"), 2);
+        let error = session.create_order(&NewOrder::default(), permit()).await.unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.retry()), ("503 : moving", Retry::Backoff));
+        session.create_order(&NewOrder::default(), permit()).await.unwrap();
     }
 
     /// Knows one host.

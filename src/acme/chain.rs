@@ -14,12 +14,16 @@ use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
 use super::{Acme, AcmeError, Retry};
 use crate::model::certificate::Subject;
+use crate::model::text::{listed, shortened};
 
 const TAG: &str = "CERTIFICATE";
 /// How wrong our clock may be before a certificate's times are held against the CA.
 const SLACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most certificates in a chain; public CAs send two to four. To order a chain takes time with the square of their number.
 const LONGEST: usize = 20;
+/// How many names a fault tells, and how much of each.
+const NAMED: usize = 20;
+const LONGEST_NAME: usize = 253;
 /// How many alternates are looked at, of however many a CA offers.
 const ALTERNATES: usize = 10;
 
@@ -42,6 +46,8 @@ pub struct Leaf {
     pub uris: Vec<String>,
     /// E-mail addresses.
     pub email_addresses: Vec<String>,
+    /// Alternative names of other kinds, each as its kind.
+    pub other_names: Vec<String>,
     /// SubjectPublicKeyInfo, DER; comparable with [`super::PrivateKey::public_key`].
     pub public_key: Vec<u8>,
     /// Common name of the issuer.
@@ -89,6 +95,15 @@ pub enum ChainFault {
         /// There without having been asked for.
         extra: Vec<String>,
     },
+    /// It has a common name that was not ordered.
+    #[error("the certificate has the common name \"{}\", which was not ordered", shortened(.0, LONGEST_NAME))]
+    OtherCommonName(String),
+    /// It names nothing where names count.
+    #[error("the certificate has no subject alternative names")]
+    Nameless,
+    /// It may sign others.
+    #[error("the certificate is a CA's own (CA:TRUE), which was not ordered")]
+    Authority,
     /// Its time is over.
     #[error("the certificate has expired at {0:.0}")]
     Expired(Timestamp),
@@ -101,7 +116,10 @@ pub enum ChainFault {
 }
 
 fn list(word: &str, names: &[String]) -> String {
-    if names.is_empty() { String::new() } else { format!("{word} {}", names.join(", ")) }
+    if names.is_empty() {
+        return String::new();
+    }
+    format!("{word} {}", listed(names.iter(), NAMED, LONGEST_NAME))
 }
 
 struct Certificate<'a> {
@@ -122,7 +140,11 @@ pub fn check(chain: &str, request: &SigningRequest, now: Timestamp) -> Result<Ch
         .ok_or(ChainFault::OtherKey)?;
     let ordered = in_order(certificates, first)?;
     let leaf = read(&ordered[0].parsed).map_err(|why| ChainFault::Unreadable { number: 1, why })?;
+    if leaf.is_ca && !request.is_ca {
+        return Err(ChainFault::Authority);
+    }
     check_names(&leaf, request)?;
+    check_common_names(&ordered[0].parsed, request)?;
     if leaf.not_after.saturating_add(SLACK).unwrap_or(Timestamp::MAX) < now {
         return Err(ChainFault::Expired(leaf.not_after));
     }
@@ -203,7 +225,8 @@ fn parse_one(der: &[u8]) -> Result<X509Certificate<'_>, String> {
     }
 }
 
-/// From the leaf upwards. What signs nothing in the chain keeps its place behind, as the CA wanted it there.
+/// From the leaf upwards. Behind that stands what signs something of the chain as well, such as an authority that another one has
+/// signed, too; what does not is left out.
 fn in_order(
     mut rest: Vec<Certificate<'_>>,
     first: usize,
@@ -217,7 +240,9 @@ fn in_order(
         return Err(ChainFault::Unsigned(shown(&current.parsed)));
     }
     ordered.push(current);
-    ordered.append(&mut rest);
+    while let Some(more) = rest.iter().position(|c| ordered.iter().any(|of| has_signed(c, of))) {
+        ordered.push(rest.remove(more));
+    }
     Ok(ordered)
 }
 
@@ -237,7 +262,7 @@ fn has_signed(above: &Certificate<'_>, below: &Certificate<'_>) -> bool {
 
 fn shown(certificate: &X509Certificate<'_>) -> String {
     let name = x509::common_name(certificate.subject());
-    if name.is_empty() { "the leaf".to_owned() } else { name }
+    if name.is_empty() { "the leaf".to_owned() } else { shortened(&name, LONGEST_NAME) }
 }
 
 fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
@@ -246,7 +271,11 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
         Ok(None) => AlternativeNames::default(),
         Err(e) => return Err(e.to_string()),
     };
-    let moment = |seconds| Timestamp::from_second(seconds).map_err(|e| e.to_string());
+    // "No end" is the last second of the year 9999 (RFC 5280 §4.1.2.5), which is a day beyond what we can count.
+    let moment = |seconds: i64| {
+        let seconds = seconds.min(Timestamp::MAX.as_second());
+        Timestamp::from_second(seconds).map_err(|e| e.to_string())
+    };
     let validity = certificate.validity();
     Ok(Leaf {
         not_before: moment(validity.not_before.timestamp())?,
@@ -257,6 +286,7 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
         ip_addresses: names.ip_addresses,
         uris: names.uris,
         email_addresses: names.email_addresses,
+        other_names: names.others,
         public_key: certificate.public_key().raw.to_vec(),
         issuer: x509::common_name(certificate.issuer()),
         serial: certificate.raw_serial_as_string().replace(':', ""),
@@ -267,17 +297,41 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
 fn check_names(leaf: &Leaf, request: &SigningRequest) -> Result<(), ChainFault> {
     let mut wanted = names(&request.dns_names, &request.ip_addresses);
     wanted.extend(name_in(&request.common_name));
-    let mut found = names(&leaf.dns_names, &leaf.ip_addresses);
-    if found.is_empty() {
-        found.extend(name_in(&leaf.common_name));
+    let found = names(&leaf.dns_names, &leaf.ip_addresses);
+    let others = [
+        (&leaf.uris, &request.uris),
+        (&leaf.email_addresses, &request.email_addresses),
+        (&leaf.other_names, &request.other_names),
+    ];
+    let surplus = others
+        .into_iter()
+        .flat_map(|(found, wanted)| found.iter().filter(|name| !wanted.contains(name)).cloned());
+    let extra: Vec<String> = found.difference(&wanted).cloned().chain(surplus).collect();
+    if found.is_empty() && extra.is_empty() {
+        return Err(ChainFault::Nameless);
     }
-    if wanted == found {
+    let missing: Vec<String> = wanted.difference(&found).cloned().collect();
+    if missing.is_empty() && extra.is_empty() {
         return Ok(());
     }
-    Err(ChainFault::OtherNames {
-        missing: wanted.difference(&found).cloned().collect(),
-        extra: found.difference(&wanted).cloned().collect(),
-    })
+    Err(ChainFault::OtherNames { missing, extra })
+}
+
+/// A common name must be one of the names, or the one that was asked for; CAs write other parts of the subject as they like.
+fn check_common_names(
+    leaf: &X509Certificate<'_>,
+    request: &SigningRequest,
+) -> Result<(), ChainFault> {
+    let mut wanted = names(&request.dns_names, &request.ip_addresses);
+    wanted.insert(plain(&request.common_name));
+    let is_ordered = |name: &String| {
+        let address = name.parse::<IpAddr>().map(|address| address.to_string());
+        name.is_empty() || wanted.contains(&address.unwrap_or_else(|_| plain(name)))
+    };
+    match x509::common_names(leaf.subject()).into_iter().find(|name| !is_ordered(name)) {
+        Some(name) => Err(ChainFault::OtherCommonName(name)),
+        None => Ok(()),
+    }
 }
 
 fn names(dns: &[String], ip: &[IpAddr]) -> BTreeSet<String> {
@@ -299,13 +353,14 @@ fn plain(name: &str) -> String {
 mod tests {
     use std::sync::Mutex;
 
-    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+    use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 
     use super::*;
     use crate::acme::keys::{KeyAlgorithm, KeyEncoding, PrivateKey};
     use crate::acme::{AccountReply, AuthorizationReply, ChallengeReply, Directory};
     use crate::acme::{NewOrder, OrderReply, Registration, csr};
     use crate::model::certificate::CertificateSpec;
+    use crate::model::order_budget::Permit;
 
     const NOW: &str = "2026-11-20T12:00:00Z";
 
@@ -316,6 +371,8 @@ mod tests {
         intermediate: String,
         root: String,
         stranger: String,
+        /// The intermediate, signed by another root.
+        cross: String,
     }
 
     fn authority(name: &str) -> (CertificateParams, KeyPair) {
@@ -326,6 +383,14 @@ mod tests {
     }
 
     fn bed(names: &[&str], from: i32, to: i32) -> Bed {
+        bed_of(names, |leaf| {
+            leaf.not_before = rcgen::date_time_ymd(from, 1, 1);
+            leaf.not_after = rcgen::date_time_ymd(to, 1, 1);
+        })
+    }
+
+    /// One whose leaf was changed like that before it was signed.
+    fn bed_of(names: &[&str], change: impl FnOnce(&mut CertificateParams)) -> Bed {
         let key = PrivateKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap();
         let spec = CertificateSpec {
             common_name: "A.example".to_owned(),
@@ -339,19 +404,23 @@ mod tests {
         let root = Issuer::new(root, root_key);
         let (intermediate, intermediate_key) = authority("Intermediate");
         let intermediate_pem = intermediate.signed_by(&intermediate_key, &root).unwrap().pem();
+        let (other, other_key) = authority("Other root");
+        let other = Issuer::new(other, other_key);
+        let cross = intermediate.signed_by(&intermediate_key, &other).unwrap().pem();
         let intermediate = Issuer::new(intermediate, intermediate_key);
         let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
         let mut leaf = CertificateParams::new(names).unwrap();
         leaf.distinguished_name = rcgen::DistinguishedName::new();
         leaf.distinguished_name.push(DnType::CommonName, "a.example");
-        leaf.not_before = rcgen::date_time_ymd(from, 1, 1);
-        leaf.not_after = rcgen::date_time_ymd(to, 1, 1);
+        leaf.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        leaf.not_after = rcgen::date_time_ymd(2027, 1, 1);
+        change(&mut leaf);
         let public = KeyPair::from_pem(&key.to_pem(KeyEncoding::Pkcs8).unwrap()).unwrap();
         let leaf = leaf.signed_by(&public, &intermediate).unwrap().pem();
         // Of the same name, but another key.
         let (stranger, stranger_key) = authority("Intermediate");
         let stranger = stranger.self_signed(&stranger_key).unwrap().pem();
-        Bed { request, leaf, intermediate: intermediate_pem, root: root_pem, stranger }
+        Bed { request, leaf, intermediate: intermediate_pem, root: root_pem, stranger, cross }
     }
 
     fn good() -> Bed {
@@ -389,12 +458,71 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_keeps_what_signs_nothing_behind_it() {
+    fn a_chain_loses_what_signs_nothing_in_it() {
         let bed = good();
-        let chain = format!("{}{}{}", bed.leaf, bed.stranger, bed.intermediate);
+        let chain = format!("{}{}{}{}", bed.leaf, bed.stranger, bed.intermediate, good().root);
         let pem = run(&bed, &chain).unwrap().pem;
-        assert_eq!(top_issuer(&pem).as_deref(), Some("Intermediate"));
-        assert_eq!(pem.matches("BEGIN").count(), 3);
+        assert_eq!(pem, format!("{}{}", bed.leaf, bed.intermediate).replace("\r\n", "\n"));
+        let cross = format!("{}{}{}{}", bed.leaf, bed.intermediate, bed.cross, bed.root);
+        let pem = run(&bed, &cross).unwrap().pem;
+        assert_eq!(pem.matches("BEGIN").count(), 4, "an authority that two have signed");
+    }
+
+    #[test]
+    fn a_leaf_that_says_more_than_was_ordered_is_refused() {
+        let names = ["a.example", "192.0.2.1"];
+        let san = |san| bed_of(&names, |leaf| leaf.subject_alt_names.push(san));
+        let common_name = |name: &str| {
+            bed_of(&names, |leaf| leaf.distinguished_name.push(DnType::CommonName, name))
+        };
+        for (bed, part) in [
+            (
+                bed_of(&names, |leaf| leaf.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)),
+                "CA:TRUE",
+            ),
+            (
+                common_name("evil.example"),
+                "has the common name \"evil.example\", which was not ordered",
+            ),
+            (san(SanType::Rfc822Name("me@a.example".try_into().unwrap())), "adds me@a.example"),
+            (san(SanType::URI("spiffe://a/b".try_into().unwrap())), "adds spiffe://a/b"),
+            (bed_of(&[], |_| ()), "has no subject alternative names"),
+        ] {
+            let fault = run(&bed, &bed.leaf).unwrap_err().to_string();
+            assert!(fault.contains(part), "{fault}");
+        }
+        for bed in [
+            common_name("A.example"),
+            common_name("192.0.2.1"),
+            common_name(""),
+            bed_of(&names, |leaf| leaf.distinguished_name.push(DnType::OrganizationName, "Acme")),
+            bed_of(&names, |leaf| leaf.is_ca = IsCa::ExplicitNoCa),
+        ] {
+            run(&bed, &bed.leaf).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_certificate_without_end_is_read() {
+        let endless = bed(&["a.example", "192.0.2.1"], 2026, 9999);
+        let endless = run(&endless, &endless.leaf).unwrap();
+        assert_eq!(endless.leaf.not_after.to_string(), "9999-01-01T00:00:00Z");
+        let last = bed_of(&["a.example", "192.0.2.1"], |leaf| {
+            leaf.not_after =
+                rcgen::date_time_ymd(9999, 12, 31) + std::time::Duration::from_secs(86_399);
+        });
+        let read = run(&last, &last.leaf).unwrap().leaf;
+        assert_eq!(read.not_after.to_string(), "9999-12-30T22:00:00Z");
+    }
+
+    #[test]
+    fn a_fault_names_some_of_many_names() {
+        let fault = ChainFault::OtherNames {
+            missing: Vec::new(),
+            extra: (0..60_000).map(|number| format!("n{number}.example")).collect(),
+        };
+        let told = fault.to_string();
+        assert!(told.len() < 500 && told.ends_with("n19.example, and 59980 more"), "{told}");
     }
 
     #[test]
@@ -497,7 +625,7 @@ mod tests {
         async fn update_contact(&self, _: &[String]) -> Result<AccountReply, AcmeError> {
             unreachable!()
         }
-        async fn create_order(&self, _: &NewOrder) -> Result<OrderReply, AcmeError> {
+        async fn create_order(&self, _: &NewOrder, _: Permit) -> Result<OrderReply, AcmeError> {
             unreachable!()
         }
         async fn order(&self, _: &str) -> Result<OrderReply, AcmeError> {

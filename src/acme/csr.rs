@@ -41,6 +41,8 @@ pub struct SigningRequest {
     pub uris: Vec<String>,
     /// E-mail addresses.
     pub email_addresses: Vec<String>,
+    /// Alternative names of other kinds, each as its kind.
+    pub other_names: Vec<String>,
     /// SubjectPublicKeyInfo, DER; comparable with [`PrivateKey::public_key`].
     pub public_key: Vec<u8>,
     /// Whether the request asks to be a CA.
@@ -291,6 +293,7 @@ fn read_der(bytes: &[u8]) -> Result<SigningRequest, String> {
         ip_addresses: names.ip_addresses,
         uris: names.uris,
         email_addresses: names.email_addresses,
+        other_names: names.others,
         public_key: information.subject_pki.raw.to_vec(),
         is_ca,
         der: bytes.to_vec(),

@@ -10,14 +10,16 @@ use http::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, RequestBuilder};
 use rustls::CertificateError;
-use url::{Host, Url};
+use url::Url;
 
 use super::{AcmeError, Fault};
+use crate::model::names::is_loopback;
 
 /// RFC 8555 §6.1 asks clients to say who they are.
 const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
 const CONNECT: Duration = Duration::from_secs(10);
-const WHOLE: Duration = Duration::from_secs(90);
+/// When a request is given up that is not answered in full.
+pub const WHOLE: Duration = Duration::from_secs(90);
 
 /// Largest JSON answer read, in bytes.
 pub(super) const JSON_LIMIT: usize = 1 << 20;
@@ -111,15 +113,6 @@ pub(super) async fn exchange(
     Ok(reply)
 }
 
-fn is_loopback(server: &Url) -> bool {
-    match server.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
 fn fault(error: reqwest::Error, deed: &'static str, url: &str) -> AcmeError {
     let error = error.without_url();
     let why = match (error.is_timeout(), error.is_connect()) {
@@ -191,6 +184,7 @@ fn below<'a>(cause: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 
 /// The chain of causes in one line that stays the same from try to try.
 fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut line = String::new();
+    let mut station = None;
     for cause in causes(error) {
         if cause.downcast_ref::<io::Error>().is_some_and(|outer| outer.get_ref().is_some()) {
             continue;
@@ -199,27 +193,66 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
             Some(rustls::Error::InvalidCertificate(why)) => distrust(why),
             _ => cause.to_string(),
         };
-        let text = text.split(" (os error").next().unwrap_or_default();
-        if STATIONS.iter().any(|start| text.starts_with(start)) || line.contains(text) {
+        if STATIONS.iter().any(|start| text.starts_with(start)) {
+            station = Some(text);
+            continue;
+        }
+        let text = plain(text.split(" (os error").next().unwrap_or_default());
+        if line.contains(&text) {
             continue;
         }
         let separator = if line.is_empty() { "" } else { ": " };
         // Writing to a String cannot fail.
         write!(line, "{separator}{text}").ok();
     }
-    if line.is_empty() { error.to_string() } else { line }
+    if line.is_empty() { station.unwrap_or_else(|| error.to_string()) } else { line }
 }
 
 /// What libraries say on the way, which the end of the chain says better.
-const STATIONS: [&str; 7] = [
+const STATIONS: [&str; 10] = [
     "builder error",
     "client error (",
     "dns error",
     "error decoding",
+    "error reading a body",
     "error resolving DNS",
     "error sending request",
+    "error writing a body",
+    "http2 error",
     "tcp connect error",
 ];
+
+/// What libraries say at the end, and what it means; a colon at the end of theirs is followed by a reason.
+const PLAIN: [(&str, &str); 12] = [
+    ("connection closed before message completed", CLOSED),
+    ("connection error received: ", "the server ended the connection (HTTP/2)"),
+    ("connection error detected: ", "the server breaks the rules of HTTP/2"),
+    ("end of file before message length reached", CLOSED),
+    ("invalid HTTP ", "what answers there speaks no HTTP"),
+    ("message head is too large", "the headers of the answer are too large"),
+    ("peer closed connection without sending TLS close_notify", CLOSED),
+    ("received corrupt message of type ", "what answers there speaks no TLS"),
+    ("received fatal alert: ", "the server ended the TLS handshake"),
+    ("stream error received: ", "the server reset the request (HTTP/2)"),
+    ("tls handshake eof", "the server closed the connection in the TLS handshake"),
+    ("unexpected EOF during chunk", CLOSED),
+];
+
+/// What a cut answer is, whichever layer finds out.
+const CLOSED: &str = "the connection was closed before the answer was complete";
+
+/// A cause in words that need no library's documentation.
+fn plain(text: &str) -> String {
+    for (theirs, ours) in PLAIN {
+        match text.strip_prefix(theirs) {
+            Some(reason) if theirs.ends_with(": ") => return format!("{ours}: {reason}"),
+            Some(_) => return ours.to_owned(),
+            None => {}
+        }
+    }
+    // Links into a library's documentation.
+    text.split(": https://docs.rs/").next().unwrap_or_default().to_owned()
+}
 
 /// rustls names the moment of its look at the certificate, and puts names into Rust's words.
 fn distrust(error: &CertificateError) -> String {
@@ -296,6 +329,31 @@ mod tests {
     }
 
     #[test]
+    fn libraries_are_told_in_plain_words() {
+        for (theirs, ours) in [
+            (
+                "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/manual/",
+                CLOSED,
+            ),
+            (
+                "received fatal alert: HandshakeFailure",
+                "the server ended the TLS handshake: HandshakeFailure",
+            ),
+            (
+                "stream error received: refused stream before processing any application logic",
+                "the server reset the request (HTTP/2): refused stream before processing any application logic",
+            ),
+            ("invalid HTTP version parsed", "what answers there speaks no HTTP"),
+            ("Connection reset by peer", "Connection reset by peer"),
+            ("odd: https://docs.rs/odd", "odd"),
+        ] {
+            assert_eq!(plain(theirs), ours);
+            let outer = io::Error::other(io::Error::other(theirs.to_owned()));
+            assert_eq!(chain(&outer), ours);
+        }
+    }
+
+    #[test]
     fn a_bundle_without_certificates_is_refused() {
         let server = Url::parse("https://ca.example/directory").unwrap();
         for bundle in
@@ -304,19 +362,6 @@ mod tests {
             let tls = TlsOptions { ca_bundle: bundle.as_bytes().to_vec(), skip_verify: false };
             let error = client(&server, &tls, None).unwrap_err().to_string();
             assert!(error.contains("caBundle"), "{error}");
-        }
-    }
-
-    #[test]
-    fn loopback_is_told_from_the_world() {
-        for (url, loopback) in [
-            ("https://localhost:14000/dir", true),
-            ("http://127.0.0.2/", true),
-            ("http://[::1]:80/", true),
-            ("https://ca.example/", false),
-            ("https://10.0.0.1/", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), loopback, "{url}");
         }
     }
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::model::Problem;
+use crate::model::order_budget::Permit;
 
 pub mod account;
 pub mod authority;
@@ -144,8 +145,10 @@ pub trait Acme: fmt::Debug + Send + Sync {
     async fn register(&self, registration: &Registration) -> Result<AccountReply, AcmeError>;
     /// Replaces the account's contacts (RFC 8555 §7.3.2).
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError>;
-    /// newOrder; asked a second time when the answer does not say where the order is.
-    async fn create_order(&self, order: &NewOrder) -> Result<OrderReply, AcmeError>;
+    /// newOrder, which the order budget has to permit; asked a second time when the answer does not say where the order is, and
+    /// without `replaces` where another order does that already.
+    async fn create_order(&self, order: &NewOrder, permit: Permit)
+    -> Result<OrderReply, AcmeError>;
     /// POST-as-GET of an order.
     async fn order(&self, url: &str) -> Result<OrderReply, AcmeError>;
     /// POST-as-GET of an authorization.

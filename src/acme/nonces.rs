@@ -47,6 +47,19 @@ impl Nonces {
         }
     }
 
+    /// Takes a nonce from the pool, if there is one for which nobody waits.
+    pub(super) fn at_hand(&self) -> Option<String> {
+        while let Ok(permit) = self.available.try_acquire() {
+            permit.forget();
+            // A cleared pool leaves its permits behind.
+            let nonce = self.stock.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            if nonce.is_some() {
+                return nonce;
+            }
+        }
+        None
+    }
+
     /// Takes a nonce: from the pool, from an answer that comes in meanwhile, or by a fetch when one is due.
     pub(super) async fn take(
         &self,

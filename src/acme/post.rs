@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 
-use super::authority::{Asked, Authority, nonce_of, protocol, refused};
+use super::authority::{Asked, Authority, nonce_of, protocol};
 use super::http::Reply;
 use super::jws::{Identity, Signer, json};
 use super::nonces::Verdict;
+use super::refusal::refused;
 use super::under_way::Effect;
 use super::{AcmeError, Fault, Retry};
 

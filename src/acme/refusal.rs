@@ -1,7 +1,20 @@
 //! Which answers are final, which are worth another try, and when.
 
-use super::{AcmeError, Fault, Retry};
+use http::header::LOCATION;
+use jiff::{SignedDuration, Timestamp};
+use url::Url;
+
+use super::headers::{self, Patience};
+use super::http::Reply;
+use super::{AcmeError, Fault, Retry, wire};
 use crate::model::Problem;
+
+/// What we leave a CA that has refused and asks for no pause at all, or for one in the past.
+const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
+/// The pause before a limit is tried again that does not say when it ends.
+const USUAL: SignedDuration = SignedDuration::from_mins(5);
+/// The longest pause after a refusal: limits of public CAs end within a week, and what asks for more is a mistake.
+const LONGEST: SignedDuration = SignedDuration::from_hours(8 * 24);
 
 /// What an obstacle is about; exit codes and hints follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,13 +54,29 @@ pub fn retry(error: &AcmeError) -> Retry {
         | AcmeError::Protocol { .. } => Retry::Backoff,
         AcmeError::Refused { problem, retry_after, .. } => match (problem.status, retry_after) {
             (429 | 500.., Some(at)) => Retry::At(*at),
-            // Boulder leaves Retry-After out exactly when an account is paused for a name: waiting does not help.
-            (429, None) if problem.short_kind() == "rateLimited" => Retry::Never,
+            (429, None) if says_paused(problem) => Retry::Never,
             // A gateway before the CA speaks no ACME and names no moment.
             (408 | 425 | 429 | 500.., None) => Retry::Backoff,
             _ if matches!(problem.short_kind(), "badNonce" | "serverInternal") => Retry::Backoff,
             _ => Retry::Never,
         },
+    }
+}
+
+/// Tells whether a limit is one that only a person lifts: the account is paused for a name, in Boulder's words or plainer ones.
+/// Boulder sends no Retry-After with it; nor do other CAs with limits that pass.
+pub fn says_paused(problem: &Problem) -> bool {
+    let detail = problem.detail.to_ascii_lowercase();
+    problem.short_kind() == "rateLimited"
+        && ["temporarily prevented from", "paused", "unpause"].iter().any(|w| detail.contains(w))
+}
+
+/// Tells whether what was asked of a URL of the directory shows that nothing is there.
+pub fn is_nowhere(error: &AcmeError) -> bool {
+    match error {
+        AcmeError::Refused { problem, .. } => matches!(problem.status, 404 | 405 | 410),
+        AcmeError::Transport { fault, .. } => matches!(fault, Fault::NoSuchHost | Fault::Untrusted),
+        AcmeError::NoDirectory { .. } | AcmeError::Protocol { .. } => false,
     }
 }
 
@@ -65,7 +94,7 @@ pub fn sort(error: &AcmeError) -> Sort {
     }
 }
 
-/// Says what a problem is about. Whether a limit is a pause shows only in the answer: see [`sort`].
+/// Says what a problem is about; `invalidEmail` is older Boulder's word for `invalidContact`. Whether a limit is a pause shows only in the answer: see [`sort`].
 pub fn sort_problem(problem: &Problem) -> Sort {
     match (problem.short_kind(), problem.status) {
         // Unauthorized is a deactivated account, or a key that is not the account's (RFC 8555 §7.3.6).
@@ -75,6 +104,7 @@ pub fn sort_problem(problem: &Problem) -> Sort {
             | "badSignatureAlgorithm"
             | "externalAccountRequired"
             | "invalidContact"
+            | "invalidEmail"
             | "unauthorized"
             | "unsupportedContact"
             | "userActionRequired"
@@ -104,14 +134,54 @@ pub fn sort_problem(problem: &Problem) -> Sort {
     }
 }
 
+/// The error that an answer of status 400 and above is.
+pub(super) fn refused(reply: &Reply) -> AcmeError {
+    let mut problem = wire::problem(reply.status, &reply.body);
+    problem.instance = problem.instance.and_then(|page| page_of(&reply.url, &page));
+    let is_of_terms = matches!(problem.short_kind(), "userActionRequired" | "agreementRequired");
+    let terms = if is_of_terms { "terms-of-service" } else { "help" };
+    let links = [terms, "help"].into_iter().flat_map(|word| headers::links(&reply.headers, word));
+    problem.links = links.filter_map(|page| page_of(&reply.url, &page)).collect();
+    AcmeError::Refused {
+        retry_after: next_try(reply, &problem, Timestamp::now()),
+        location: headers::text(&reply.headers, &LOCATION).map(str::to_owned),
+        problem: Box::new(problem),
+    }
+}
+
+/// The moment from which another try makes sense: that of the answer, not sooner than in a second and not later than in the longest
+/// pause that a CA can mean; our own for a limit that names none, or none that can be read.
+fn next_try(reply: &Reply, problem: &Problem, now: Timestamp) -> Option<Timestamp> {
+    let is_limit = sort_problem(problem) == Sort::RateLimited && reply.status == 429;
+    let has_type = problem.short_kind() == "rateLimited";
+    let pause = match headers::patience(&reply.headers, now) {
+        Patience::Until(at) => at.duration_since(now).clamp(SHORTEST, LONGEST),
+        Patience::Unreadable if is_limit => USUAL,
+        // A gateway before the CA speaks no ACME, and its limit passes sooner.
+        Patience::Unsaid if is_limit && has_type && !says_paused(problem) => USUAL,
+        Patience::Unsaid | Patience::Unreadable => return None,
+    };
+    now.checked_add(pause).ok()
+}
+
+/// The address of a page for the user, which may stand in an answer as a part of one.
+fn page_of(answer: &Url, page: &str) -> Option<String> {
+    match Url::parse(page) {
+        Ok(_) => Some(page.to_owned()),
+        Err(_) => answer.join(page).ok().map(|url| url.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn refused(status: u16, kind: &str, retry_after: Option<&str>) -> AcmeError {
+        let (kind, detail) = kind.split_once(": ").unwrap_or((kind, ""));
+        let detail = detail.to_owned();
         let kind = if kind.is_empty() { String::new() } else { format!("urn:x:{kind}") };
         AcmeError::Refused {
-            problem: Box::new(Problem { kind, status, ..Problem::default() }),
+            problem: Box::new(Problem { kind, detail, status, ..Problem::default() }),
             retry_after: retry_after.map(|t| t.parse().unwrap()),
             location: None,
         }
@@ -127,7 +197,10 @@ mod tests {
         let at = "2026-11-20T12:00:00Z";
         let moment = Retry::At(at.parse().unwrap());
         check(429, "rateLimited", Some(at), moment, Sort::RateLimited);
-        check(429, "rateLimited", None, Retry::Never, Sort::Paused);
+        check(429, "rateLimited", None, Retry::Backoff, Sort::RateLimited);
+        let paused = "rateLimited: Your account is temporarily prevented from requesting certificates for a.example";
+        check(429, paused, None, Retry::Never, Sort::Paused);
+        check(429, paused, Some(at), moment, Sort::RateLimited);
         check(429, "", None, Retry::Backoff, Sort::RateLimited);
         check(429, "", Some(at), moment, Sort::RateLimited);
         check(503, "", Some(at), moment, Sort::Unavailable);
@@ -145,7 +218,14 @@ mod tests {
             (403, "userActionRequired", Sort::Account),
             (403, "externalAccountRequired", Sort::Account),
             (400, "invalidContact", Sort::Account),
+            (400, "invalidEmail", Sort::Account),
+            (400, "unsupportedContact", Sort::Account),
+            (400, "badPublicKey", Sort::Account),
+            (400, "badSignatureAlgorithm", Sort::Account),
             (401, "unauthorized", Sort::Account),
+            (403, "unauthorized", Sort::Account),
+            (400, "compound", Sort::Identifier),
+            (400, "dns", Sort::Identifier),
             (400, "rejectedIdentifier", Sort::Identifier),
             (403, "caa", Sort::Identifier),
             (400, "invalidProfile", Sort::Profile),

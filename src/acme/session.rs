@@ -13,14 +13,16 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::authority::{Authority, protocol};
+use super::headers::Patience;
 use super::http::{CHAIN_LIMIT, JSON_LIMIT, Reply};
 use super::jws::{self, Identity, Jws, json};
 use super::post::{Payload, post, unsigned};
 use super::shared::Shared;
 use super::{
     AccountKey, AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain,
-    ChallengeReply, Directory, NewOrder, OrderReply, Registration, headers, wire,
+    ChallengeReply, Directory, NewOrder, OrderReply, Registration, Sort, headers, wire,
 };
+use crate::model::order_budget::Permit;
 use crate::model::{Identifier, Problem};
 
 /// One account at one CA.
@@ -74,25 +76,16 @@ impl Session {
         }
         let existing = Registration { only_return_existing: true, ..Registration::default() };
         let look_up = async { Ok(self.new_account(&existing).await?.url) };
-        self.looked_up.get(Duration::MAX, look_up).await
+        self.looked_up.get(Duration::MAX, None, look_up).await
     }
 
     async fn new_account(&self, registration: &Registration) -> Result<AccountReply, AcmeError> {
-        let url = self.authority.directory().await?.new_account.clone();
-        let payload = if registration.only_return_existing {
-            json(&json!({"onlyReturnExisting": true}))
-        } else {
-            let external = registration.external_account.as_ref();
-            let jwk = self.key.signer().jwk();
-            let binding = external.map(|e| jws::binding(e, &jwk, &url)).transpose();
-            json(&NewAccount {
-                contact: &registration.contact,
-                terms_of_service_agreed: true,
-                external_account_binding: binding.map_err(|_| unsigned(&url))?,
-            })
-        };
-        let sent = self.post(Identity::Key, &url, Payload::Send(&payload), JSON_LIMIT).await;
-        let reply = self.listed(sent).await?;
+        let found = self.authority.find(|directory| &directory.new_account).await?;
+        let mut sent = self.new_account_at(&found.url, registration).await;
+        if let Some(found) = self.authority.moved(&found, &sent).await? {
+            sent = self.new_account_at(&found.url, registration).await;
+        }
+        let reply = sent?;
         let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
         let url = self.location(&reply)?.ok_or_else(|| {
             protocol(&reply.url, "it names no account: there is no Location header")
@@ -102,6 +95,26 @@ impl Session {
         }
         *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(url.clone());
         Ok(AccountReply { url, created: reply.status == 201, ..account })
+    }
+
+    async fn new_account_at(
+        &self,
+        url: &str,
+        registration: &Registration,
+    ) -> Result<Reply, AcmeError> {
+        let payload = if registration.only_return_existing {
+            json(&json!({"onlyReturnExisting": true}))
+        } else {
+            let external = registration.external_account.as_ref();
+            let jwk = self.key.signer().jwk();
+            let binding = external.map(|e| jws::binding(e, &jwk, url)).transpose();
+            json(&NewAccount {
+                contact: &registration.contact,
+                terms_of_service_agreed: true,
+                external_account_binding: binding.map_err(|_| unsigned(url))?,
+            })
+        };
+        self.post(Identity::Key, url, Payload::Send(&payload), JSON_LIMIT).await
     }
 
     /// Sends a request as the account.
@@ -120,16 +133,6 @@ impl Session {
         post(&self.authority, self.key.signer(), identity, url, payload, limit).await
     }
 
-    /// An endpoint of the directory that is gone means another directory.
-    async fn listed(&self, sent: Result<Reply, AcmeError>) -> Result<Reply, AcmeError> {
-        if let Err(AcmeError::Refused { problem, .. }) = &sent
-            && matches!(problem.status, 404 | 405 | 410)
-        {
-            self.authority.forget_directory().await;
-        }
-        sent
-    }
-
     fn location(&self, reply: &Reply) -> Result<Option<String>, AcmeError> {
         headers::text(&reply.headers, &LOCATION)
             .filter(|url| !url.is_empty())
@@ -139,8 +142,7 @@ impl Session {
     }
 
     async fn ask_for_order(&self, url: &str, payload: &[u8]) -> Result<OrderReply, AcmeError> {
-        let sent = self.send(url, Payload::Send(payload)).await;
-        let reply = self.listed(sent).await?;
+        let reply = self.send(url, Payload::Send(payload)).await?;
         let url = self.location(&reply)?.unwrap_or_default();
         self.order_reply(&reply, url)
     }
@@ -148,7 +150,8 @@ impl Session {
     fn order_reply(&self, reply: &Reply, url: String) -> Result<OrderReply, AcmeError> {
         let order = wire::order(self.authority.origin(&reply.url), &reply.body)
             .map_err(|why| protocol(&reply.url, why))?;
-        Ok(OrderReply { url, retry_after: pause_of(reply), ..order })
+        let expires = by_our_clock(order.expires, reply);
+        Ok(OrderReply { url, expires, retry_after: pause_of(reply), ..order })
     }
 }
 
@@ -170,18 +173,31 @@ impl Acme for Session {
         Ok(AccountReply { url, ..account })
     }
 
-    async fn create_order(&self, order: &NewOrder) -> Result<OrderReply, AcmeError> {
-        let url = self.authority.directory().await?.new_order.clone();
-        let payload = json(&WireNewOrder {
-            identifiers: order.identifiers.iter().map(identifier).collect(),
-            not_after: order.not_after,
-            profile: order.profile.as_deref(),
-            replaces: order.replaces.as_deref(),
-        });
-        let mut reply = self.ask_for_order(&url, &payload).await?;
+    async fn create_order(&self, order: &NewOrder, _: Permit) -> Result<OrderReply, AcmeError> {
+        let mut found = self.authority.find(|directory| &directory.new_order).await?;
+        let payload = |replaces| {
+            json(&WireNewOrder {
+                identifiers: order.identifiers.iter().map(identifier).collect(),
+                not_after: order.not_after,
+                profile: order.profile.as_deref(),
+                replaces,
+            })
+        };
+        let mut wanted = payload(order.replaces.as_deref());
+        let mut sent = self.ask_for_order(&found.url, &wanted).await;
+        if let Some(there) = self.authority.moved(&found, &sent).await? {
+            found = there;
+            sent = self.ask_for_order(&found.url, &wanted).await;
+        }
+        if order.replaces.is_some() && sent.as_ref().is_err_and(is_replaced) {
+            // Nothing was ordered: another order says already that it replaces that certificate (RFC 9773 §5).
+            wanted = payload(None);
+            sent = self.ask_for_order(&found.url, &wanted).await;
+        }
+        let mut reply = sent?;
         if reply.url.is_empty() {
             // A CA that gives the same order back may name it now.
-            reply = self.ask_for_order(&url, &payload).await?;
+            reply = self.ask_for_order(&found.url, &wanted).await?;
         }
         Ok(reply)
     }
@@ -195,7 +211,8 @@ impl Acme for Session {
         let reply = self.send(url, Payload::Read).await?;
         let authorization = wire::authorization(self.authority.origin(&reply.url), &reply.body)
             .map_err(|why| protocol(&reply.url, why))?;
-        Ok(AuthorizationReply { retry_after: pause_of(&reply), ..authorization })
+        let expires = by_our_clock(authorization.expires, &reply);
+        Ok(AuthorizationReply { expires, retry_after: pause_of(&reply), ..authorization })
     }
 
     async fn accept(&self, challenge_url: &str) -> Result<ChallengeReply, AcmeError> {
@@ -265,8 +282,23 @@ fn closed(url: &str, status: &str) -> AcmeError {
     AcmeError::Refused { problem: Box::new(problem), retry_after: None, location: None }
 }
 
+/// The CA has another order that replaces the same certificate.
+fn is_replaced(error: &AcmeError) -> bool {
+    error.sort() == Sort::Replaced
+}
+
+/// A moment of an answer by our own clock, which may differ from the CA's.
+fn by_our_clock(at: Option<Timestamp>, reply: &Reply) -> Option<Timestamp> {
+    let ahead = headers::ahead(&reply.headers, Timestamp::now());
+    at.map(|at| at.checked_sub(ahead).unwrap_or(at))
+}
+
 fn pause_of(reply: &Reply) -> Option<Timestamp> {
-    headers::retry_after(&reply.headers, Timestamp::now())
+    let now = Timestamp::now();
+    match headers::patience(&reply.headers, now) {
+        Patience::Until(at) => Some(at).filter(|at| *at > now),
+        Patience::Unsaid | Patience::Unreadable => None,
+    }
 }
 
 #[cfg(test)]
@@ -279,6 +311,7 @@ mod tests {
     use crate::acme::fake::{FakeCa, Heard, Said};
     use crate::acme::post::ATTEMPTS;
     use crate::acme::{Clients, ExternalAccount, Fault, KeyAlgorithm, Requests, Retry, Sort};
+    use crate::model::order_budget::permit;
 
     fn key() -> AccountKey {
         AccountKey::generate(KeyAlgorithm::Ecdsa(256)).unwrap()
@@ -308,7 +341,7 @@ mod tests {
         let ca =
             FakeCa::start(move |heard| (heard.what == "POST /order").then(|| script(heard))?).await;
         let session = registered(&Clients::new(), &ca).await;
-        (session.create_order(&order()).await, ca)
+        (session.create_order(&order(), permit()).await, ca)
     }
 
     #[tokio::test]
@@ -329,7 +362,7 @@ mod tests {
         assert!(account.created);
         assert_eq!(session.account_url(), Some(ca.at("/acct/1")));
 
-        let made = session.create_order(&order()).await.unwrap();
+        let made = session.create_order(&order(), permit()).await.unwrap();
         assert_eq!((made.status.as_str(), made.url), ("pending", ca.at("/order/1")));
         let authorization = session.authorization(&made.authorizations[0]).await.unwrap();
         let challenge = session.accept(&authorization.challenges[0].url).await.unwrap();
@@ -369,12 +402,45 @@ mod tests {
             profile: Some("shortlived".to_owned()),
             replaces: Some("a.b".to_owned()),
         };
-        session.create_order(&full).await.unwrap();
+        session.create_order(&full, permit()).await.unwrap();
         assert_eq!(
             ca.log().last().unwrap().payload,
             json!({"identifiers": [{"type": "ip", "value": "2001:db8::1"}], "profile": "shortlived",
                    "notAfter": "2026-12-01T00:00:00Z", "replaces": "a.b"})
         );
+    }
+
+    #[tokio::test]
+    async fn what_another_order_replaces_is_ordered_without_saying_so_once() {
+        for (refused, orders) in [(1, 2), (2, 2)] {
+            let ca = FakeCa::start(move |heard| {
+                let is_refused = heard.what == "POST /order" && heard.before < refused;
+                is_refused.then(|| Said::problem(409, "alreadyReplaced"))
+            })
+            .await;
+            let session = session(&Clients::new(), &ca);
+            session.register(&Registration::default()).await.unwrap();
+            let again = NewOrder { replaces: Some("a.b".to_owned()), ..NewOrder::default() };
+            let sent = session.create_order(&again, permit()).await;
+            assert_eq!((sent.is_ok(), ca.count("POST /order")), (refused == 1, orders));
+            let last = ca.log().last().unwrap().payload.clone();
+            assert_eq!(last, json!({"identifiers": []}), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_moment_in_the_past_is_no_pause() {
+        for (said, waits) in [("0", false), ("Fri, 20 Nov 1994 12:00:00 GMT", false), ("2", true)] {
+            let ca = FakeCa::start(move |heard| {
+                let order = Said::new(200, r#"{"status":"processing"}"#).with("retry-after", said);
+                (heard.what == "POST /order/1").then_some(order)
+            })
+            .await;
+            let session = session(&Clients::new(), &ca);
+            session.register(&Registration::default()).await.unwrap();
+            let reply = session.order(&ca.at("/order/1")).await.unwrap();
+            assert_eq!(reply.retry_after.is_some(), waits, "{said}");
+        }
     }
 
     #[tokio::test]
@@ -426,13 +492,17 @@ mod tests {
             let clients = Clients::new();
             let session = registered(&clients, &ca).await;
             let url = ca.at("/authz/1");
+            let started = std::time::Instant::now();
             for reply in join_all((0..300).map(|_| session.authorization(&url))).await {
                 reply.unwrap();
             }
+            // Ten at once, then twenty a second.
+            let most = 12 + started.elapsed().as_millis() / 50;
             let requests = clients.requests();
             assert_eq!(requests.signed, 301);
             assert!(requests.refused_nonces >= 300 / period as u64, "{requests:?}");
-            assert!(requests.nonces <= 60, "new-nonce is the scarcest endpoint: {requests:?}");
+            let nonces = u128::from(requests.nonces);
+            assert!(nonces <= most, "new-nonce is the scarcest endpoint: {requests:?}");
         }
     }
 
@@ -533,11 +603,28 @@ mod tests {
     async fn refusals_keep_status_words_and_pause() {
         let limited = || Said::problem(429, "rateLimited");
         let shown = "429 urn:ietf:params:acme:error:rateLimited: no";
-        check_refusal(limited().with("retry-after", "3600"), shown, Sort::RateLimited, Some(3600))
-            .await;
-        let past = "Sun, 06 Nov 1994 08:49:37 GMT";
-        check_refusal(limited().with("retry-after", past), shown, Sort::RateLimited, Some(1)).await;
-        check_refusal(limited(), shown, Sort::Paused, None).await;
+        let day = 24 * 3600;
+        for (header, pause) in [
+            ("3600", 3600),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", 1),
+            ("0", 1),
+            ("-5", 300),
+            ("1.5", 300),
+            ("soon", 300),
+            ("99999999999999999999", 300),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", 300),
+            ("99999999", 8 * day),
+            ("Fri, 01 Jan 2100 00:00:00 GMT", 8 * day),
+        ] {
+            let said = limited().with("retry-after", header);
+            check_refusal(said, shown, Sort::RateLimited, Some(pause)).await;
+        }
+        check_refusal(limited(), shown, Sort::RateLimited, Some(300)).await;
+        let detail =
+            "Your account is temporarily prevented from requesting certificates for a.example";
+        let kind = "urn:ietf:params:acme:error:rateLimited";
+        let paused = Said::new(429, json!({"type": kind, "detail": detail}).to_string());
+        check_refusal(paused, &format!("429 {kind}: {detail}"), Sort::Paused, None).await;
         let html = Said::new(429, "<html><h1>429 Too Many\r\n  Requests</h1>");
         let shown = "429 : <html><h1>429 Too Many Requests</h1>";
         check_refusal(html, shown, Sort::RateLimited, Some(0)).await;
@@ -552,18 +639,48 @@ mod tests {
         check_refusal(Said::new(404, ""), "404 : ", Sort::Gone, None).await;
     }
 
-    #[tokio::test]
-    async fn changed_terms_come_with_their_page() {
-        let terms = r#"<https://ca.example/terms/2>; rel="terms-of-service""#;
-        let (sent, _ca) = new_order(move |_| {
-            Some(
-                Said::problem(403, "userActionRequired").with("link", terms).with("location", "/x"),
-            )
+    /// The pages that the user is sent to by a refusal of newOrder.
+    async fn check_pages(kind: &str, instance: Option<&str>, links: &str, pages: &[&str]) {
+        let kind = format!("urn:ietf:params:acme:error:{kind}");
+        let body = json!({"type": kind, "detail": "no", "instance": instance}).to_string();
+        let links = links.to_owned();
+        let (sent, ca) = new_order(move |_| {
+            let said = Said::new(403, body.clone()).with("location", "/x");
+            Some(said.with("link", links.clone()))
         })
         .await;
-        let Err(AcmeError::Refused { problem, location, .. }) = sent else { panic!("{sent:?}") };
-        assert_eq!(problem.instance.as_deref(), Some("https://ca.example/terms/2"));
+        let Err(error) = sent else { panic!("{sent:?}") };
+        let AcmeError::Refused { problem, location, .. } = &error else { panic!("{error}") };
         assert_eq!(location.as_deref(), Some("/x"));
+        let pages: Vec<String> = pages.iter().map(|page| page.replace("CA", &ca.at(""))).collect();
+        assert_eq!(problem.pages(), pages, "{kind}");
+        for page in pages {
+            assert!(error.to_string().contains(&page), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn refusals_come_with_the_pages_that_the_ca_names() {
+        let terms = r#"<https://ca.example/terms/2>; rel="terms-of-service""#;
+        let both = r#"</terms/2>; rel="terms-of-service", <https://ca.example/help>; rel="help""#;
+        let agree = Some("https://ca.example/agree");
+        check_pages("userActionRequired", None, terms, &["https://ca.example/terms/2"]).await;
+        check_pages(
+            "userActionRequired",
+            Some("/agree"),
+            terms,
+            &["CA/agree", "https://ca.example/terms/2"],
+        )
+        .await;
+        check_pages(
+            "userActionRequired",
+            agree,
+            both,
+            &["https://ca.example/agree", "CA/terms/2", "https://ca.example/help"],
+        )
+        .await;
+        check_pages("rejectedIdentifier", None, both, &["https://ca.example/help"]).await;
+        check_pages("rejectedIdentifier", Some("urn:uuid:1"), "", &[]).await;
     }
 
     #[tokio::test]
@@ -620,7 +737,7 @@ mod tests {
         .await;
         let session = registered(&Clients::new(), &ca).await;
         assert_eq!(session.order(&ca.at("/order/1")).await.unwrap().status, "ready");
-        let error = session.create_order(&order()).await.unwrap_err();
+        let error = session.create_order(&order(), permit()).await.unwrap_err();
         assert!(matches!(error, AcmeError::Transport { fault: Fault::Passing, .. }), "{error}");
         assert_eq!(ca.count("POST /order"), 1);
     }
@@ -649,6 +766,69 @@ mod tests {
         let authorization = session.authorization(&ca.at("/authz/1")).await.unwrap().retry_after;
         for at in [order, authorization] {
             assert!(at.unwrap() > Timestamp::now());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_an_order_is_told_by_our_clock() {
+        let ca = FakeCa::start(|heard| {
+            let body = r#"{"status":"pending","expires":"1994-11-06T09:49:37Z","identifier":{"type":"dns","value":"a"}}"#;
+            let dated = Said::new(200, body).with("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+            matches!(heard.what.as_str(), "POST /order/1" | "POST /authz/1").then_some(dated)
+        })
+        .await;
+        let session = registered(&Clients::new(), &ca).await;
+        let order = session.order(&ca.at("/order/1")).await.unwrap().expires;
+        let authorization = session.authorization(&ca.at("/authz/1")).await.unwrap().expires;
+        for at in [order, authorization] {
+            let minutes = at.unwrap().duration_since(Timestamp::now()).as_mins();
+            assert!((50..=70).contains(&minutes), "an hour from then, not from now: {minutes}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_of_several_names_tells_each() {
+        let sub = |name: &str, detail: &str| {
+            json!({"type": "urn:ietf:params:acme:error:rejectedIdentifier", "detail": detail,
+                   "identifier": {"type": "dns", "value": name}})
+        };
+        let body = json!({
+            "type": "urn:ietf:params:acme:error:rejectedIdentifier", "detail": "Error creating new order",
+            "subproblems": [sub("a.example", "forbidden by policy"), sub("b.example", "no such suffix"), {"detail": 7}],
+        });
+        let (sent, _ca) = new_order(move |_| Some(Said::new(400, body.to_string()))).await;
+        let error = sent.unwrap_err();
+        for name in ["[dns: a.example] forbidden by policy", "[dns: b.example] no such suffix"] {
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        assert_eq!((error.retry(), error.sort()), (Retry::Never, Sort::Identifier));
+    }
+
+    #[tokio::test]
+    async fn what_an_answer_calls_itself_does_not_matter() {
+        for kind in ["text/html", "application/json; charset=utf-8", "application/octet-stream"] {
+            let (sent, ca) = new_order(move |_| {
+                let said = Said::new(201, r#"{"status":"pending"}"#).with("content-type", kind);
+                Some(said.with("location", "/order/1"))
+            })
+            .await;
+            assert_eq!(sent.unwrap().url, ca.at("/order/1"), "{kind}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_end_is_no_answer() {
+        for (said, reason) in [
+            (Said::endless(), "larger than 5 MiB"),
+            (Said::new(200, "x").with("x-long", "x".repeat(1 << 20)), "headers"),
+        ] {
+            let ca =
+                FakeCa::start(move |heard| (heard.what == "POST /cert/1").then(|| said.clone()))
+                    .await;
+            let session = registered(&Clients::new(), &ca).await;
+            let error = session.certificate(&ca.at("/cert/1")).await.unwrap_err();
+            assert!(error.to_string().contains(reason), "{error}");
+            assert_eq!(error.retry(), Retry::Backoff);
         }
     }
 

@@ -17,27 +17,27 @@ impl<T: Clone> Shared<T> {
         Self(Mutex::new(None))
     }
 
-    /// The answer, if it is younger than that; else asks.
+    /// The answer, if it is younger than that and came after the moment, if one is given; else asks.
     pub(super) async fn get(
         &self,
         good_for: Duration,
+        since: Option<Instant>,
         ask: impl Future<Output = Result<T, AcmeError>>,
     ) -> Result<T, AcmeError> {
         let waiting_since = Instant::now();
         let mut last = self.0.lock().await;
         match last.as_ref() {
-            Some((at, Ok(answer))) if at.elapsed() < good_for => return Ok(answer.clone()),
+            Some((at, Ok(answer)))
+                if at.elapsed() < good_for && since.is_none_or(|since| *at > since) =>
+            {
+                return Ok(answer.clone());
+            }
             Some((at, Err(error))) if *at > waiting_since => return Err(error.clone()),
             Some(_) | None => {}
         }
         let outcome = ask.await;
         *last = Some((Instant::now(), outcome.clone()));
         outcome
-    }
-
-    /// Has the next one ask again.
-    pub(super) async fn forget(&self) {
-        *self.0.lock().await = None;
     }
 }
 
@@ -59,10 +59,11 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(10)).await;
             outcome.clone()
         };
-        let answers = futures_util::future::join_all((0..5).map(|_| shared.get(DAY, ask()))).await;
+        let answers =
+            futures_util::future::join_all((0..5).map(|_| shared.get(DAY, None, ask()))).await;
         assert!(answers.iter().all(|answer| answer.is_ok() == outcome.is_ok()));
         tokio::time::sleep(later).await;
-        assert_eq!(shared.get(DAY, ask()).await.is_ok(), outcome.is_ok());
+        assert_eq!(shared.get(DAY, None, ask()).await.is_ok(), outcome.is_ok());
         assert_eq!(count.get(), asked);
     }
 
@@ -77,5 +78,22 @@ mod tests {
         check(Ok(1), Duration::from_secs(1), 1).await;
         check(Ok(1), DAY, 2).await;
         check(Err(error), Duration::from_secs(1), 2).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_from_before_is_asked_for_again_by_one_for_all() {
+        let shared = Shared::new();
+        let count = Cell::new(0);
+        let ask = || async {
+            count.set(count.get() + 1);
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            Ok(count.get())
+        };
+        shared.get(DAY, None, ask()).await.unwrap();
+        let since = Some(Instant::now());
+        let answers = (0..5).map(|_| shared.get(DAY, since, ask()));
+        for answer in futures_util::future::join_all(answers).await {
+            assert_eq!(answer.unwrap(), 2);
+        }
     }
 }

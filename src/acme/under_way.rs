@@ -64,10 +64,29 @@ impl UnderWay {
         if effect == Effect::Some {
             return exchange.await;
         }
+        self.while_read(silence, exchange).await
+    }
+
+    /// Waits for what comes before a request, named by its deed, while anything is read.
+    pub(super) async fn prepare<T>(
+        &self,
+        deed: &'static str,
+        url: &str,
+        wait: impl Future<Output = Result<T, AcmeError>>,
+    ) -> Result<T, AcmeError> {
+        let silence = Silence { deed, url: url.to_owned(), since: Instant::now() };
+        self.while_read(silence, wait).await
+    }
+
+    async fn while_read<T>(
+        &self,
+        silence: Silence,
+        wait: impl Future<Output = Result<T, AcmeError>>,
+    ) -> Result<T, AcmeError> {
         tokio::select! {
             biased;
             () = self.no_reads.cancelled() => Err(silence.into()),
-            reply = exchange => reply,
+            done = wait => done,
         }
     }
 

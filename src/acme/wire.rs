@@ -15,10 +15,23 @@ use super::replies::{AccountReply, AuthorizationReply, ChallengeReply, Directory
 use crate::model::Problem;
 use crate::model::persist::{AccountForm, Offer};
 use crate::model::problem::Subproblem;
-use crate::model::text::{is_steering, without_steering};
+use crate::model::text::{is_steering, shortened, without_steering};
 
 /// How much of an answer that is no problem document is kept, in characters.
 const EXCERPT: usize = 200;
+/// How much of a text is kept, in characters. Boulder names up to a hundred names in one sentence.
+const TEXT: usize = 8000;
+/// How much of a shorter text: a type, a name, what is wrong with one name of many.
+const WORDS: usize = 1000;
+/// Longest URL that is asked, and longest token.
+const LONGEST_URL: usize = 4000;
+const LONGEST_TOKEN: usize = 500;
+/// Most subproblems that are kept: public CAs take a hundred names in one order.
+const SUBPROBLEMS: usize = 100;
+/// Most signature algorithms; there are some ten.
+const ALGORITHMS: usize = 20;
+/// Most of whatever else comes in lists.
+const ITEMS: usize = 1000;
 
 /// Where an answer came from; its URLs are read against that.
 #[derive(Clone, Copy)]
@@ -32,6 +45,9 @@ impl Origin<'_> {
     /// An absolute URL is kept letter for letter, since names are hashed from it; a relative one is resolved.
     /// Another host is the CA's choice; a step down to plain http is not.
     pub(super) fn absolute(&self, text: &str) -> Result<String, String> {
+        if text.len() > LONGEST_URL {
+            return Err(format!("its URL {}… is longer than any", shortened(text, EXCERPT)));
+        }
         let (url, kept) = match Url::parse(text) {
             Ok(url) => (url, text.to_owned()),
             Err(url::ParseError::RelativeUrlWithoutBase) => {
@@ -54,7 +70,8 @@ impl Origin<'_> {
     }
 }
 
-/// Reads a JSON object; members that are null count as absent, and what steers terminals is no part of a text.
+/// Reads a JSON object; members that are null count as absent, what steers terminals is no part of a text, and what is longer than
+/// anything that a CA can mean is cut.
 fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     let mut value: Value = serde_json::from_slice(body).map_err(|e| not_json(body, &e))?;
     tidy(&mut value);
@@ -75,8 +92,11 @@ fn tidy(value: &mut Value) {
             members.retain(|_, member| !member.is_null());
             members.values_mut().for_each(tidy);
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
-        Value::String(text) => *text = without_steering(text),
+        Value::Array(items) => {
+            items.truncate(ITEMS);
+            items.iter_mut().for_each(tidy);
+        }
+        Value::String(text) => *text = shortened(&without_steering(text), TEXT),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -245,6 +265,9 @@ pub(super) fn authorization(origin: Origin<'_>, body: &[u8]) -> Result<Authoriza
     })
 }
 
+/// Challenges whose answer is made from their token.
+const ANSWERED_BY_TOKEN: [&str; 4] = ["http-01", "dns-01", "tls-alpn-01", "dns-account-01"];
+
 /// Reads a challenge (RFC 8555 §7.1.5).
 pub(super) fn challenge(origin: Origin<'_>, body: &[u8]) -> Result<ChallengeReply, String> {
     challenge_of(origin, object(body)?)
@@ -253,8 +276,12 @@ pub(super) fn challenge(origin: Origin<'_>, body: &[u8]) -> Result<ChallengeRepl
 fn challenge_of(origin: Origin<'_>, wire: WireChallenge) -> Result<ChallengeReply, String> {
     // A token becomes part of a path and of a DNS record (RFC 8555 §8.3, §8.4).
     let base64url = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-    if !wire.token.bytes().all(base64url) {
+    if !wire.token.bytes().all(base64url) || wire.token.len() > LONGEST_TOKEN {
         return Err(format!("the token of its {} challenge is not base64url", wire.kind));
+    }
+    let is_over = matches!(wire.status.as_str(), "valid" | "invalid");
+    if wire.token.is_empty() && ANSWERED_BY_TOKEN.contains(&wire.kind.as_str()) && !is_over {
+        return Err(format!("its {} challenge has no token", wire.kind));
     }
     // Types that we do not know may have another shape.
     let url = if wire.url.is_empty() { String::new() } else { origin.absolute(&wire.url)? };
@@ -301,6 +328,32 @@ fn problem_of_value(mut value: Value, status: Option<u16>) -> Problem {
     if let Some(status) = status {
         problem.status = status;
     }
+    within_bounds(problem)
+}
+
+/// Keeps of a problem what a person can read and a store can hold.
+fn within_bounds(mut problem: Problem) -> Problem {
+    let shorten = |text: &mut String| *text = shortened(text, WORDS);
+    shorten(&mut problem.kind);
+    let more = problem.subproblems.len().saturating_sub(SUBPROBLEMS);
+    problem.subproblems.truncate(SUBPROBLEMS);
+    for sub in &mut problem.subproblems {
+        shorten(&mut sub.kind);
+        shorten(&mut sub.detail);
+        if let Some(identifier) = &mut sub.identifier {
+            shorten(&mut identifier.kind);
+            shorten(&mut identifier.value);
+        }
+    }
+    if more > 0 {
+        let detail = format!("… and {more} more");
+        problem.subproblems.push(Subproblem { detail, ..Subproblem::default() });
+    }
+    problem.instance = problem.instance.filter(|page| page.len() <= LONGEST_URL);
+    let is_word =
+        |word: &String| word.len() <= 32 && word.bytes().all(|b| b.is_ascii_alphanumeric());
+    problem.algorithms.retain(is_word);
+    problem.algorithms.truncate(ALGORITHMS);
     problem
 }
 
@@ -316,20 +369,31 @@ fn piecemeal(value: &Value) -> Problem {
         kind: text("type"),
         detail: match members.get("detail") {
             Some(Value::String(detail)) => detail.clone(),
-            Some(other) => other.to_string(),
+            Some(other) => shortened(&other.to_string(), TEXT),
             None => value.as_str().unwrap_or_default().to_owned(),
         },
         status: number.and_then(|n| u16::try_from(n).ok()).unwrap_or_default(),
         instance: Some(text("instance")).filter(|url| !url.is_empty()),
-        subproblems: list("subproblems")
-            .filter_map(|sub| Subproblem::deserialize(sub).ok())
-            .collect(),
+        subproblems: list("subproblems").filter_map(subproblem).collect(),
         algorithms: list("algorithms").filter_map(Value::as_str).map(str::to_owned).collect(),
+        links: Vec::new(),
     }
+}
+
+/// Reads a subproblem; one about an identifier of a sort that we do not know still says what is wrong.
+fn subproblem(value: &Value) -> Option<Subproblem> {
+    let read = Subproblem::deserialize(value).ok();
+    read.or_else(|| {
+        let mut members = value.as_object()?.clone();
+        members.remove("identifier")?;
+        Subproblem::deserialize(Value::Object(members)).ok()
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn https() -> Url {
@@ -440,6 +504,69 @@ mod tests {
             let error = read_order(json).unwrap_err();
             assert!(error.contains(reason), "{json}: {error}");
         }
+    }
+
+    #[test]
+    fn a_token_is_needed_where_the_answer_is_made_from_it() {
+        let read = |kind: &str, status: &str, token: &str| {
+            read_authorization(&format!(
+                r#"{{"status":"pending","identifier":{{"type":"dns","value":"a"}},
+                "challenges":[{{"type":"{kind}","url":"/c","status":"{status}","token":"{token}"}}]}}"#
+            ))
+        };
+        for kind in ["http-01", "dns-01", "tls-alpn-01", "dns-account-01"] {
+            let error = read(kind, "pending", "").unwrap_err();
+            assert_eq!(error, format!("its {kind} challenge has no token"));
+            assert!(read(kind, "", "").is_err());
+            assert!(read(kind, "pending", &"a".repeat(501)).is_err());
+            assert!(read(kind, "pending", "a_-9").is_ok());
+            assert!(read(kind, "valid", "").is_ok(), "nobody answers it any more");
+        }
+        assert!(read("dns-persist-01", "pending", "").is_ok());
+        assert!(read("new-01", "pending", "").is_ok());
+    }
+
+    #[test]
+    fn a_problem_of_a_hundred_names_is_whole_and_one_without_end_is_cut() {
+        let problem_of = |count: usize, length: usize| {
+            let sub = |number: usize| {
+                let value = format!("{}.example", number.to_string().repeat(60));
+                json!({"type": "urn:ietf:params:acme:error:caa", "detail": "x".repeat(length),
+                       "identifier": {"type": "dns", "value": value}})
+            };
+            let subproblems: Vec<Value> = (100..100 + count).map(sub).collect();
+            let body = json!({"type": "urn:ietf:params:acme:error:compound", "detail": "y".repeat(length * 8),
+                              "subproblems": subproblems, "instance": format!("https://a/{}", "z".repeat(5000))});
+            problem(403, body.to_string().as_bytes())
+        };
+        let whole = problem_of(100, 900);
+        assert_eq!(whole.subproblems.len(), 100);
+        assert!(!whole.to_string().contains('…'), "{whole}");
+        let cut = problem_of(400, 2000);
+        assert!(cut.detail.ends_with("yyy… (cut: 16000 characters)"), "{}", cut.detail);
+        let last = &cut.subproblems[99..];
+        assert!(last[0].detail.ends_with("xxx… (cut: 2000 characters)"), "{}", last[0].detail);
+        assert!(cut.to_string().ends_with("\n\t… and 300 more"));
+        assert_eq!((cut.subproblems.len(), cut.instance), (101, None));
+        let odd = json!({"type": ["x".repeat(900)], "detail": "y".repeat(900_000)}).to_string();
+        assert!(problem(400, odd.as_bytes()).to_string().chars().count() < 9000);
+    }
+
+    #[test]
+    fn texts_and_lists_without_end_are_cut() {
+        let profiles: Map<String, Value> =
+            (0..5).map(|number| (number.to_string(), json!("p".repeat(90_000)))).collect();
+        let body = json!({"newNonce": "/n", "newAccount": "/a", "newOrder": "/o", "meta": {
+            "profiles": profiles, "caaIdentities": vec!["ca.example"; 5000]}});
+        let origin = https();
+        let read = |body: &Value| {
+            directory(Origin { url: &origin, plain: false }, body.to_string().as_bytes())
+        };
+        let directory = read(&body).unwrap();
+        assert!(directory.profiles.values().all(|text| text.chars().count() < 8100));
+        assert_eq!(directory.caa_identities.len(), 1000);
+        let body = json!({"newNonce": format!("/{}", "n".repeat(5000)), "newAccount": "/a", "newOrder": "/o"});
+        assert!(read(&body).unwrap_err().contains("is longer than any"));
     }
 
     #[test]

@@ -30,10 +30,12 @@ pub(super) struct AlternativeNames {
     pub(super) ip_addresses: Vec<IpAddr>,
     pub(super) uris: Vec<String>,
     pub(super) email_addresses: Vec<String>,
+    /// Those of other kinds, each as its kind.
+    pub(super) others: Vec<String>,
 }
 
 impl AlternativeNames {
-    /// Reads the names of the kinds we know; a malformed one spoils them all.
+    /// Reads the names; a malformed one spoils them all.
     pub(super) fn read(names: &[GeneralName<'_>]) -> Result<Self, String> {
         let mut all = Self::default();
         for name in names {
@@ -49,7 +51,13 @@ impl AlternativeNames {
                 GeneralName::Invalid(..) => {
                     return Err("a malformed alternative name".to_owned());
                 }
-                _ => {}
+                GeneralName::OtherName(kind, _) => all.others.push(format!("otherName {kind}")),
+                GeneralName::DirectoryName(name) => {
+                    all.others.push(format!("directoryName {name}"));
+                }
+                GeneralName::RegisteredID(id) => all.others.push(format!("registeredID {id}")),
+                GeneralName::X400Address(_) => all.others.push("x400Address".to_owned()),
+                GeneralName::EDIPartyName(_) => all.others.push("ediPartyName".to_owned()),
             }
         }
         Ok(all)
@@ -65,7 +73,12 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
 
 /// The first common name.
 pub(super) fn common_name(name: &X509Name<'_>) -> String {
-    texts(name.iter_common_name()).into_iter().next().unwrap_or_default()
+    common_names(name).into_iter().next().unwrap_or_default()
+}
+
+/// Every common name.
+pub(super) fn common_names(name: &X509Name<'_>) -> Vec<String> {
+    texts(name.iter_common_name())
 }
 
 /// Attribute values that are text.

@@ -140,7 +140,7 @@ async fn issue_later(ca: Arc<Ca>, id: Id, key: SubjectKey, delay: std::time::Dur
 }
 
 /// Signs the certificate of an order and keeps it.
-fn issue(ca: &Ca, state: &mut state::State, id: Id, key: &SubjectKey, now: Timestamp) {
+pub(super) fn issue(ca: &Ca, state: &mut state::State, id: Id, key: &SubjectKey, now: Timestamp) {
     let Some(order) = state.orders.get(&id) else {
         return;
     };

@@ -6,6 +6,7 @@
 
 mod accounts;
 mod authorizations;
+pub mod behaviour;
 mod binding;
 mod caa;
 mod certificates;
@@ -43,6 +44,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use zeroize::Zeroizing;
 
+use self::behaviour::{Behaviours, Wanted};
 pub use self::caa::{Account, Caa, NO_ACCOUNT};
 use self::issuance::Authority;
 use self::nonces::Nonces;
@@ -51,7 +53,7 @@ use self::state::State;
 use self::statistics::{Counters, Statistics};
 use self::validation::Look;
 use crate::model::{DnsName, Identifier};
-use crate::serve::{self, Patience, Places};
+use crate::serve::{self, Places};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -86,6 +88,8 @@ pub struct Config {
     pub caa: Option<Caa>,
     /// With a duration, finalize answers `processing` and issues that much later; else it issues at once.
     pub finalize_delay: Option<Duration>,
+    /// What it does that a good CA does not, or not always.
+    pub behaviours: Vec<Wanted>,
 }
 
 impl Default for Config {
@@ -109,6 +113,7 @@ impl Default for Config {
             retry_after: None,
             caa: None,
             finalize_delay: None,
+            behaviours: Vec::new(),
         }
     }
 }
@@ -230,18 +235,21 @@ pub async fn serve(config: Config, look: Arc<dyn Look>) -> io::Result<Server> {
         state: Mutex::default(),
         counters: Counters::default(),
         stop: stop.clone(),
+        behaviours: Behaviours::new(&config.behaviours),
         authority,
         look,
         config,
     });
-    let (acceptor, router) = (listener::acceptor(shown)?, protocol::router(Arc::clone(&ca)));
+    let wire = ca.behaviours.wire();
+    let acceptor = listener::acceptor(shown, wire.protocol())?;
+    let router = protocol::router(Arc::clone(&ca));
     let stopped = stop.clone();
     let served = move |stream| {
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stopped.clone());
         async move {
             let hello = stop.run_until_cancelled(serve::handshake(stream, &acceptor)).await;
             if let Some(stream) = hello.flatten() {
-                serve::http(stream, router, Patience::LONG, stop).await;
+                wire.serve(stream, router, stop).await;
             }
         }
     };
@@ -260,6 +268,7 @@ struct Ca {
     nonces: Nonces,
     state: Mutex<State>,
     counters: Counters,
+    behaviours: Behaviours,
     look: Arc<dyn Look>,
     stop: CancellationToken,
 }

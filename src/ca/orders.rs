@@ -41,6 +41,7 @@ pub(super) async fn new_order(
     let now = Timestamp::now();
     let order = wished_order(&ca, account, &signed.payload()?, now)?;
     let mut state = ca.state();
+    state.forget_expired(now);
     let same = state.same_order(&order, now).filter(|_| ca.config.reuse_orders);
     let id = match same {
         Some(id) => id,

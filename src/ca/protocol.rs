@@ -13,16 +13,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
+use super::behaviour::seam;
 use super::refusal::Refusal;
 use super::{Ca, accounts, authorizations, certificates, orders, revocation, rollover};
 
-const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
+/// The header with a fresh nonce (§6.5.1).
+pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 
 const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
 
 /// All paths, with what is done on the way in and out.
 pub(super) fn router(ca: Arc<Ca>) -> Router {
-    Router::new()
+    let routes = Router::new()
         .route("/", get(terms))
         .route("/terms", get(terms))
         .route("/directory", get(directory))
@@ -40,9 +42,9 @@ pub(super) fn router(ca: Arc<Ca>) -> Router {
         .route("/acme/challenge/{id}/{method}", post(authorizations::challenge))
         .route("/acme/revoke-cert", post(revocation::revoke))
         .fallback(no_such_page)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(from_fn_with_state(Arc::clone(&ca), accompany))
-        .with_state(ca)
+        .method_not_allowed_fallback(method_not_allowed);
+    let routes = seam::inside(routes, &ca).layer(from_fn_with_state(Arc::clone(&ca), accompany));
+    seam::outside(routes, &ca).with_state(ca)
 }
 
 /// Counts the request, and gives its answer what all have: a fresh nonce for a POST, where the directory is, no caching.

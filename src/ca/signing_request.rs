@@ -56,7 +56,7 @@ pub(super) fn check(
 }
 
 /// Takes the key, if its sort and length are such as we certify.
-fn subject_key(subject: &SubjectPublicKeyInfo<'_>) -> Result<SubjectKey, Refusal> {
+pub(super) fn subject_key(subject: &SubjectPublicKeyInfo<'_>) -> Result<SubjectKey, Refusal> {
     let refused = |why: &str| bad(&format!("invalid public key in CSR: {why}"));
     let algorithm = match subject.parsed() {
         Ok(PublicKey::RSA(key)) => {

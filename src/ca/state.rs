@@ -1,6 +1,6 @@
 //! What the CA remembers: accounts, orders, authorizations, certificates (RFC 8555 §7.1). Gone when it stops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,6 +11,9 @@ use super::jwk::Jwk;
 use super::refusal::{Kind, Refusal};
 use crate::fetch::Hop;
 use crate::model::Identifier;
+
+/// How often it is looked for what has expired.
+const LOOK: Duration = Duration::from_mins(1);
 
 /// Number of an account, an order or an authorization; part of its URL.
 pub(super) type Id = u64;
@@ -147,9 +150,25 @@ pub(super) struct State {
     /// By serial number in hexadecimal.
     pub(super) certificates: BTreeMap<String, Issued>,
     last_id: Id,
+    /// When it is looked for what has expired.
+    next_look: Timestamp,
 }
 
 impl State {
+    /// Forgets orders that have expired, and authorizations that have and belong to no other order. Looks once in a while.
+    pub(super) fn forget_expired(&mut self, now: Timestamp) {
+        if now < self.next_look {
+            return;
+        }
+        self.next_look = after(now, LOOK);
+        self.orders.retain(|_, order| order.expires > now || order.issuance == Issuance::UnderWay);
+        let used: BTreeSet<Id> =
+            self.orders.values().flat_map(|order| order.authorizations.iter().copied()).collect();
+        self.authorizations.retain(|id, authorization| {
+            authorization.expires > now || authorization.being_validated || used.contains(id)
+        });
+    }
+
     /// A number that no object has yet.
     pub(super) fn next_id(&mut self) -> Id {
         self.last_id += 1;
@@ -320,6 +339,26 @@ mod tests {
         check((Status::Valid, Issuance::UnderWay), Status::Processing);
         check((Status::Valid, Issuance::Failed), Status::Invalid);
         check((Status::Deactivated, Issuance::Done("7f".to_owned())), Status::Valid);
+    }
+
+    #[test]
+    fn what_has_expired_is_forgotten_and_what_an_order_needs_is_kept() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let held = |state: &State| (state.orders.len(), state.authorizations.len());
+        let mut past = state(Status::Valid, Issuance::NotAsked);
+        past.forget_expired(at(EXPIRES - 1));
+        assert_eq!(held(&past), (1, 1));
+        past.forget_expired(at(EXPIRES));
+        assert_eq!(held(&past), (1, 1), "it was looked a second ago");
+        past.forget_expired(at(EXPIRES + 60));
+        assert_eq!(held(&past), (0, 0));
+        let mut used = state(Status::Valid, Issuance::NotAsked);
+        used.orders.get_mut(&3).unwrap().expires = at(EXPIRES + 1);
+        let mut busy = state(Status::Valid, Issuance::UnderWay);
+        for kept in [&mut used, &mut busy] {
+            kept.forget_expired(at(EXPIRES));
+            assert_eq!(held(kept), (1, 1));
+        }
     }
 
     #[test]

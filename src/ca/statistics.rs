@@ -47,7 +47,8 @@ impl Counters {
     }
 }
 
-fn what(path: &str) -> &'static str {
+/// What a path asks, in the RFC's word.
+pub(super) fn what(path: &str) -> &'static str {
     let Some(rest) = path.strip_prefix("/acme/") else {
         return if path == "/directory" { "directory" } else { "other" };
     };

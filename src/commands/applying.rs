@@ -109,7 +109,7 @@ fn tell(refusals: Vec<Failure>, printer: &Printer) {
 fn refused(error: &StoreError, place: Option<&Location>) -> Failure {
     let is_about_manifest = match error {
         StoreError::Cluster(fault) => matches!(**fault, ClusterFault::Namespace { .. }),
-        StoreError::Unusable { .. } => false,
+        StoreError::Unusable { .. } | StoreError::Exposed { .. } => false,
         StoreError::Conflict { .. }
         | StoreError::AlreadyExists { .. }
         | StoreError::NotFound { .. }

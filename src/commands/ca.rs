@@ -7,8 +7,15 @@ use std::sync::Arc;
 use super::context::{Context, OutputArgs};
 use super::drive::look::LookArgs;
 use super::failure::{Failure, Kind};
+use super::invocation;
+use super::out;
+use crate::ca::behaviour::{self, Wanted};
 use crate::ca::{self, Account, Caa, Config};
 use crate::model::Identifier;
+use crate::print::table::{Colour, Headers, NONE, Table};
+
+/// Prints the behaviours in place of showing one.
+const LIST: &str = "list";
 
 /// Flags of `ca`.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,6 +48,9 @@ pub struct CaArgs {
     /// Look at CAA records before names are taken as proven, as the CA that they call so; repeatable [default: none are looked at]
     #[arg(long, value_name = "NAME")]
     pub caa_identity: Vec<String>,
+    /// Behave in this way, which a client has to survive; repeatable; `list` prints the ways there are
+    #[arg(long, value_name = "NAME[=VALUE]", hide = true)]
+    pub behave: Vec<String>,
     /// How validation looks at names
     #[command(flatten)]
     pub look: LookArgs,
@@ -51,6 +61,9 @@ pub struct CaArgs {
 /// # Errors
 /// Fails when the port is not permitted or taken, or the root cannot be written.
 pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
+    if args.behave.iter().any(|name| name == LIST) {
+        return Ok(context.printer(&OutputArgs::default()).text(&kit())?);
+    }
     let mut config = Config {
         listen: args.listen,
         retry_after: args.retry_after,
@@ -64,17 +77,28 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
             .map_err(|why| Failure::usage(format!("cannot use --name {name}: {why}")))?;
         config.names.push(name);
     }
+    for text in &args.behave {
+        let wanted = Wanted::parse(text).map_err(|why| {
+            Failure::usage(format!("cannot use --behave {text}: {why}"))
+                .hint(format!("{} ca --behave list shows what there is", invocation::program()))
+        })?;
+        config.behaviours.push(wanted);
+    }
     let fetcher = args.look.fetcher().await?;
     let server = ca::serve(config, Arc::new(fetcher)).await.map_err(|why| {
         Failure::new(Kind::Unexpected, format!("cannot serve on {}: {why}", args.listen))
             .hint("choose another port with --listen 127.0.0.1:0")
     })?;
-    std::fs::write(&args.root, server.tls_root_pem()).map_err(|why| {
-        let path = args.root.display();
-        Failure::new(Kind::Unexpected, format!("cannot write the root to {path}: {why}"))
-    })?;
+    out::write_text(&args.root, server.tls_root_pem(), context.interrupted()).await?;
     let printer = context.printer(&OutputArgs::default());
     let line = |text: String| printer.note(&format!("[test CA, trusted by nobody] {text}"));
+    if !args.listen.ip().is_loopback() {
+        printer.warning(&format!(
+            "the test CA listens on {}: whoever reaches it from elsewhere has this machine look at hosts of their choice; --listen 127.0.0.1:{} is for this machine alone",
+            args.listen,
+            args.listen.port(),
+        ));
+    }
     line(format!("directory: {}", server.directory_url()));
     line(format!("root, for clients' trust: {}", args.root.display()));
     line("everything is kept in memory; Ctrl-C ends it".to_owned());
@@ -83,4 +107,21 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
     line(format!("ended; it was asked {asked:?}"));
     server.stop().await;
     Err(Failure::silent(kind))
+}
+
+/// The behaviours that can be asked for, as a table.
+fn kit() -> String {
+    let mut table = Table::new(["ROW", "NAME", "VALUE", "THE SERVER", "THE CLIENT SHOULD"]);
+    for behaviour in behaviour::kit() {
+        let value = behaviour.value;
+        let value = value.default_value().map(|default| format!("{} [{default}]", value.word()));
+        table.row([
+            behaviour.row.to_string(),
+            behaviour.name.to_owned(),
+            value.unwrap_or_else(|| NONE.to_owned()),
+            behaviour.does.to_owned(),
+            behaviour.reaction.to_owned(),
+        ]);
+    }
+    table.render(Headers::Shown, Colour::Off)
 }

@@ -37,6 +37,7 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
                 Ok((ObjectName::new(namespace, name), Vec::new()))
             });
             let named = words.collect::<Result<_, Failure>>()?;
+            context.global.cluster.terms = renew.work.drive.lease.terms()?;
             again::run(*renew, named, Wanted::Renewed, context).await
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 use clap_complete::env::{CompleteEnv, Shells};
 
-use super::context::{self, Context, OutputArgs};
+use super::context::{self, Context, Interrupted, OutputArgs};
 use super::failure::{Failure, Kind as FailureKind};
 use super::intake::target;
 use super::invocation::PROGRAM;
@@ -291,7 +291,8 @@ async fn open(line: &Line) -> Option<(Arc<dyn Store>, String)> {
     if !LocalStore::exists(&folder).unwrap_or(false) {
         return None;
     }
-    let store = context::open(folder, Access::ReadOnly).await.ok()?;
+    let uninterrupted = Interrupted::default();
+    let store = context::open(folder, Access::ReadOnly, &uninterrupted).await.ok()?;
     let namespace = line.cluster.namespace.clone();
     Some((store, namespace.unwrap_or_else(|| "default".to_owned())))
 }

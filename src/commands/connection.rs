@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::claim::Wish;
+use super::claim::terms::Terms;
 use super::drive::duration;
 use crate::store::cluster::Connection;
 use crate::store::cluster::lease::NAMESPACE;
@@ -36,6 +37,9 @@ pub struct ClusterArgs {
     /// Who is to work on the resources
     #[arg(long, global = true, value_name = "WHO", default_value = "auto", value_enum)]
     pub driver: Wish,
+    /// How a turn is taken, as the flags of the commands that may hold the Lease say.
+    #[arg(skip)]
+    pub terms: Terms,
 }
 
 impl ClusterArgs {

@@ -5,14 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::aside::{Left, aside};
 use super::failure::{Failure, Kind};
+use super::signals::second_signal;
 use crate::acme::KeyAlgorithm;
 use crate::cli::{Command, GlobalArgs};
 use crate::print::Printer;
@@ -91,6 +93,7 @@ pub async fn run(global: GlobalArgs, command: Command) -> ExitCode {
         return report(&talk, colours, &failure);
     }
     let interrupted = Interrupted::default();
+    let second = second_signal(&interrupted);
     let goes_on = super::goes_on(&command);
     let mut context = Context {
         global,
@@ -105,7 +108,7 @@ pub async fn run(global: GlobalArgs, command: Command) -> ExitCode {
             context.give_lease_back().await;
             ended
         }
-        kind = second_signal(&interrupted) => {
+        Ok(kind) = second => {
             let is_to_be_told = goes_on && !interrupted.told.is_cancelled();
             Err(if is_to_be_told { Failure::interrupted(kind) } else { Failure::silent(kind) })
         }
@@ -128,31 +131,6 @@ fn report(talk: &Talk, colours: Colours, failure: &Failure) -> ExitCode {
         printer.error(&failure.message, &failure.hints);
     }
     ExitCode::from(failure.kind.exit_code())
-}
-
-/// The first signal asks the command to end in good order; the second one ends it.
-async fn second_signal(interrupted: &Interrupted) -> Kind {
-    let (Ok(mut person), Ok(mut system)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await;
-    };
-    let mut first = true;
-    loop {
-        let kind = tokio::select! {
-            _ = person.recv() => Kind::Interrupted,
-            _ = system.recv() => Kind::Terminated,
-        };
-        if !first {
-            return kind;
-        }
-        first = false;
-        if kind == Kind::Interrupted {
-            interrupted.by_person.cancel();
-        } else {
-            interrupted.by_system.cancel();
-        }
-    }
 }
 
 impl Context {
@@ -253,7 +231,7 @@ impl Context {
     pub async fn store(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
         match &self.cluster {
             Some(cluster) => Ok(Arc::new(cluster.clone())),
-            None => open(self.state_folder()?, access).await,
+            None => open(self.state_folder()?, access, &self.interrupted).await,
         }
     }
 
@@ -315,15 +293,21 @@ fn no_store(why: &str) -> Failure {
 /// Opens the local store of a folder; a folder that is only read and not there yet is an empty store.
 ///
 /// # Errors
-/// Fails when it cannot be used.
-pub async fn open(folder: PathBuf, access: Access) -> Result<Arc<dyn Store>, Failure> {
+/// Fails when it cannot be used, or a signal came.
+pub async fn open(
+    folder: PathBuf,
+    access: Access,
+    interrupted: &Interrupted,
+) -> Result<Arc<dyn Store>, Failure> {
     if access == Access::ReadOnly && !LocalStore::exists(&folder)? {
         return Ok(Arc::new(crate::store::memory::MemoryStore::new()));
     }
-    let opened = tokio::task::spawn_blocking(move || LocalStore::open(&folder, access)).await;
-    match opened {
+    // Another process may keep it, and a disk may not answer.
+    match aside(interrupted, Duration::ZERO, move || LocalStore::open(&folder, access)).await {
         Ok(store) => Ok(Arc::new(store?)),
-        Err(_) => Err(Failure::new(Kind::Unexpected, "opening the store panicked")),
+        Err(Left::Signal(kind)) if access == Access::ReadOnly => Err(Failure::silent(kind)),
+        Err(Left::Signal(kind)) => Err(Failure::interrupted(kind)),
+        Err(Left::Panic) => Err(Failure::new(Kind::Unexpected, "opening the store panicked")),
     }
 }
 

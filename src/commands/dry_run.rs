@@ -1,24 +1,28 @@
 //! `--dry-run`: what would be applied, and what the store has to say about it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::applying;
-use super::claim;
+use super::claim::{self, Claim};
 use super::context::{Context, OutputArgs};
+use super::dns01::provider_check;
 use super::failure::Failure;
 use super::intake::Intake;
-use super::order::manual::ManualArgs;
+use super::order::opening::opening;
+use super::order::work::WorkArgs;
+use super::out;
 use super::precheck::{self, Bench};
-use crate::model::Record;
 use crate::model::memory::is_ours;
+use crate::model::{Kind, Record};
 use crate::print::format::Format;
 use crate::print::{Group, Shape, columns, document};
-use crate::store::Store;
 use crate::store::local::Access;
+use crate::store::memory::MemoryStore;
+use crate::store::{Scope, Store};
 
 /// Whether anything is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -31,11 +35,22 @@ pub enum DryRun {
     Server,
 }
 
+/// What decides whether a Certificate is due, and what its providers need.
+const HELD: [Kind; 7] = [
+    Kind::Certificate,
+    Kind::CertificateRequest,
+    Kind::Challenge,
+    Kind::ClusterIssuer,
+    Kind::Issuer,
+    Kind::Order,
+    Kind::Secret,
+];
+
 /// What would become of an object.
 #[derive(Debug)]
 struct Outcome {
     object: Value,
-    kind: crate::model::Kind,
+    kind: Kind,
     /// What kubectl calls it.
     word: &'static str,
 }
@@ -54,13 +69,9 @@ pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result
 /// stand in for every provider.
 ///
 /// # Errors
-/// Fails as applying them would, or when stdout cannot be written.
-pub async fn server(
-    intake: &Intake,
-    (manual, out): (&ManualArgs, Option<&Path>),
-    context: &Context,
-    output: &OutputArgs,
-) -> Result<(), Failure> {
+/// Fails as applying them would, and on this machine as the work would before it asks a CA; or when stdout cannot be written.
+pub async fn server(intake: &Intake, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
+    let (manual, output, out) = (&args.manual, &args.output, &args.out);
     let printer = context.printer(output);
     let records = intake.records();
     let store = context.store(Access::ReadOnly).await?;
@@ -71,7 +82,13 @@ pub async fn server(
     manual.check_turn(&claim)?;
     let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
     let namespace = &context.global.cluster_resource_namespace;
-    precheck::check(&records, &store, bench, out, namespace).await?;
+    precheck::check(&records, &store, bench, out.as_deref(), namespace).await?;
+    if let Some(folder) = context.out(out.as_deref())? {
+        out::expect_writable(&folder, context.interrupted()).await?;
+    }
+    if context.cluster().is_none() && bench.has_providers() {
+        check_providers(&records, &store, args, context).await?;
+    }
     let after = match context.cluster() {
         None => records,
         Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
@@ -85,6 +102,28 @@ pub async fn server(
         outcomes.push(outcome(record, word));
     }
     print(&outcomes, "server dry run", context, output)
+}
+
+/// Asks the providers of what would be due, as the work does before the CA hears of an order: in a copy of the store, where the
+/// manifests are applied.
+async fn check_providers(
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    work: &WorkArgs,
+    context: &Context,
+) -> Result<(), Failure> {
+    let mut held = Vec::new();
+    for kind in HELD {
+        held.extend(store.list(kind, &Scope::all()).await?);
+    }
+    let copy: Arc<dyn Store> = Arc::new(MemoryStore::of(held));
+    for record in records {
+        copy.apply(record.clone()).await?;
+    }
+    let opening = opening(records, &copy, &Claim::Alone, false, Timestamp::now()).await?;
+    let due = opening.open.iter().filter(|(_, followed)| followed.since.is_some());
+    let due = due.map(|(key, _)| key);
+    provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await
 }
 
 fn outcome(record: Record, word: &'static str) -> Outcome {

@@ -74,6 +74,7 @@ impl Kind {
             ReconcileError::Solve(_) => Self::Solver,
             ReconcileError::Store(error) => Self::of_store(error),
             ReconcileError::Missing(_) => Self::Usage,
+            ReconcileError::OverBudget(_) => Self::RateLimited,
             ReconcileError::Taken(_) => Self::Person,
             ReconcileError::Panicked => Self::Unexpected,
         }
@@ -95,7 +96,8 @@ impl Kind {
         match error {
             StoreError::NotFound { .. }
             | StoreError::Invalid { .. }
-            | StoreError::Unreadable { .. } => Self::Usage,
+            | StoreError::Unreadable { .. }
+            | StoreError::Exposed { .. } => Self::Usage,
             StoreError::Held { .. } => Self::OwnedByAnother,
             StoreError::Cluster(fault)
                 if matches!(
@@ -155,6 +157,9 @@ impl Failure {
             .fold(failure, Self::hint);
         match error {
             StoreError::Unusable { .. } => failure.hint(advice::STORE),
+            StoreError::Exposed { place, exposure } => {
+                failure.hint(advice::exposed(place, *exposure)).hint(advice::STORE)
+            }
             _ => failure,
         }
     }

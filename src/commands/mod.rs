@@ -5,6 +5,7 @@
 pub mod advice;
 pub mod announce;
 pub mod applying;
+pub mod aside;
 pub mod ca;
 pub mod certificate;
 pub mod challenge;
@@ -32,6 +33,7 @@ pub mod rehearsal;
 pub mod renewal;
 pub mod run;
 pub mod schedule;
+pub mod signals;
 pub mod solve;
 mod stopping;
 pub mod sweep;

@@ -1,5 +1,6 @@
 //! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`. Both are written beside the old ones, then replaced by rename.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -7,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
+use super::aside::{Left, aside};
 use super::context::Interrupted;
 use super::failure::{Failure, Kind};
-use crate::disk::{self, Draft, Durability, Readers};
+use crate::disk::{self, Draft, Durability, Folder, Links, Readers};
 use crate::model::Secret;
 use crate::store::folder::explain;
 
@@ -21,6 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 /// How often a waiting write looks again.
 const POLL: Duration = Duration::from_millis(50);
+/// How long a file system may take for what it nearly always does at once.
+const LONGEST: Duration = Duration::from_mins(1);
+/// How long it may after a signal: a pair should not be left half written.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The files below `DIR/SECRETNAME`.
+const KEY: &str = "tls.key";
+const CERTIFICATE: &str = "tls.crt";
+const MANIFEST: &str = "secret.yaml";
 
 /// Where a certificate and its key were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,27 +66,32 @@ impl Patience {
 /// Looks whether something can be written below `folder`, before anything is spent on it; nothing is left there.
 ///
 /// # Errors
-/// Fails when nothing can.
-pub fn expect_writable(folder: &Path) -> Result<(), Failure> {
+/// Fails when nothing can, or a signal came.
+pub async fn expect_writable(folder: &Path, interrupted: &Interrupted) -> Result<(), Failure> {
+    let here = folder.to_owned();
+    on_disk(folder, interrupted, move || try_to_write(&here)).await
+}
+
+fn try_to_write(folder: &Path) -> Result<(), Failure> {
     let there = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
     let there =
         there.filter(|there| !there.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let trial = there.join(format!(".kubectl-acme-trial-{}", std::process::id()));
-    let made = File::create_new(&trial).and_then(|_| fs::remove_file(&trial));
-    made.map_err(|error| {
+    disk::trial(there).map(drop).map_err(|error| {
         let message = format!("cannot write to {}: {}", folder.display(), explain(&error));
         Failure::usage(message).hint("name a folder that this user may write to: --out DIR")
     })
 }
 
-/// Writes certificate and key of a Secret below `folder`; what is there already and equal is left alone.
+/// Writes certificate and key of a Secret below `folder`, and the Secret as a manifest where one is given; what is there already
+/// and equal is left alone. What others have put there is neither followed nor waited for.
 ///
 /// # Errors
-/// Fails when the Secret holds no pair, somebody keeps the folder locked, or a file cannot be written. Both files are then as they
-/// were, unless the system replaces the key and refuses the same for the certificate; the failure says so.
+/// Fails when the Secret holds no pair, somebody keeps the folder locked, a file cannot be written, or a signal came. The files are
+/// then as they were, unless the system replaces the key and refuses the same for the certificate; the failure says so.
 pub async fn write(
     folder: &Path,
     secret: &Secret,
+    manifest: Option<String>,
     patience: &Patience,
 ) -> Result<Written, Failure> {
     let name = &secret.metadata.name;
@@ -83,85 +99,140 @@ pub async fn write(
         let message = format!("cannot write {}: Secret {name} holds no pair", folder.display());
         return Err(Failure::new(Kind::Unexpected, message));
     };
-    let folder = folder.join(name);
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(|e| fail(&folder, &e))?;
-    let _turn = turn(&folder, patience).await?;
-    let written = Written { certificate: folder.join("tls.crt"), key: folder.join("tls.key") };
-    let key = draft(&written.key, key, Readers::Owner)?;
-    let certificate = draft(&written.certificate, certificate, Readers::Permitted)?;
-    take_places(key, certificate, &written)?;
-    Ok(written)
-}
-
-/// Writes the new text of a file beside it, unless the file has that text already.
-fn draft<'a>(path: &'a Path, text: &[u8], readers: Readers) -> Result<Option<Draft<'a>>, Failure> {
-    if has(path, text) {
-        return Ok(None);
-    }
-    // A folder gives way to no file; the rename would find that out when the key has been replaced already.
-    if fs::symlink_metadata(path).is_ok_and(|there| there.is_dir()) {
-        return Err(fail(path, &io::ErrorKind::IsADirectory.into()));
-    }
-    let name = draft_name(path);
-    let draft = Draft::write(path, &name, text, readers, Durability::Lasting);
-    draft.map(Some).map_err(|error| fail(&name, &error))
-}
-
-/// Replaces both files. The certificate comes last: whoever waits for a new one finds its key there already.
-fn take_places(
-    key: Option<Draft<'_>>,
-    certificate: Option<Draft<'_>>,
-    written: &Written,
-) -> Result<(), Failure> {
-    let is_new_key = key.is_some();
-    let is_new = is_new_key || certificate.is_some();
-    if let Some(key) = key {
-        key.take_place().map_err(|error| fail(&written.key, &error))?;
-    }
-    if let Some(certificate) = certificate {
-        certificate.take_place().map_err(|error| {
-            let mut failure = fail(&written.certificate, &error);
-            if is_new_key {
-                failure.message.push_str("; the key beside it is the new one: they are no pair");
-            }
-            failure
-        })?;
-    }
-    match written.key.parent() {
-        Some(folder) if is_new => disk::keep_names(folder).map_err(|error| fail(folder, &error)),
-        _ => Ok(()),
-    }
-}
-
-/// Writes a Secret as a manifest.
-///
-/// # Errors
-/// Fails when the file cannot be written.
-pub fn write_manifest(folder: &Path, secret: &Secret, yaml: &str) -> Result<PathBuf, Failure> {
-    let path = folder.join(&secret.metadata.name).join("secret.yaml");
-    replace(&path, yaml.as_bytes(), Readers::Owner).map_err(|error| fail(&path, &error))?;
-    Ok(path)
+    let path = folder.join(name);
+    let mut files = vec![Content { name: KEY, text: key.to_vec(), readers: Readers::Owner }];
+    let manifest = manifest.map(String::into_bytes);
+    files.extend(manifest.map(|text| Content { name: MANIFEST, text, readers: Readers::Owner }));
+    // Last: whoever waits for a new one finds its key there already.
+    let text = certificate.to_vec();
+    files.push(Content { name: CERTIFICATE, text, readers: Readers::Permitted });
+    let here = path.clone();
+    let folder = on_disk(&path, &patience.interrupted, move || open(&here)).await?;
+    wait_for_turn(&path, &folder, patience).await?;
+    let here = path.clone();
+    on_disk(&path, &patience.interrupted, move || replace(&here, &folder, &files)).await?;
+    Ok(Written { certificate: path.join(CERTIFICATE), key: path.join(KEY) })
 }
 
 /// Writes a file that anybody may read.
 ///
 /// # Errors
-/// Fails when it cannot be written.
-pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
-    replace(path, text.as_bytes(), Readers::Permitted).map_err(|error| fail(path, &error))
+/// Fails when it cannot be written, or a signal came.
+pub async fn write_text(path: &Path, text: &str, interrupted: &Interrupted) -> Result<(), Failure> {
+    let (here, text) = (path.to_owned(), text.as_bytes().to_vec());
+    on_disk(path, interrupted, move || {
+        let replaced = || {
+            let name =
+                here.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidInput)?;
+            // Whoever names a pipe or a terminal wants the text there, and has nothing replaced.
+            if fs::metadata(&here).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+                return fs::write(&here, &text);
+            }
+            let folder = Folder::open(here.parent().unwrap_or(&here), Links::All)?;
+            if folder.holds(name, &text) {
+                return Ok(());
+            }
+            let draft = draft_name(name);
+            folder.replace(name, &draft, &text, Readers::Permitted, Durability::Lasting)
+        };
+        replaced().map_err(|error| fail(&here, &error))
+    })
+    .await
+}
+
+/// Does file work of a place; a file system that does not answer holds up neither a signal nor the command for ever.
+async fn on_disk<T: Send + 'static>(
+    place: &Path,
+    interrupted: &Interrupted,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let (kind, why) = match timeout(LONGEST, aside(interrupted, GRACE, work)).await {
+        Ok(Ok(done)) => return done,
+        Ok(Err(Left::Signal(kind))) => {
+            (kind, "interrupted while its file system does not answer".to_owned())
+        }
+        Ok(Err(Left::Panic)) => (Kind::Unexpected, "the program failed".to_owned()),
+        Err(_) => {
+            let why = format!("its file system has not answered for {} s", LONGEST.as_secs());
+            (Kind::Unexpected, why)
+        }
+    };
+    Err(Failure::new(kind, format!("cannot write {}: {why}", place.display())))
+}
+
+/// Makes the folder of a Secret, and opens it.
+fn open(path: &Path) -> Result<Folder, Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.and_then(|()| Folder::open(path, Links::Trusted)).map_err(|error| fail(path, &error))
+}
+
+/// A file to be written.
+struct Content {
+    name: &'static str,
+    text: Vec<u8>,
+    readers: Readers,
+}
+
+/// Replaces the files of a folder, the key first; what is equal is left alone.
+fn replace(path: &Path, folder: &Folder, files: &[Content]) -> Result<(), Failure> {
+    let drafts = files.iter().map(|file| draft(path, folder, file));
+    let drafts: Vec<_> = drafts.collect::<Result<_, _>>()?;
+    take_places(path, folder, drafts.into_iter().flatten())
+}
+
+/// Writes the new text of a file beside it, unless the file has that text already.
+fn draft<'a>(
+    path: &Path,
+    folder: &'a Folder,
+    file: &Content,
+) -> Result<Option<(&'static str, Draft<'a>)>, Failure> {
+    let Content { name, text, readers } = file;
+    if folder.holds(name, text) {
+        return Ok(None);
+    }
+    // A folder gives way to no file; the rename would find that out when the key has been replaced already.
+    if folder.has_folder(name) {
+        return Err(fail(&path.join(name), &io::ErrorKind::IsADirectory.into()));
+    }
+    let draft = draft_name(name);
+    match Draft::write(folder, (name, &draft), text, *readers, Durability::Lasting) {
+        Ok(written) => Ok(Some((name, written))),
+        Err(error) => Err(fail(&path.join(draft), &error)),
+    }
+}
+
+/// Replaces files by their drafts.
+fn take_places<'a>(
+    path: &Path,
+    folder: &Folder,
+    drafts: impl Iterator<Item = (&'static str, Draft<'a>)>,
+) -> Result<(), Failure> {
+    let mut is_new_key = false;
+    let mut is_new = false;
+    for (name, draft) in drafts {
+        draft.take_place().map_err(|error| {
+            let mut failure = fail(&path.join(name), &error);
+            if is_new_key {
+                failure.message.push_str("; the key beside it is the new one: they are no pair");
+            }
+            failure
+        })?;
+        is_new = true;
+        is_new_key |= name == KEY;
+    }
+    if is_new { folder.keep_names().map_err(|error| fail(path, &error)) } else { Ok(()) }
 }
 
 /// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
-/// locks, the writers are few. Whoever may read the folder may lock it, so this ends.
-async fn turn(folder: &Path, patience: &Patience) -> Result<Option<File>, Failure> {
-    let Ok(file) = File::open(folder) else { return Ok(None) };
+/// locks, the writers are few. Whoever may read the folder may lock it, so this ends. The turn ends when the folder is closed.
+async fn wait_for_turn(path: &Path, folder: &Folder, patience: &Patience) -> Result<(), Failure> {
+    let file = folder.handle();
     let end = Instant::now() + patience.limit;
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::Error(_)) => return Ok(None),
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() >= end => {
-                let message = format!("cannot write {}: {}", folder.display(), locked(&file));
+                let message = format!("cannot write {}: {}", path.display(), locked(file));
                 return Err(Failure::new(Kind::Unexpected, message)
                     .hint("end what holds it, or write elsewhere: --out DIR"));
             }
@@ -170,8 +241,8 @@ async fn turn(folder: &Path, patience: &Patience) -> Result<Option<File>, Failur
         tokio::select! {
             () = sleep(POLL) => {}
             kind = patience.interrupted.wait() => {
-                let (folder, locked) = (folder.display(), locked(&file));
-                let message = format!("cannot write {folder}: interrupted while {locked}");
+                let (path, locked) = (path.display(), locked(file));
+                let message = format!("cannot write {path}: interrupted while {locked}");
                 return Err(Failure::new(kind, message));
             }
         }
@@ -199,22 +270,8 @@ fn holder(folder: &Metadata) -> Option<u32> {
     })
 }
 
-/// Replaces a file as a whole, unless it has that text already.
-fn replace(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
-    if has(path, text) {
-        return Ok(());
-    }
-    disk::replace(path, &draft_name(path), text, readers, Durability::Lasting)
-}
-
-fn has(path: &Path, text: &[u8]) -> bool {
-    fs::read(path).is_ok_and(|there| there == text)
-}
-
-fn draft_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
+fn draft_name(name: &str) -> String {
+    format!("{name}.new")
 }
 
 fn fail(path: &Path, error: &io::Error) -> Failure {
@@ -240,7 +297,7 @@ mod tests {
     }
 
     async fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
-        super::write(folder, secret, &Patience::new(&Interrupted::default())).await
+        super::write(folder, secret, None, &Patience::new(&Interrupted::default())).await
     }
 
     #[tokio::test]
@@ -270,13 +327,13 @@ mod tests {
     fn a_folder_that_cannot_be_written_to_is_told_beforehand_and_a_good_one_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         for good in ["", "etc/ssl"] {
-            expect_writable(&folder.path().join(good)).unwrap();
+            try_to_write(&folder.path().join(good)).unwrap();
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         fs::write(folder.path().join("file"), "").unwrap();
         for bad in ["file", "file/below"] {
             let bad = folder.path().join(bad);
-            let failure = expect_writable(&bad).unwrap_err();
+            let failure = try_to_write(&bad).unwrap_err();
             let expected = format!("cannot write to {}: it is not a folder", bad.display());
             assert_eq!((failure.kind, failure.message), (Kind::Usage, expected));
         }
@@ -308,21 +365,22 @@ mod tests {
     async fn a_pair_that_is_broken_half_way_is_called_so_and_put_right_later() {
         let out = tempfile::tempdir().unwrap();
         let written = write(out.path(), &secret("OLD")).await.unwrap();
-        let key = draft(&written.key, b"KEY OF NEW", Readers::Owner).unwrap();
-        let certificate = draft(&written.certificate, b"NEW", Readers::Permitted).unwrap();
+        let path = out.path().join("web-tls");
+        let folder = open(&path).unwrap();
+        let drafts = [(KEY, "KEY OF NEW"), (CERTIFICATE, "NEW")].map(|(name, text)| {
+            let file = Content { name, text: text.into(), readers: Readers::Owner };
+            draft(&path, &folder, &file).unwrap().unwrap()
+        });
         fs::remove_file(&written.certificate).unwrap();
         fs::create_dir(&written.certificate).unwrap();
-        let failure = take_places(key, certificate, &written).unwrap_err();
+        let failure = take_places(&path, &folder, drafts.into_iter()).unwrap_err();
         let told = format!(
             "cannot write {}: it is a folder, not a file; the key beside it is the new one: they are no pair",
             written.certificate.display()
         );
         assert_eq!(failure.message, told);
         fs::remove_dir(&written.certificate).unwrap();
-        assert_eq!(
-            files(&out.path().join("web-tls")),
-            [("tls.key".to_owned(), "KEY OF NEW".to_owned())]
-        );
+        assert_eq!(files(&path), [("tls.key".to_owned(), "KEY OF NEW".to_owned())]);
         write(out.path(), &secret("NEW")).await.unwrap();
         assert_eq!(fs::read_to_string(&written.certificate).unwrap(), "NEW");
     }
@@ -341,10 +399,11 @@ mod tests {
         fs::create_dir(&results).unwrap();
         let theirs = File::open(&results).unwrap();
         theirs.lock_shared().unwrap();
-        let failure = super::write(folder.path(), &secret("NEW"), patience).await.unwrap_err();
+        let failure =
+            super::write(folder.path(), &secret("NEW"), None, patience).await.unwrap_err();
         assert_eq!(fs::read_dir(&results).unwrap().count(), 0);
         drop(theirs);
-        super::write(folder.path(), &secret("NEW"), patience).await.unwrap();
+        super::write(folder.path(), &secret("NEW"), None, patience).await.unwrap();
         let told = failure.message.replace(&folder.path().display().to_string(), "OUT");
         let us = format!("process {}", std::process::id());
         (failure.kind, told.replace(&us, "another process"))

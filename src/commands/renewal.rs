@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -26,12 +27,8 @@ const TRIES: usize = 10;
 ///
 /// # Errors
 /// Fails when there is no such Certificate, or the store fails.
-pub async fn mark_for_renewal(
-    store: &Arc<dyn Store>,
-    name: &ObjectName,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    match try_mark_for_renewal(store, name, now).await? {
+pub async fn mark_for_renewal(store: &Arc<dyn Store>, name: &ObjectName) -> Result<bool, Failure> {
+    match try_mark_for_renewal(store, name).await? {
         Changed::Written => Ok(true),
         Changed::Nothing => Ok(false),
         Changed::Missing => Err(Failure::usage(format!("Certificate {name} not found"))),
@@ -45,35 +42,43 @@ pub async fn mark_for_renewal(
 pub async fn try_mark_for_renewal(
     store: &Arc<dyn Store>,
     name: &ObjectName,
-    now: Timestamp,
 ) -> Result<Changed, StoreError> {
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-    let marked = |certificate: &Certificate| {
-        if is_true(&certificate.status.conditions, "Issuing") {
-            return None;
-        }
-        let mut status = certificate.status.clone();
-        let condition = Condition {
-            kind: "Issuing".to_owned(),
-            status: ConditionStatus::True,
-            reason: "ManuallyTriggered".to_owned(),
-            message: "Certificate re-issuance manually triggered".to_owned(),
-            observed_generation: certificate.metadata.generation,
-            last_transition_time: None,
-        };
-        let begins = after_failure(&status, now);
-        set_condition(&mut status.conditions, condition, begins);
-        Some(status)
-    };
-    change_status(&certificates, name, marked).await
+    if let Some(certificate) = certificates.get(name).await? {
+        tokio::time::sleep(rest_of_second(&certificate.status, Timestamp::now())).await;
+    }
+    let now = Timestamp::now();
+    change_status(&certificates, name, |certificate| new_try(certificate, now)).await
 }
 
-/// The moment at which another try begins, later than the failure before it. Times are whole seconds, and a request that failed
-/// in the second in which an issuance began counts as its own, by cert-manager's rule, too.
-fn after_failure(status: &CertificateStatus, now: Timestamp) -> Timestamp {
+/// The status of a Certificate whose next try begins now. The temporary Secret of a try before it is forgotten: a try is known by
+/// that Secret, and takes a failure of its own for its own only.
+fn new_try(certificate: &Certificate, now: Timestamp) -> Option<CertificateStatus> {
+    if is_true(&certificate.status.conditions, "Issuing") {
+        return None;
+    }
+    let mut status = certificate.status.clone();
+    let condition = Condition {
+        kind: "Issuing".to_owned(),
+        status: ConditionStatus::True,
+        reason: "ManuallyTriggered".to_owned(),
+        message: "Certificate re-issuance manually triggered".to_owned(),
+        observed_generation: certificate.metadata.generation,
+        last_transition_time: None,
+    };
+    set_condition(&mut status.conditions, condition, now);
+    status.next_private_key_secret_name.clear();
+    Some(status)
+}
+
+/// How long the second lasts in which the last try failed, if it is not over. cert-manager, should it drive, tells tries apart by
+/// whole seconds, and would take that failure for the new try's.
+fn rest_of_second(status: &CertificateStatus, now: Timestamp) -> Duration {
     let failed = status.last_failure_time.map(Time::timestamp);
-    let next = failed.and_then(|at| at.checked_add(SignedDuration::from_secs(1)).ok());
-    next.map_or(now, |next| next.max(now))
+    let over = failed
+        .filter(|at| *at <= now)
+        .and_then(|at| at.checked_add(SignedDuration::from_secs(1)).ok());
+    over.and_then(|over| Duration::try_from(over.duration_since(now)).ok()).unwrap_or_default()
 }
 
 /// Takes the `Ready=False` of an earlier run from Issuers, and from Orders that no solver was found, so that whatever they say
@@ -159,20 +164,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_try_begins_after_the_failure_before_it() {
+    fn another_try_begins_after_the_second_of_the_failure_before_it() {
         let now: Timestamp = "2026-11-21T20:41:30.7Z".parse().unwrap();
-        let begins = |failed: Option<&str>| {
+        let check = |failed: Option<&str>, millis: u64| {
             let at = |text: &str| Time::from(text.parse::<Timestamp>().unwrap());
             let status =
                 CertificateStatus { last_failure_time: failed.map(at), ..Default::default() };
-            after_failure(&status, now)
+            assert_eq!(rest_of_second(&status, now), Duration::from_millis(millis), "{failed:?}");
         };
-        assert_eq!(begins(None), now);
-        assert_eq!(begins(Some("2026-11-21T20:41:29.9Z")), now);
-        let next: Timestamp = "2026-11-21T20:41:31Z".parse().unwrap();
-        assert_eq!(begins(Some("2026-11-21T20:41:30.1Z")), next);
-        // It failed while this command waited for its turn.
-        let later: Timestamp = "2026-11-21T20:41:36Z".parse().unwrap();
-        assert_eq!(begins(Some("2026-11-21T20:41:35Z")), later);
+        check(None, 0);
+        check(Some("2026-11-21T20:41:29Z"), 0);
+        check(Some("2026-11-21T20:41:30Z"), 300);
+        // The clock was set back: nobody waits for that.
+        check(Some("2026-11-21T21:41:30Z"), 0);
+    }
+
+    #[test]
+    fn a_new_try_has_neither_the_key_nor_a_moment_of_the_one_before() {
+        let now: Timestamp = "2026-11-21T20:41:30Z".parse().unwrap();
+        let mut certificate = Certificate::default();
+        certificate.status.next_private_key_secret_name = "web-abcde".to_owned();
+        let status = new_try(&certificate, now).unwrap();
+        assert_eq!(status.next_private_key_secret_name, "");
+        let begun = condition(&status.conditions, "Issuing").unwrap().last_transition_time;
+        assert_eq!(begun, Some(now.into()));
+        certificate.status = status;
+        assert_eq!(new_try(&certificate, now), None);
     }
 }

@@ -3,12 +3,14 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::context::{Context, OutputArgs};
 use super::drive::Engine;
 use super::failure::{Failure, Kind as FailureKind};
 use super::invocation;
+use crate::acme::http;
 
 /// So long the end of what is under way is awaited without a word: what is only read is broken off before.
 const SILENCE: Duration = Duration::from_millis(1500);
@@ -46,15 +48,25 @@ pub(super) async fn stop(
         ended = &mut stopping => return ended,
         () = tokio::time::sleep(SILENCE) => {}
     }
-    let waiting = "waiting for the requests under way";
-    if is_interrupted {
+    let began = Instant::now();
+    let waiting = format!(
+        "waiting for the requests under way, each of which is given up after {} s",
+        http::WHOLE.as_secs()
+    );
+    let ended = if is_interrupted {
         context.talk().line(&format!("{waiting}; {AT_ONCE}"));
-        return stopping.await;
-    }
-    context.talk().line(waiting);
-    tokio::select! {
-        ended = &mut stopping => return ended,
-        _ = context.interrupted().wait() => context.talk().line(AT_ONCE),
-    }
-    stopping.await
+        stopping.await
+    } else {
+        context.talk().line(&waiting);
+        tokio::select! {
+            ended = &mut stopping => ended,
+            _ = context.interrupted().wait() => {
+                context.talk().line(AT_ONCE);
+                stopping.await
+            }
+        }
+    };
+    let waited = (began.elapsed() + SILENCE).as_secs();
+    context.talk().line(&format!("waited {waited} s more for the requests under way"));
+    ended
 }

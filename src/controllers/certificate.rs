@@ -187,7 +187,7 @@ impl CertificateController {
                 Ok(Outcome::Deleted)
             }
             Action::RepairSecret(metadata) => {
-                self.secrets.apply(&delivery::relabelled(certificate, metadata, secret)).await?;
+                self.secrets.apply(&delivery::repaired(certificate, metadata, secret)).await?;
                 Ok(Outcome::SecretRepaired)
             }
             Action::StoreNextKey(name, origin) => {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
 
 use super::accounts::Accounts;
 use super::awaited_secrets::AwaitedSecrets;
@@ -12,13 +13,15 @@ use super::challenge_records::ChallengeRecords;
 use super::challenge_requests::ChallengeRequests;
 use super::looks::{Looks, Published};
 use super::means::Means;
+use super::polls::Polls;
 use super::recorder::Recorder;
 use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
 };
-use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness};
+use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
+use crate::reconcile::pauses::Polled;
 use crate::reconcile::{Wake, pauses, published, shown, visible};
 use crate::solvers::SolveError;
 use crate::store::resources::Resources;
@@ -42,6 +45,10 @@ pub struct ChallengeController {
     looks: Looks,
     /// Secrets that the providers of unfinished Challenges need.
     awaited: AwaitedSecrets,
+    /// When authorizations were read last.
+    read: Polls<Polled>,
+    /// Tells those who look for an answer that an Order has ended.
+    ended: Notify,
 }
 
 impl ChallengeController {
@@ -61,6 +68,8 @@ impl ChallengeController {
             known: Mutex::default(),
             looks: Looks::new(store),
             awaited: AwaitedSecrets::default(),
+            read: Polls::default(),
+            ended: Notify::new(),
             challenges: ChallengeRecords::new(recorder),
         }
     }
@@ -68,7 +77,10 @@ impl ChallengeController {
     async fn step(&self, challenge: &Challenge, now: Timestamp) -> Result<Wake, ReconcileError> {
         let order = self.order_of(challenge).await?;
         let answer = answer(challenge);
-        let contended = is_accepted(challenge) && self.means.crowd.is_held_up_by(&challenge.name());
+        let crowd = &self.means.crowd;
+        let contended = is_accepted(challenge) && crowd.is_held_up_by(&challenge.name());
+        let owner = challenge.metadata.controller();
+        let beside = is_accepted(challenge) && owner.is_some_and(|o| crowd.keeps_back(&o.uid, now));
         let mut seen: Option<Readiness> = None;
         let mut published = Published::default();
         let mut lingering = None;
@@ -76,19 +88,31 @@ impl ChallengeController {
             let observed = Observed {
                 order: order.as_deref(),
                 contended,
+                beside,
+                polled: self.read.of(&challenge.metadata),
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
                 by_hand: self.means.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
                 lingering: lingering.as_ref(),
             };
             let outcome = match challenge::next_action(challenge, &observed, now) {
-                Action::Wait(Wake::OnChange) if is_running(challenge) && is_accepted(challenge) => {
-                    return Ok(Wake::At(now.saturating_add(LOOK_AROUND).unwrap_or(now)));
+                Action::Wait(wake @ (Wake::OnChange | Wake::At(_)))
+                    if is_running(challenge) && is_accepted(challenge) =>
+                {
+                    let soon = now.saturating_add(LOOK_AROUND).unwrap_or(now);
+                    return Ok(match wake {
+                        Wake::At(at) => Wake::At(at.min(soon)),
+                        Wake::OnChange | Wake::Now => Wake::At(soon),
+                    });
                 }
                 Action::Wait(wake) => return Ok(wake),
                 Action::SelfCheck => {
                     let readiness;
-                    (readiness, published) = self.self_check(challenge, answer.as_ref()).await;
+                    (readiness, published) = tokio::select! {
+                        biased;
+                        () = self.order_fails(challenge) => return Ok(Wake::Now),
+                        looked = self.self_check(challenge, answer.as_ref()) => looked,
+                    };
                     seen = Some(readiness);
                     lingering = self.looks.lingering(challenge, &published, now).await?;
                     continue;
@@ -108,6 +132,7 @@ impl ChallengeController {
                     self.looks.told(challenge, std::mem::take(&mut published), self.clock.now());
                     self.accept(challenge).await?
                 }
+                Action::Adopt => Outcome::Accepted(Seen::default()),
                 Action::FetchState => self.requests.state(challenge).await?,
                 Action::TakeState(state) => Outcome::StateTaken(state),
                 Action::Settle => Outcome::Settled,
@@ -119,8 +144,25 @@ impl ChallengeController {
             // The write of the finalizer wakes us with the object as it is now.
             return Ok(Wake::OnChange);
         }
+        if let Some(polled) = challenge::polled(&outcome, now) {
+            self.read.note(&challenge.metadata, polled);
+        }
         self.challenges.keep(challenge, outcome, now).await?;
         Ok(Wake::Now)
+    }
+
+    /// Waits until the Order of a challenge is heard to have failed: what a look would see is of no use then.
+    async fn order_fails(&self, challenge: &Challenge) {
+        let owner = challenge.metadata.controller();
+        let name = owner.map(|owner| ObjectName::new(&challenge.metadata.namespace, &owner.name));
+        let Some(name) = name else { return std::future::pending().await };
+        loop {
+            self.ended.notified().await;
+            let order = self.orders.get_known(&name).await.ok().flatten();
+            if order.is_some_and(|order| order.status.state.is_some_and(State::is_failure)) {
+                return;
+            }
+        }
     }
 
     /// The Order of a challenge; one that has ended needs none.
@@ -159,6 +201,7 @@ impl ChallengeController {
         let Some(order) = order.filter(|order| !order.status.state.is_some_and(State::is_final))
         else {
             known.remove(&changed.key.name);
+            self.ended.notify_waiters();
             return Ok(());
         };
         if known.len() >= REMEMBERED {
@@ -290,6 +333,7 @@ impl Controller for ChallengeController {
     async fn reconcile(&self, key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
         let Some(challenge) = self.challenges.resources.get_known(&key.name).await? else {
             self.awaited.forget(&key.name);
+            self.read.forget(&key.name);
             return Ok(Wake::OnChange);
         };
         Ok(self.step(&challenge, now).await?)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::ReconcileError;
 use super::accounts::Accounts;
+use super::order_requests::{is_used_up, lost_authorization, lost_word};
 use crate::acme::{AcmeError, AuthorizationReply, ChallengeReply, Retry};
 use crate::model::{Challenge, State};
 use crate::reconcile::Refusal;
@@ -36,7 +37,7 @@ impl ChallengeRequests {
                 match acme.authorization(&challenge.spec.authorization_url).await {
                     Ok(reply) => {
                         let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
-                        let under_way = own.is_some_and(|c| c.status == "processing");
+                        let under_way = own.is_some_and(is_used_up);
                         let seen = read(reply, &challenge.spec.url);
                         if under_way || seen.state.is_some_and(State::is_final) {
                             return Ok(Outcome::Accepted(seen));
@@ -89,6 +90,7 @@ fn said(reply: ChallengeReply) -> Seen {
 /// The state is the authorization's; the problem stands in the challenge that was tried.
 fn read(reply: AuthorizationReply, url: &str) -> Seen {
     let state = State::of_acme(&reply.status);
+    let lost = lost_word(&reply.status).map(lost_authorization);
     let mut problems: Vec<_> = reply
         .challenges
         .into_iter()
@@ -96,5 +98,5 @@ fn read(reply: AuthorizationReply, url: &str) -> Seen {
         .collect();
     problems.sort_by_key(|(is_ours, _)| !is_ours);
     let problem = problems.into_iter().next().map(|(_, problem)| problem);
-    Seen { state, problem, retry_after: reply.retry_after }
+    Seen { state, problem: problem.or(lost), retry_after: reply.retry_after }
 }

@@ -1,9 +1,11 @@
 //! The time: the system's, or a test's.
 
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 /// Tells the time and waits for it.
@@ -16,14 +18,35 @@ pub trait Clock: fmt::Debug + Send + Sync {
     async fn sleep_until(&self, at: Timestamp);
 }
 
-/// The system's clock; waits are measured anew at least once a minute, so that a suspended machine or a changed clock is noticed.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemClock;
+/// How far the system's clock may be behind what was told before; one that is further behind was set right.
+const BEHIND: SignedDuration = SignedDuration::from_mins(1);
+
+/// The system's clock. Within a process it goes on, whether the clock behind it stands still or is set back a little: whoever waits
+/// for a moment waits as long as it takes, and no longer. Waits are measured anew at least once a minute, so that a suspended
+/// machine or a changed clock is noticed.
+#[derive(Debug, Default)]
+pub struct SystemClock {
+    told: Mutex<Option<(Timestamp, std::time::Instant)>>,
+}
+
+impl SystemClock {
+    /// What it tells when the clock behind it says that, so long after the last time.
+    fn after(told: Timestamp, elapsed: Duration, says: Timestamp) -> Timestamp {
+        let goes_on = told.checked_add(elapsed).unwrap_or(says);
+        if goes_on.duration_since(says) > BEHIND { says } else { says.max(goes_on) }
+    }
+}
 
 #[async_trait]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // In this order: else each look would put it ahead by what a look takes.
+        let instant = std::time::Instant::now();
+        let says = Timestamp::now();
+        let now = told.map_or(says, |(told, then)| Self::after(told, instant - then, says));
+        *told = Some((now, instant));
+        now
     }
 
     async fn sleep_until(&self, at: Timestamp) {
@@ -32,7 +55,7 @@ impl Clock for SystemClock {
             if left.is_negative() || left.is_zero() {
                 return;
             }
-            let minute = std::time::Duration::from_mins(1);
+            let minute = Duration::from_mins(1);
             tokio::time::sleep(left.unsigned_abs().min(minute)).await;
         }
     }
@@ -63,5 +86,25 @@ impl Clock for TokioClock {
         if !left.is_negative() {
             tokio::time::sleep(left.unsigned_abs()).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_when_the_clock_stands_still_or_is_set_back_a_little() {
+        let at = |text: &str| -> Timestamp { text.parse().unwrap() };
+        let told = at("2026-11-23T06:00:10Z");
+        let check = |elapsed: u64, says: &str, expected: &str| {
+            let now = SystemClock::after(told, Duration::from_secs(elapsed), at(says));
+            assert_eq!(now, at(expected), "{elapsed} s later, {says}");
+        };
+        check(5, "2026-11-23T06:00:15Z", "2026-11-23T06:00:15Z");
+        check(5, "2026-11-23T06:00:10Z", "2026-11-23T06:00:15Z");
+        check(5, "2026-11-23T06:00:05Z", "2026-11-23T06:00:15Z");
+        check(5, "2026-11-23T07:00:15Z", "2026-11-23T07:00:15Z");
+        check(5, "2026-11-23T05:00:15Z", "2026-11-23T05:00:15Z");
     }
 }

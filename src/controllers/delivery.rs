@@ -1,17 +1,13 @@
 //! Delivery: the Secrets of a Certificate, temporary and final.
 
-use std::collections::BTreeMap;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{TLS_CRT, TLS_KEY};
 use crate::acme::{KeyEncoding, KeyError, PrivateKey};
 use crate::model::{
     Blob, Certificate, CertificateRequest, CertificateSpec, Kind, Metadata, Secret,
 };
-use crate::reconcile::facts::annotation;
+use crate::reconcile::facts::{OutputFormat, annotation};
 use crate::reconcile::secret_content::SecretMetadata;
 
 /// The temporary Secret that holds the key of a running issuance: PKCS#8, whatever the spec says.
@@ -63,20 +59,37 @@ pub fn issued(
     if !request.status.ca.is_empty() {
         data.insert("ca.crt".to_owned(), request.status.ca.clone());
     }
-    if has_format(spec, "DER")
-        && let Some(der) = der(&key)
-    {
-        data.insert("key.der".to_owned(), der);
-    }
-    if has_format(spec, "CombinedPEM") {
-        let combined = [key.as_bytes(), b"\n", &chain.0].concat();
-        data.insert("tls-combined.pem".to_owned(), Blob(combined));
-    }
+    put_formats(&mut data, spec);
     Ok(Secret { data, ..relabelled(certificate, metadata, existing) })
 }
 
-/// The Secret that the Certificate names, with other labels and annotations.
-pub fn relabelled(
+/// The Secret that the Certificate names, with other labels and annotations, and in the forms that the spec asks for.
+pub fn repaired(
+    certificate: &Certificate,
+    metadata: SecretMetadata,
+    existing: Option<&Secret>,
+) -> Secret {
+    let mut secret = relabelled(certificate, metadata, existing);
+    let ours = existing.map(formats_in).unwrap_or_default();
+    for format in ours {
+        secret.data.remove(format.key());
+    }
+    put_formats(&mut secret.data, &certificate.spec);
+    secret
+}
+
+/// Other forms of key and chain that a Secret has, true to these.
+pub fn formats_in(secret: &Secret) -> BTreeSet<OutputFormat> {
+    let is_true = |format: &OutputFormat| {
+        let there = secret.value(format.key());
+        let (key, chain) = (secret.value(TLS_KEY), secret.value(TLS_CRT));
+        let made = key.zip(chain).and_then(|(key, chain)| in_format(*format, key, chain));
+        there.is_some() && there == made.as_deref()
+    };
+    OutputFormat::ALL.into_iter().filter(is_true).collect()
+}
+
+fn relabelled(
     certificate: &Certificate,
     metadata: SecretMetadata,
     existing: Option<&Secret>,
@@ -107,13 +120,19 @@ fn encoding(spec: &CertificateSpec) -> KeyEncoding {
     }
 }
 
-fn has_format(spec: &CertificateSpec, format: &str) -> bool {
-    let formats = spec.additional_output_formats.iter();
-    formats.filter_map(|entry| entry.get("type").and_then(Value::as_str)).any(|f| f == format)
+/// Adds the other forms that a spec asks for to key and chain.
+fn put_formats(data: &mut BTreeMap<String, Blob>, spec: &CertificateSpec) {
+    for format in OutputFormat::of(spec) {
+        let (Some(key), Some(chain)) = (data.get(TLS_KEY), data.get(TLS_CRT)) else { return };
+        if let Some(made) = in_format(format, &key.0, &chain.0) {
+            data.insert(format.key().to_owned(), Blob(made));
+        }
+    }
 }
 
-/// The bytes inside a PEM block of one's own making.
-fn der(pem: &str) -> Option<Blob> {
-    let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
-    STANDARD.decode(body).ok().map(Blob)
+fn in_format(format: OutputFormat, key: &[u8], chain: &[u8]) -> Option<Vec<u8>> {
+    match format {
+        OutputFormat::CombinedPem => Some([key, b"\n", chain].concat()),
+        OutputFormat::Der => pem::parse(key).ok().map(pem::Pem::into_contents),
+    }
 }

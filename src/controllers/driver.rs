@@ -365,7 +365,8 @@ mod tests {
         let (sender, _obstacles) = watch::channel(Obstacles::new());
         let selection = Selection::only([issuer.key].into());
         let controllers: Vec<Arc<dyn Controller>> = vec![restless.clone()];
-        let driver = Driver::new(store, Arc::new(SystemClock), controllers, selection, sender);
+        let driver =
+            Driver::new(store, Arc::new(SystemClock::default()), controllers, selection, sender);
         let stop = CancellationToken::new();
         let working = tokio::spawn(driver.run(stop.clone()));
         let steps = || restless.0.load(Ordering::Relaxed);
@@ -420,7 +421,7 @@ mod tests {
         let talkative = Talkative { store: Arc::clone(&store), looks };
         let driver = Driver::new(
             Arc::clone(&store),
-            Arc::new(SystemClock),
+            Arc::new(SystemClock::default()),
             vec![Arc::new(talkative)],
             Selection::only(keys.clone().into()),
             sender,
@@ -486,7 +487,8 @@ mod tests {
         let (sender, _obstacles) = watch::channel(Obstacles::new());
         let selection = Selection::only([issuer.key].into());
         let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(controller)];
-        let driver = Driver::new(store, Arc::new(SystemClock), controllers, selection, sender);
+        let driver =
+            Driver::new(store, Arc::new(SystemClock::default()), controllers, selection, sender);
         let stop = CancellationToken::new();
         let working = tokio::spawn(driver.run(stop.clone()));
         tokio::time::timeout(Duration::from_mins(1), looked.cancelled()).await.unwrap();
@@ -528,7 +530,7 @@ mod tests {
         let reader = Reader(Resources::new(Arc::clone(&store), Kind::Certificate));
         let driver = Driver::new(
             Arc::clone(&store),
-            Arc::new(SystemClock),
+            Arc::new(SystemClock::default()),
             vec![Arc::new(reader)],
             Selection::all(),
             sender,
@@ -632,8 +634,13 @@ mod tests {
             heard: watch::channel(0).0,
         };
         let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(unlucky)];
-        let driver =
-            Driver::new(store, Arc::new(SystemClock), controllers, Selection::all(), sender);
+        let driver = Driver::new(
+            store,
+            Arc::new(SystemClock::default()),
+            controllers,
+            Selection::all(),
+            sender,
+        );
         let stop = CancellationToken::new();
         let working = tokio::spawn(driver.run(stop.clone()));
         tokio::time::timeout(Duration::from_mins(1), async {
@@ -699,7 +706,7 @@ mod tests {
     fn seen(looks: &[(&str, Option<&str>, &str, Told)]) {
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let store = Arc::new(MemoryStore::new());
-        let (clock, all) = (Arc::new(SystemClock), Selection::all());
+        let (clock, all) = (Arc::new(SystemClock::default()), Selection::all());
         let mut driver = Driver::new(store, clock, Vec::new(), all, sender);
         for (object, about, how, expected) in looks {
             let key = Key::new(Kind::Challenge, ObjectName::new("web", *object));
@@ -829,7 +836,7 @@ mod tests {
             WaitsForCa { store: Arc::clone(&store), asked: asked.clone(), answer: answer.clone() };
         let controllers: Vec<Arc<dyn Controller>> = vec![Arc::new(controller)];
         let (sender, _obstacles) = watch::channel(Obstacles::new());
-        let (clock, all) = (Arc::new(SystemClock), Selection::all());
+        let (clock, all) = (Arc::new(SystemClock::default()), Selection::all());
         let driver = Driver::new(Arc::clone(&store), clock, controllers, all, sender);
         let stop = CancellationToken::new();
         let working = tokio::spawn(driver.run(stop.clone()));

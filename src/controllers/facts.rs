@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::acme::chain;
+use super::delivery;
+use crate::acme::chain::{self, ChainFault};
 use crate::acme::csr;
 use crate::acme::keys::{self, PrivateKey};
 use crate::model::event::source;
@@ -26,9 +27,11 @@ pub fn of_secret(secret: &Secret) -> SecretFacts {
         has_data: !secret.data.is_empty() || !secret.string_data.is_empty(),
         key: filled(TLS_KEY).map(of_key),
         leaf: filled(TLS_CRT).map(of_chain),
+        formats: delivery::formats_in(secret),
         labels: secret.metadata.labels.clone(),
         annotations: secret.metadata.annotations.clone(),
-        foreign: foreign(&secret.metadata),
+        foreign: foreign(&secret.metadata, &["f:metadata/f:labels", "f:metadata/f:annotations"]),
+        foreign_data: foreign(&secret.metadata, &["f:data"]),
     }
 }
 
@@ -45,7 +48,7 @@ pub fn of_key(pem: &[u8]) -> Result<KeyFacts, String> {
 
 /// What is known of the first certificate of a chain, PEM.
 pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
-    let leaf = chain::leaf(&String::from_utf8_lossy(pem)).map_err(|fault| fault.to_string())?;
+    let leaf = chain::leaf(&String::from_utf8_lossy(pem)).map_err(unreadable)?;
     Ok(LeafFacts {
         not_before: leaf.not_before,
         not_after: leaf.not_after,
@@ -59,6 +62,17 @@ pub fn of_chain(pem: &[u8]) -> Result<LeafFacts, String> {
             email_addresses: leaf.email_addresses,
         },
     })
+}
+
+/// Why a chain cannot be read, in cert-manager's words; what Go's libraries say behind them is told in plain ones.
+fn unreadable(fault: ChainFault) -> String {
+    match fault {
+        ChainFault::Empty => {
+            "error decoding certificate PEM block: no valid certificates found".to_owned()
+        }
+        ChainFault::Unreadable { why, .. } => format!("error parsing TLS certificate: {why}"),
+        other => other.to_string(),
+    }
 }
 
 /// What is known of the first certificate of a status; nothing while there is none.
@@ -84,9 +98,9 @@ pub fn of_request(bytes: &[u8]) -> Result<CsrFacts, String> {
     })
 }
 
-/// Keys of labels and annotations that another field manager wrote. A store without field managers has only what we
-/// applied, beside our own notes.
-fn foreign(metadata: &Metadata) -> BTreeSet<String> {
+/// Keys at these places that another field manager wrote. A store without field managers has only what we applied, beside our own
+/// notes.
+fn foreign(metadata: &Metadata, places: &[&str]) -> BTreeSet<String> {
     let notes = metadata.annotations.keys().filter(|key| memory::is_ours(key));
     let mut foreign: BTreeSet<String> = notes.cloned().collect();
     let entries = metadata.other.get("managedFields").and_then(Value::as_array);
@@ -95,11 +109,29 @@ fn foreign(metadata: &Metadata) -> BTreeSet<String> {
         .flatten()
         .filter(|entry| entry.get("manager").and_then(Value::as_str) != Some(source::ISSUING));
     for entry in others {
-        for part in ["labels", "annotations"] {
-            let fields = entry.pointer(&format!("/fieldsV1/f:metadata/f:{part}"));
+        for place in places {
+            let fields = entry.pointer(&format!("/fieldsV1/{place}"));
             let keys = fields.and_then(Value::as_object).into_iter().flat_map(|map| map.keys());
             foreign.extend(keys.filter_map(|key| key.strip_prefix("f:")).map(str::to_owned));
         }
     }
     foreign
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_that_cannot_be_read_is_told_in_cert_managers_words() {
+        let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for (pem, expected) in [
+            ("", "error decoding certificate PEM block: no valid certificates found"),
+            ("nonsense", "error decoding certificate PEM block: no valid certificates found"),
+            (damaged, "error parsing TLS certificate: "),
+        ] {
+            let why = of_chain(pem.as_bytes()).unwrap_err();
+            assert!(why.starts_with(expected), "{pem}: {why}");
+        }
+    }
 }

@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use zeroize::Zeroizing;
 
 use super::accounts::{self, Accounts};
 use super::per_issuer::PerIssuer;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, Stopped, account_secrets, aside};
-use crate::acme::{AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry};
+use crate::acme::{
+    AccountKey, AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry,
+};
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::memory::Holder;
 use crate::model::solver::Dns01Solver;
-use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret};
+use crate::model::{Blob, Issuer, Key, Kind, ObjectName, Record, Secret};
 use crate::reconcile::issuer::{self, Action, Deed, Observed, Outcome};
 use crate::reconcile::{Refusal, Wake};
 use crate::store::resources::Resources;
@@ -35,6 +38,8 @@ pub struct IssuerController {
     recorder: Recorder,
     /// What the CA refused: asking for just that again brings nothing.
     refused: PerIssuer<Asked>,
+    /// Revision of the Secret with a key that was made here and that no CA has heard of before.
+    made: PerIssuer<String>,
 }
 
 /// All that a registration depends on: generation of the issuer, revisions of its Secrets.
@@ -62,6 +67,7 @@ impl IssuerController {
             by_hand: false,
             recorder,
             refused: PerIssuer::default(),
+            made: PerIssuer::default(),
         }
     }
 
@@ -122,16 +128,41 @@ impl IssuerController {
         issuer: &Issuer,
         acme: &AcmeIssuer,
     ) -> Result<Outcome, ReconcileError> {
-        let algorithm = self.new_keys;
-        let made = aside::compute(move || account_secrets::make_key(algorithm)).await;
-        let pem = made
-            .map_err(|error| error.to_string())
-            .flatten()
-            .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))?;
+        let pem = new_key(self.new_keys).await?;
         let namespace = self.accounts.secret_namespace(issuer);
-        let secrets = self.secrets.clone().written_by(issuer::writer(issuer));
-        secrets.create(&account_secrets::new_secret(acme, namespace, &pem)).await?;
+        let secret = account_secrets::new_secret(acme, namespace, &pem);
+        let made = self.secrets_of(issuer).create(&secret).await?;
+        self.made.insert(issuer, revision(&made));
         Ok(Outcome::KeyStored)
+    }
+
+    /// Puts a key of another kind in the place of one that was made here, where the CA says with its refusal which it takes.
+    /// Once: whatever else it refuses is told.
+    async fn replace_key(
+        &self,
+        issuer: &Issuer,
+        acme: &AcmeIssuer,
+        secret: Option<&Secret>,
+        refusal: &AcmeError,
+    ) -> Result<Option<Outcome>, ReconcileError> {
+        let (Some(secret), Some(problem)) = (secret, refusal.problem()) else { return Ok(None) };
+        let is_made_here = self.made.get(issuer).as_ref() == Some(&revision(secret));
+        let is_of_key = matches!(problem.short_kind(), "badPublicKey" | "badSignatureAlgorithm");
+        let Some(taken) = AccountKey::algorithm_among(&problem.algorithms) else { return Ok(None) };
+        let known = accounts::account_key(acme, secret).map(|key| key.algorithm());
+        if !is_made_here || !is_of_key || known == Ok(taken) {
+            return Ok(None);
+        }
+        let pem = new_key(taken).await?;
+        let mut changed = secret.clone();
+        changed.data.insert(accounts::key_in_secret(acme), Blob(pem.as_bytes().to_vec()));
+        self.secrets_of(issuer).replace(&changed).await?;
+        Ok(Some(Outcome::KeyStored))
+    }
+
+    /// The Secrets, as they are written for an issuer.
+    fn secrets_of(&self, issuer: &Issuer) -> Resources<Secret> {
+        self.secrets.clone().written_by(issuer::writer(issuer))
     }
 
     async fn register(
@@ -217,6 +248,7 @@ impl Controller for IssuerController {
         else {
             self.accounts.forget(key);
             self.refused.forget(key);
+            self.made.forget(key);
             return Ok(Wake::OnChange);
         };
         let gathered = self.gather(issuer, acme).await?;
@@ -232,8 +264,13 @@ impl Controller for IssuerController {
                     Outcome::Registered { url, contact, key_hash }
                 }
                 Err(error) => {
-                    let asked = gathered.asked;
-                    return Ok(self.failed(issuer, Deed::Register, error, asked, now).await?);
+                    let secret = gathered.key_secret.as_ref();
+                    let replaced = self.replace_key(issuer, acme, secret, &error).await?;
+                    let Some(outcome) = replaced else {
+                        let asked = gathered.asked;
+                        return Ok(self.failed(issuer, Deed::Register, error, asked, now).await?);
+                    };
+                    outcome
                 }
             },
             Action::UpdateContact(contact) => {
@@ -253,6 +290,14 @@ impl Controller for IssuerController {
     }
 }
 
+/// Makes an account key, PEM.
+async fn new_key(algorithm: KeyAlgorithm) -> Result<Zeroizing<String>, ReconcileError> {
+    let made = aside::compute(move || account_secrets::make_key(algorithm)).await;
+    made.map_err(|error| error.to_string())
+        .flatten()
+        .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))
+}
+
 fn revision(secret: &Secret) -> String {
     format!("{}/{}", secret.metadata.uid, secret.metadata.resource_version)
 }
@@ -264,6 +309,7 @@ mod tests {
 
     use super::*;
     use crate::controllers::testing::{Desk, account, refusal, unreachable_ca};
+    use crate::model::Problem;
     use crate::model::common::condition;
 
     fn now() -> Timestamp {
@@ -426,6 +472,58 @@ mod tests {
         bench.will_answer(Ok(account("mailto:new@example.com")));
         bench.settle().await.unwrap();
         bench.check(&[ONCE[0], "register mailto:new@example.com"], REGISTERED).await;
+    }
+
+    /// The CA's refusal of an account key, with the signature algorithms that it takes.
+    fn refused_key(taken: &[&str]) -> Result<AccountReply, AcmeError> {
+        let problem = Problem {
+            kind: "urn:ietf:params:acme:error:badSignatureAlgorithm".into(),
+            status: 400,
+            detail: "no".into(),
+            algorithms: taken.iter().map(|name| (*name).to_owned()).collect(),
+            ..Problem::default()
+        };
+        Err(AcmeError::Refused { problem: Box::new(problem), retry_after: None, location: None })
+    }
+
+    /// The kind of the account key that is stored.
+    async fn stored_key(bench: &Bench) -> KeyAlgorithm {
+        let secret: Secret = bench.desk.get(Kind::Secret, "acme-account").await.unwrap();
+        AccountKey::from_pem(secret.value("tls.key").unwrap()).unwrap().algorithm()
+    }
+
+    #[tokio::test]
+    async fn a_new_account_gets_a_key_of_a_kind_that_the_ca_takes() {
+        let bench = bench(json!({})).await;
+        bench.will_answer(refused_key(&["EdDSA", "RS256"]));
+        bench.will_answer(Ok(account("mailto:ops@example.com")));
+        assert_eq!(bench.settle().await.unwrap(), Wake::OnChange);
+        bench.check(&[ONCE[0], ONCE[0]], REGISTERED).await;
+        assert_eq!(stored_key(&bench).await, KeyAlgorithm::Rsa(2048));
+    }
+
+    #[tokio::test]
+    async fn a_key_is_replaced_once_and_only_one_that_was_made_here() {
+        const REFUSED: &str = "ErrRegisterACMEAccount Failed to register ACME account: \
+                               400 urn:ietf:params:acme:error:badSignatureAlgorithm: no (the CA takes ";
+        let fresh = bench(json!({})).await;
+        fresh.will_answer(refused_key(&["RS256"]));
+        fresh.will_answer(refused_key(&["ES384"]));
+        fresh.settle().await.unwrap();
+        fresh.check(&[ONCE[0], ONCE[0]], &format!("{REFUSED}ES384)")).await;
+        let given = bench(json!({})).await;
+        let pem = account_secrets::make_key(KeyAlgorithm::Ecdsa(256)).unwrap();
+        given
+            .desk
+            .create(json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "acme-account", "namespace": "web"},
+                "stringData": {"tls.key": pem.as_str()},
+            }))
+            .await;
+        given.will_answer(refused_key(&["RS256"]));
+        given.settle().await.unwrap();
+        given.check(&ONCE, &format!("{REFUSED}RS256)")).await;
+        assert_eq!(stored_key(&given).await, KeyAlgorithm::Ecdsa(256));
     }
 
     #[tokio::test]

@@ -20,8 +20,10 @@ mod looks;
 pub mod means;
 pub mod neighbours;
 pub mod order;
+pub mod order_budget;
 pub mod order_requests;
 mod per_issuer;
+mod polls;
 pub mod recorder;
 pub mod request;
 pub mod scheduler;
@@ -45,6 +47,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::acme::{AcmeError, Retry};
+use crate::model::order_budget::OverBudget;
 use crate::model::{ChallengeType, IssuerRef, Key, Kind, Metadata, ObjectName, Record};
 use crate::reconcile::Wake;
 use crate::solvers::SolveError;
@@ -113,6 +116,9 @@ pub enum ReconcileError {
     /// Something that should be there is not; a change of it wakes the object.
     #[error("{0}")]
     Missing(String),
+    /// No order may be asked for now.
+    #[error(transparent)]
+    OverBudget(Box<OverBudget>),
     /// Something else bears the name of what is to be made.
     #[error(transparent)]
     Taken(#[from] Box<Taken>),
@@ -141,6 +147,7 @@ impl ReconcileError {
             Self::Solve(SolveError { until: Some(until), .. }) => Retry::At(*until),
             Self::Store(StoreError::Unreadable { .. }) => Retry::Never,
             Self::Store(error) if error.lacks_permission() => Retry::Never,
+            Self::OverBudget(over) => over.until.map_or(Retry::Never, Retry::At),
             Self::Taken(taken) if !taken.passes => Retry::Never,
             Self::Store(_)
             | Self::Solve(_)

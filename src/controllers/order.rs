@@ -5,26 +5,31 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use super::accounts::Accounts;
+use super::order_budget::{OrderBudget, became};
 use super::order_requests::{OrderAtCa, Unanswered, is_unknown_account, refused};
+use super::polls::Polls;
 use super::recorder::Recorder;
 use super::selection::Selection;
-use super::shared_orders::SharedOrders;
+use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
 use super::unwritten_orders::UnwrittenOrders;
 use super::{Controller, ReconcileError, Stopped, taken};
 use crate::model::asked::asked_type;
-use crate::model::event::source;
+use crate::model::event::{reason, source};
 use crate::model::memory::Holder;
+use crate::model::order_budget::{Became, Permit};
 use crate::model::persist::Account;
 use crate::model::{
     Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, Order, OrderStatus,
     Record, State,
 };
-use crate::reconcile::order::{self, Action, Observed, Outcome, Required, Wanted};
+use crate::reconcile::order::{self, Action, Heard, Observed, Outcome, Required, Wanted};
 use crate::reconcile::required::{Types, required};
 use crate::reconcile::shared_order::Sharer;
-use crate::reconcile::{Recorded, Wake};
+use crate::reconcile::{Note, Recorded, Wake};
+use crate::store::events::reference;
 use crate::store::resources::Resources;
 use crate::store::{Scope, StoreError};
 
@@ -40,13 +45,20 @@ pub struct OrderController {
     selection: Selection,
     shared: SharedOrders,
     unwritten: Arc<UnwrittenOrders>,
+    budget: Arc<OrderBudget>,
+    heard: Polls<Heard>,
     types: Types,
     recorder: Recorder,
 }
 
 impl OrderController {
     /// Puts the controller together; nobody works on Orders outside the selection.
-    pub fn new(recorder: Recorder, accounts: Arc<Accounts>, selection: Selection) -> Self {
+    pub fn new(
+        recorder: Recorder,
+        accounts: Arc<Accounts>,
+        selection: Selection,
+        budget: Arc<OrderBudget>,
+    ) -> Self {
         let store = recorder.store();
         Self {
             orders: Resources::new(Arc::clone(store), Kind::Order).written_by(source::ORDERS),
@@ -56,6 +68,8 @@ impl OrderController {
             selection,
             shared: SharedOrders::default(),
             unwritten: Arc::default(),
+            budget,
+            heard: Polls::default(),
             types: Types::All,
             recorder,
         }
@@ -88,6 +102,7 @@ impl OrderController {
             challenges: &challenges,
             required: required.as_deref().map_err(String::as_str),
             sharers: &sharers,
+            heard: self.heard.of(&order.metadata),
         };
         let at_ca = OrderAtCa {
             acme: &*acme,
@@ -98,6 +113,7 @@ impl OrderController {
             now,
         };
         let action = order::next_action(order, &observed, now);
+        let begun = Instant::now();
         if !matches!(action, Action::Wait(_))
             && super::is_left_over(&**self.recorder.store(), &order.metadata).await?
         {
@@ -105,8 +121,14 @@ impl OrderController {
         }
         let outcome = match action {
             Action::Wait(wake) => return Ok(wake),
-            Action::Create(wanted) => self.create(at_ca, &issuer, wanted).await?,
-            Action::Fetch(since) => self.told(at_ca, at_ca.fetch(since).await).await?,
+            Action::Create(wanted) => match self.create(at_ca, &issuer, wanted).await {
+                // What the Order says of the try before is still true.
+                Err(ReconcileError::OverBudget(over)) if over.is_pause() => {
+                    return Ok(over.until.map_or(Wake::OnChange, Wake::At));
+                }
+                created => created?,
+            },
+            Action::Fetch => self.told(at_ca, at_ca.fetch().await).await?,
             Action::FetchAuthorizations(urls) => {
                 self.told(at_ca, at_ca.authorizations(&urls).await).await?
             }
@@ -119,9 +141,29 @@ impl OrderController {
             Action::Expire(at) => Outcome::Expired(at),
             Action::GiveUp(why) => Outcome::GivenUp(why),
         };
+        let outcome = self.budget.replace(self.recorder.store(), order, outcome, now).await?;
+        let polled = order::polled(&outcome, now);
+        let is_dropped = matches!(outcome, Outcome::Dropped(_));
         let recorded = order::record(order, outcome, now);
+        match became(order, is_dropped, &recorded.status) {
+            // Before the Order can be tried again.
+            Some(bad @ (Became::Refused | Became::Failed | Became::Dropped)) => {
+                self.budget.keep(self.recorder.store(), order, bad, now).await?;
+            }
+            Some(became) => self.budget.note(order, became),
+            None => {}
+        }
+        if let Some(polled) = polled {
+            let has_failed = |c: &Challenge| c.status.state.is_some_and(State::is_failure);
+            let after_failure = challenges.iter().any(has_failed);
+            self.heard.note(&order.metadata, Heard { polled, after_failure });
+        }
         let forgets = !order.status.url.is_empty() && recorded.status.url.is_empty();
-        match self.keep(order, recorded, now).await {
+        if forgets {
+            self.heard.forget(&order.name());
+        }
+        // A deed may have taken its time at the CA; what came of it is told now.
+        match self.keep(order, recorded, now + begun.elapsed()).await {
             // cert-manager's webhook lets no Order lose its URL; the request makes another Order in its place.
             Err(StoreError::Denied { .. }) if forgets => {
                 self.orders.delete(&order.name()).await?;
@@ -159,19 +201,57 @@ impl OrderController {
         if let Some(seen) = self.unwritten.of(at_ca.order) {
             return Ok(Outcome::Created(seen));
         }
-        match at_ca.create(wanted).await {
+        match at_ca.objection(&wanted).await {
+            Ok(None) => {}
+            Ok(Some(outcome)) => return Ok(outcome),
+            Err(unanswered) => return self.told(at_ca, Err(unanswered)).await,
+        }
+        let permit = self.permit(at_ca, &wanted).await?;
+        match at_ca.create(wanted, permit).await {
             Ok(Outcome::Created(seen)) => {
+                self.budget.note(at_ca.order, Became::Made);
                 self.unwritten.remember(at_ca.order, &seen);
                 Ok(Outcome::Created(seen))
             }
             Err(Unanswered { error, deed }) if is_unknown_account(&error) => {
+                self.budget.note(at_ca.order, Became::NotMade);
                 if !self.accounts.account_is_gone(issuer, at_ca.now).await? {
                     return self.told(at_ca, refused(deed, error)).await;
                 }
                 let why = format!("registering the account of {} again: {error}", issuer.name());
                 Err(ReconcileError::Missing(why))
             }
-            asked => self.told(at_ca, asked).await,
+            asked => {
+                self.budget.note_answer(at_ca.order, &asked);
+                self.told(at_ca, asked).await
+            }
+        }
+    }
+
+    /// The right to ask for an order; why there is another one after one before is told.
+    async fn permit(
+        &self,
+        at_ca: OrderAtCa<'_>,
+        wanted: &Wanted,
+    ) -> Result<Permit, ReconcileError> {
+        let OrderAtCa { order, now, .. } = at_ca;
+        let account = at_ca.acme.account_url().unwrap_or_default();
+        let asked = (&*account, &*wanted.identifiers);
+        match self.budget.ask(self.recorder.store(), order, asked, now).await {
+            Ok(granted) => {
+                if let Some(excuse) = granted.excuse {
+                    let message = format!("Asking the CA for another order: {excuse}");
+                    let note = Note::normal(source::ORDERS, reason::ORDERED_AGAIN, message);
+                    self.recorder.note(&reference(order), &note, now).await?;
+                }
+                Ok(granted.permit)
+            }
+            Err(ReconcileError::OverBudget(over)) if !over.is_pause() => {
+                let why = Outcome::Unanswered("create Order", over.to_string());
+                self.write(order, why, now).await?;
+                Err(ReconcileError::OverBudget(over))
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -186,9 +266,13 @@ impl OrderController {
             Err(unanswered) => unanswered,
         };
         let why = Outcome::Unanswered(deed, error.to_string());
-        let recorded = order::record(at_ca.order, why, at_ca.now);
-        self.recorder.keep(&self.orders, at_ca.order, HOLDER, recorded, at_ca.now).await?;
+        self.write(at_ca.order, why, at_ca.now).await?;
         Err(error.into())
+    }
+
+    async fn write(&self, order: &Order, why: Outcome, now: Timestamp) -> Result<(), StoreError> {
+        let recorded = order::record(order, why, now);
+        self.recorder.keep(&self.orders, order, HOLDER, recorded, now).await
     }
 
     /// Other Orders under way here that got the same order from the CA; those outside the selection have nobody who works on
@@ -298,24 +382,14 @@ impl Controller for OrderController {
         let Some(order) = self.orders.get_known(&key.name).await? else {
             self.unwritten.forget(&key.name);
             self.shared.forget(&key.name);
+            self.heard.forget(&key.name);
             return Ok(Wake::OnChange);
         };
         let is_over = order.status.state.is_some_and(State::is_failure);
         if is_over || order.metadata.is_deleted() {
+            self.heard.forget(&key.name);
             return Ok(Wake::OnChange);
         }
         Ok(self.step(&order, now).await?)
     }
-}
-
-/// The order that an Order has at its CA, until it has ended.
-fn url_under_way(record: &Record) -> Option<&str> {
-    let state = State::of_acme(record.text("/status/state"));
-    let url = Some(record.text("/status/url")).filter(|url| !url.is_empty());
-    url.filter(|_| !state.is_some_and(State::is_final))
-}
-
-/// Tells whether an Order has not ended.
-fn is_under_way(order: &Order) -> bool {
-    !order.metadata.is_deleted() && !order.status.state.is_some_and(State::is_final)
 }

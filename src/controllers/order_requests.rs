@@ -6,12 +6,22 @@ use futures_util::future::{join_all, try_join_all};
 use jiff::Timestamp;
 
 use crate::acme::chain::ChainFault;
-use crate::acme::{Acme, AcmeError, NewOrder, OrderReply, Retry, chain, csr};
+use crate::acme::{
+    Acme, AcmeError, AuthorizationReply, ChallengeReply, NewOrder, OrderReply, Retry, chain, csr,
+};
 use crate::model::order::{Authorization, OfferedChallenge};
+use crate::model::order_budget::Permit;
 use crate::model::persist::{AccountForm, Offer};
+use crate::model::text::listed;
 use crate::model::{Challenge, Order, Problem, State};
 use crate::reconcile::Refusal;
-use crate::reconcile::order::{Outcome, Seen, Wanted};
+use crate::reconcile::order::{Outcome, READ, Seen, Wanted};
+
+/// newOrder in cert-manager's words.
+const CREATE: &str = "create Order";
+/// How many profiles of a CA are told, and how much of the name of each.
+const PROFILES: usize = 20;
+const PROFILE: usize = 100;
 
 /// An Order at its CA.
 #[derive(Clone, Copy, Debug)]
@@ -40,28 +50,32 @@ pub struct Unanswered {
 }
 
 impl OrderAtCa<'_> {
-    /// Asks for the order, if the CA has the profile.
+    /// Says why there is nothing to ask for: the CA does not have the profile.
+    ///
+    /// # Errors
+    /// Fails when the CA does not answer.
+    pub async fn objection(&self, wanted: &Wanted) -> Result<Option<Outcome>, Unanswered> {
+        let Some(profile) = &wanted.profile else { return Ok(None) };
+        let directory = self.acme.directory().await.map_err(unanswered)?;
+        let why = not_offered(profile, &directory.profiles);
+        Ok(why.map(|why| Outcome::GivenUp(format!("Failed to create Order: acme: {why}"))))
+    }
+
+    /// Asks for the order.
     ///
     /// # Errors
     /// Fails when the CA does not answer, or no longer knows the account.
-    pub async fn create(&self, wanted: Wanted) -> Result<Outcome, Unanswered> {
-        let unanswered = |error| Unanswered { deed: "create Order", error };
-        if let Some(profile) = &wanted.profile {
-            let directory = self.acme.directory().await.map_err(unanswered)?;
-            if let Some(why) = not_offered(profile, &directory.profiles) {
-                return Ok(Outcome::GivenUp(format!("Failed to create Order: acme: {why}")));
-            }
-        }
+    pub async fn create(&self, wanted: Wanted, permit: Permit) -> Result<Outcome, Unanswered> {
         let request = NewOrder {
             identifiers: wanted.identifiers,
             not_after: wanted.not_after,
             profile: wanted.profile,
             replaces: wanted.replaces,
         };
-        match self.acme.create_order(&request).await {
+        match self.acme.create_order(&request, permit).await {
             Ok(reply) => Ok(Outcome::Created(seen(reply))),
             Err(error) if is_unknown_account(&error) => Err(unanswered(error)),
-            Err(error) => refused("create Order", error),
+            Err(error) => refused(CREATE, error),
         }
     }
 
@@ -70,33 +84,23 @@ impl OrderAtCa<'_> {
     /// # Errors
     /// Fails when the CA does not answer.
     pub async fn authorizations(&self, urls: &[String]) -> Result<Outcome, Unanswered> {
-        let reads = urls.iter().map(|url| async move {
+        let reads = urls.iter().map(async |url| {
             let mut reply = self.acme.authorization(url).await?;
             for challenge in &mut reply.challenges {
                 challenge.persist = self.offer(challenge.persist.take()).await?;
             }
-            Ok::<_, AcmeError>(Authorization {
-                url: url.clone(),
-                identifier: reply.identifier,
-                wildcard: Some(reply.wildcard),
-                initial_state: State::of_acme(&reply.status),
-                challenges: reply
-                    .challenges
-                    .into_iter()
-                    .map(|c| OfferedChallenge {
-                        url: c.url,
-                        token: c.token,
-                        kind: c.kind,
-                        persist: c.persist,
-                    })
-                    .collect(),
-                ..Authorization::default()
-            })
+            Ok::<_, AcmeError>((url.clone(), reply))
         });
-        match try_join_all(reads).await {
-            Ok(read) => Ok(Outcome::AuthorizationsFetched(read)),
-            Err(error) => refused("fetch authorization", error),
+        let read = match try_join_all(reads).await {
+            Ok(read) => read,
+            Err(error) => return refused("fetch authorization", error),
+        };
+        let lost = |reply: &AuthorizationReply| Some((name_of(reply), lost_word(&reply.status)?));
+        if let Some((name, word)) = read.iter().find_map(|(_, reply)| lost(reply)) {
+            return Ok(Outcome::AuthorizationLost(name, word));
         }
+        let read = read.into_iter().map(|(url, reply)| first_read(url, reply)).collect();
+        Ok(Outcome::AuthorizationsFetched(read))
     }
 
     /// What is kept of an offer of dns-persist-01; of draft -02 half is in the directory.
@@ -116,18 +120,16 @@ impl OrderAtCa<'_> {
     ///
     /// # Errors
     /// Fails when the CA does not answer.
-    pub async fn fetch(&self, since: Timestamp) -> Result<Outcome, Unanswered> {
+    pub async fn fetch(&self) -> Result<Outcome, Unanswered> {
         let reply = match self.acme.order(&self.order.status.url).await {
             Ok(reply) => reply,
-            Err(error) => return refused("retrieve Order resource", error),
+            Err(error) => return refused(READ, error),
         };
-        Ok(self
-            .conclude(reply)
-            .await?
-            .map_or_else(|other| other, |seen| Outcome::Fetched(seen, since)))
+        Ok(self.conclude(reply).await?.map_or_else(|other| other, Outcome::Fetched))
     }
 
-    /// Sends the signing request.
+    /// Sends the signing request. Once the CA has taken it, it is not sent again, whether or not the chain can be had: the next
+    /// reading of the order finds that.
     ///
     /// # Errors
     /// Fails when the CA does not answer.
@@ -140,11 +142,16 @@ impl OrderAtCa<'_> {
         match self.acme.finalize(&self.order.status.finalize_url, &request.der).await {
             Ok(reply) => {
                 let reply = OrderReply { url: url.clone(), ..reply };
-                Ok(match self.conclude(reply).await? {
-                    Ok(seen) => Outcome::Finalized(seen),
+                let taken = seen(reply.clone());
+                Ok(match self.conclude(reply).await {
+                    Ok(Ok(seen)) => Outcome::Finalized(seen),
                     // The CA took our signing request, and answers it with something else.
-                    Err(Outcome::OtherKey(why)) => Outcome::GivenUp(why),
-                    Err(other) => other,
+                    Ok(Err(Outcome::OtherKey(why))) => Outcome::GivenUp(why),
+                    Ok(Err(Outcome::Refused(_, Refusal::Until(_, at)))) => {
+                        Outcome::Finalized(Seen { retry_after: Some(at), ..taken })
+                    }
+                    Ok(Err(other)) => other,
+                    Err(_) => Outcome::Finalized(taken),
                 })
             }
             // 403: a finalize whose answer was lost, one of somebody else to whom the CA gave the same order, or a CA that
@@ -155,7 +162,7 @@ impl OrderAtCa<'_> {
                         refused("finalize Order", error)
                     }
                     Ok(reply) => self.after_refusal(reply).await,
-                    Err(error) => refused("retrieve Order resource", error),
+                    Err(error) => refused(READ, error),
                 }
             }
             Err(error) => refused("finalize Order", error),
@@ -166,7 +173,7 @@ impl OrderAtCa<'_> {
     async fn after_refusal(&self, reply: OrderReply) -> Result<Outcome, Unanswered> {
         Ok(match self.conclude(reply).await? {
             Ok(seen) if seen.state == Some(State::Ready) => Outcome::Finalized(seen),
-            Ok(seen) => Outcome::Fetched(seen, self.now),
+            Ok(seen) => Outcome::Fetched(seen),
             Err(other) => other,
         })
     }
@@ -231,16 +238,69 @@ impl OrderAtCa<'_> {
     }
 }
 
+fn unanswered(error: AcmeError) -> Unanswered {
+    Unanswered { deed: CREATE, error }
+}
+
+/// An authorization as it is kept: one that the CA proves already counts as processing, for the schema of an Order has no
+/// place for the state of a challenge. One that is used up is not on offer, as long as there is another.
+fn first_read(url: String, reply: AuthorizationReply) -> Authorization {
+    let mut initial_state = State::of_acme(&reply.status);
+    let mut challenges = reply.challenges;
+    if initial_state == Some(State::Pending) {
+        let is_begun = |challenge: &ChallengeReply| is_under_way(&challenge.status);
+        let is_over = !challenges.is_empty() && challenges.iter().all(is_used_up);
+        if is_over || challenges.iter().any(is_begun) {
+            initial_state = Some(State::Processing);
+        } else {
+            challenges.retain(|challenge| !is_used_up(challenge));
+        }
+    }
+    let offered = challenges.into_iter().map(|challenge| OfferedChallenge {
+        url: challenge.url,
+        token: challenge.token,
+        kind: challenge.kind,
+        persist: challenge.persist,
+    });
+    Authorization {
+        url,
+        identifier: reply.identifier,
+        wildcard: Some(reply.wildcard),
+        initial_state,
+        challenges: offered.collect(),
+        ..Authorization::default()
+    }
+}
+
+/// Tells whether a challenge of a pending authorization needs no answer of ours any more: the CA looks, or has seen enough.
+fn is_under_way(status: &str) -> bool {
+    matches!(status, "processing" | "valid")
+}
+
+/// Tells whether a challenge takes no answer any more (RFC 8555 §7.1.6).
+pub fn is_used_up(challenge: &ChallengeReply) -> bool {
+    is_under_way(&challenge.status) || challenge.status == "invalid"
+}
+
+/// The word for an authorization that holds no more, nor can be shown any more (RFC 8555 §7.1.6).
+pub fn lost_word(status: &str) -> Option<&'static str> {
+    ["deactivated", "expired", "revoked"].into_iter().find(|word| *word == status)
+}
+
+/// The name that an authorization is for.
+fn name_of(reply: &AuthorizationReply) -> String {
+    if reply.wildcard { format!("*.{}", reply.identifier) } else { reply.identifier.clone() }
+}
+
 /// Says why the CA cannot issue by a profile, when it does not offer it.
 fn not_offered(profile: &str, offered: &BTreeMap<String, String>) -> Option<String> {
     if offered.is_empty() {
         return Some("certificate authority does not support profiles".to_owned());
     }
-    let names: Vec<&str> = offered.keys().map(String::as_str).collect();
     (!offered.contains_key(profile)).then(|| {
+        let names = listed(offered.keys(), PROFILES, PROFILE);
         format!(
-            "certificate authority does not advertise a profile with name {profile} (it has {})",
-            names.join(", ")
+            "certificate authority does not advertise a profile with name {profile} (it has {names})"
         )
     })
 }
@@ -251,7 +311,7 @@ pub fn is_unknown_account(error: &AcmeError) -> bool {
 }
 
 /// An authorization that does not hold, where the CA gives no reason.
-fn lost_authorization(status: &str) -> Problem {
+pub fn lost_authorization(status: &str) -> Problem {
     Problem { detail: format!("the authorization is {status}"), ..Problem::default() }
 }
 
@@ -290,5 +350,43 @@ fn seen(reply: OrderReply) -> Seen {
         problems: Vec::new(),
         certificate: None,
         retry_after: reply.retry_after,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first state of an authorization in that state, and how many of its challenges are on offer.
+    #[track_caller]
+    fn check(status: &str, challenges: &[&str], state: Option<State>, offered: usize) {
+        let challenge = |status: &&str| ChallengeReply {
+            status: (*status).to_owned(),
+            kind: "http-01".to_owned(),
+            ..ChallengeReply::default()
+        };
+        let reply = AuthorizationReply {
+            status: status.to_owned(),
+            challenges: challenges.iter().map(challenge).collect(),
+            ..AuthorizationReply::default()
+        };
+        let read = first_read("https://ca.example/authz/1".to_owned(), reply);
+        assert_eq!((read.initial_state, read.challenges.len()), (state, offered), "{challenges:?}");
+    }
+
+    #[test]
+    fn an_authorization_that_the_ca_proves_already_needs_no_answer() {
+        let (pending, processing) = (Some(State::Pending), Some(State::Processing));
+        check("pending", &["pending", "pending"], pending, 2);
+        check("pending", &[], pending, 0);
+        check("pending", &["wondering", ""], pending, 2);
+        check("pending", &["pending", "processing"], processing, 2);
+        check("pending", &["valid", "pending"], processing, 2);
+        // One that has failed is not on offer; when all have, the CA is about to say so.
+        check("pending", &["invalid", "pending"], pending, 1);
+        check("pending", &["invalid", "invalid"], processing, 2);
+        check("valid", &["valid", "pending"], Some(State::Valid), 2);
+        check("invalid", &["invalid", "pending"], Some(State::Invalid), 2);
+        check("wondering", &["pending"], None, 1);
     }
 }

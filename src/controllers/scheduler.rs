@@ -24,7 +24,7 @@ const TOLD: usize = 256;
 /// How many of them side by side.
 const AT_ONCE: usize = 16;
 
-/// Which challenges stood in another one's way at the last pass. Clones share it.
+/// Which challenges stood in another one's way, or waited beside one, at the last pass. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Crowd(Arc<Mutex<Contention>>);
 
@@ -32,6 +32,11 @@ impl Crowd {
     /// Tells whether a running challenge stands in another one's way.
     pub fn is_held_up_by(&self, challenge: &ObjectName) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).concerns(challenge)
+    }
+
+    /// Tells whether another challenge of that Order, by its UID, is kept from the CA.
+    pub fn keeps_back(&self, order: &str, now: Timestamp) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).keeps_back(order, now)
     }
 
     fn is_now(&self, contention: Contention) {
@@ -67,7 +72,7 @@ impl Scheduler {
     pub async fn pass(&self, now: Timestamp) -> Result<bool, Stopped> {
         let all = self.ours().await?;
         let Plan { admitted, queue } = schedule::plan(&all, self.limits);
-        self.crowd.is_now(Contention::of(&queue));
+        self.crowd.is_now(Contention::of(&all, &queue));
         let mut faults = self.start_all(admitted, now).await;
         let mut untold = Vec::new();
         for queued in &queue {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::model::ObjectName;
+use crate::model::{ObjectName, Order, Record, State};
 
 /// What is known from every change seen; some may have another order by now.
 #[derive(Debug, Default)]
@@ -65,6 +65,18 @@ impl SharedOrders {
         let others = sharing.iter().enumerate().filter(|(at, _)| *at != own);
         others.map(|(at, other)| (other.clone(), at < own)).collect()
     }
+}
+
+/// The order that an Order has at its CA, until it has ended.
+pub(super) fn url_under_way(record: &Record) -> Option<&str> {
+    let state = State::of_acme(record.text("/status/state"));
+    let url = Some(record.text("/status/url")).filter(|url| !url.is_empty());
+    url.filter(|_| !state.is_some_and(State::is_final))
+}
+
+/// Tells whether an Order has not ended.
+pub(super) fn is_under_way(order: &Order) -> bool {
+    !order.metadata.is_deleted() && !order.status.state.is_some_and(State::is_final)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::acme::{
     AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain, ChallengeReply, Directory,
     Fault, NewOrder, OrderReply, Registration,
 };
+use crate::model::order_budget::Permit;
 use crate::model::{Event, Key, Kind, ObjectName, Problem, Record};
 use crate::reconcile::Wake;
 use crate::store::memory::MemoryStore;
@@ -157,7 +158,7 @@ impl Acme for FakeSession {
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError> {
         self.answer(format!("update {}", contact.join(",")))
     }
-    async fn create_order(&self, _: &NewOrder) -> Result<OrderReply, AcmeError> {
+    async fn create_order(&self, _: &NewOrder, _: Permit) -> Result<OrderReply, AcmeError> {
         panic!("this test CA knows accounts only")
     }
     async fn order(&self, _: &str) -> Result<OrderReply, AcmeError> {

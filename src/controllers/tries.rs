@@ -40,9 +40,10 @@ pub(super) fn next_try(
             ReconcileError::Solve(_) | ReconcileError::Store(_) | ReconcileError::Taken(_) => {
                 now + NEARBY
             }
-            ReconcileError::Acme(_) | ReconcileError::Missing(_) | ReconcileError::Panicked => {
-                now + UNTOLD
-            }
+            ReconcileError::Acme(_)
+            | ReconcileError::Missing(_)
+            | ReconcileError::OverBudget(_)
+            | ReconcileError::Panicked => now + UNTOLD,
         },
     }
 }

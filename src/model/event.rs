@@ -145,6 +145,8 @@ pub mod reason {
     pub const ISSUER_TYPE_MISSING: &str = "IssuerTypeMissing";
     /// CertificateRequest: the issuer has no account yet.
     pub const ISSUER_NOT_READY: &str = "IssuerNotReady";
+    /// Order: the CA is asked for another order after one before, and why.
+    pub const ORDERED_AGAIN: &str = "OrderedAgain";
     /// CertificateRequest: an Order was made.
     pub const ORDER_CREATED: &str = "OrderCreated";
     /// CertificateRequest: the Order is under way.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use url::{Host, Url};
 
 /// The protocol by which a CA asks for the answer to TLS-ALPN-01 (RFC 8737 §6.2).
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
@@ -66,9 +67,9 @@ impl DnsName {
         let ascii = if base.is_ascii() {
             base.to_ascii_lowercase()
         } else {
-            match url::Host::parse(base) {
-                Ok(url::Host::Domain(domain)) => domain,
-                Ok(url::Host::Ipv4(_) | url::Host::Ipv6(_)) | Err(_) => {
+            match Host::parse(base) {
+                Ok(Host::Domain(domain)) => domain,
+                Ok(Host::Ipv4(_) | Host::Ipv6(_)) | Err(_) => {
                     return Err(invalid("it has no ASCII form (IDNA)"));
                 }
             }
@@ -190,6 +191,16 @@ impl fmt::Display for Identifier {
     }
 }
 
+/// Tells whether a URL leads to this machine alone, so that nobody is on the way.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -239,5 +250,18 @@ mod tests {
     fn an_address_is_an_address() {
         assert_eq!(Identifier::parse("::1").map(|i| i.type_name()), Ok("ip"));
         assert_eq!(Identifier::parse("a.example").map(|i| i.type_name()), Ok("dns"));
+    }
+
+    #[test]
+    fn loopback_is_told_from_the_world() {
+        for (url, loopback) in [
+            ("https://localhost:14000/dir", true),
+            ("http://127.0.0.2/", true),
+            ("http://[::1]:80/", true),
+            ("https://ca.example/", false),
+            ("https://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), loopback, "{url}");
+        }
     }
 }

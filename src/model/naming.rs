@@ -74,7 +74,7 @@ fn hashed_name(prefix: &str, json: &str) -> String {
 }
 
 /// 32-bit FNV-1: multiplies first, unlike FNV-1a.
-fn fnv1(bytes: &[u8]) -> u32 {
+pub(super) fn fnv1(bytes: &[u8]) -> u32 {
     bytes
         .iter()
         .fold(0x811c_9dc5, |hash: u32, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(*byte))

@@ -20,8 +20,11 @@ pub struct Problem {
     pub instance: Option<String>,
     /// One problem per identifier (RFC 8555 §6.7.1).
     pub subproblems: Vec<Subproblem>,
-    /// Signature algorithms the CA takes (with `badSignatureAlgorithm`).
+    /// Signature algorithms the CA takes (with `badSignatureAlgorithm`, RFC 8555 §6.2).
     pub algorithms: Vec<String>,
+    /// Pages for the user that stand beside the document, in the `Link` headers of its answer.
+    #[serde(skip)]
+    pub links: Vec<String>,
 }
 
 /// A problem with one identifier.
@@ -53,16 +56,77 @@ impl Problem {
     pub fn short_kind(&self) -> &str {
         self.kind.rsplit(':').next().unwrap_or("")
     }
+
+    /// Pages for the user that the detail does not name already: the problem's own, then those beside it.
+    pub fn pages(&self) -> Vec<&str> {
+        let mut pages: Vec<&str> = Vec::new();
+        for page in self.instance.iter().chain(&self.links) {
+            if is_page(page) && !self.detail.contains(page) && !pages.contains(&page.as_str()) {
+                pages.push(page);
+            }
+        }
+        pages.truncate(MOST_PAGES);
+        pages
+    }
+
+    /// Finds a problem in a text that tells of one, as [`fmt::Display`] or cert-manager writes it:
+    /// `… 429 urn:ietf:params:acme:error:rateLimited: …`. cert-manager leaves out the space before it in `Failed to update ACME
+    /// account:400 …`.
+    pub fn told_in(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let (status, kind) = words.windows(2).find_map(|pair| {
+            let status = pair[0].rsplit(':').next()?.parse::<u16>().ok()?;
+            let is_problem = (400..600).contains(&status) && pair[1].ends_with(':');
+            is_problem.then_some((status, pair[1]))
+        })?;
+        let said = text.split_once(kind).map_or("", |(_, said)| said);
+        let said =
+            [TAKES, SEE].into_iter().fold(said, |said, end| said.split(end).next().unwrap_or(""));
+        Some(Self {
+            kind: kind.trim_end_matches(':').to_owned(),
+            detail: said.trim().to_owned(),
+            status,
+            algorithms: told_after(text, TAKES),
+            links: told_after(text, SEE).into_iter().filter(|page| is_page(page)).collect(),
+            ..Self::default()
+        })
+    }
+}
+
+/// Before the signature algorithms that the CA takes.
+const TAKES: &str = " (the CA takes ";
+/// Before pages for the user.
+const SEE: &str = " (see ";
+/// So many pages are shown at most.
+const MOST_PAGES: usize = 3;
+
+/// Tells whether that is the address of a page, whole and with nothing in it that ends a list.
+fn is_page(text: &str) -> bool {
+    let is_web = ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
+    is_web && text.chars().all(|c| c.is_ascii_graphic() && !"(),<>\"".contains(c))
+}
+
+/// The list in brackets that begins so.
+fn told_after(text: &str, start: &str) -> Vec<String> {
+    let list = text.split_once(start).and_then(|(_, rest)| rest.split_once(')'));
+    list.map(|(list, _)| list.split(", ").map(str::to_owned).collect()).unwrap_or_default()
 }
 
 impl fmt::Display for Problem {
-    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; the detail alone where the words are ours. One
-    /// subproblem that says the same again is left out.
+    /// cert-manager's form: `<status> <type>: <detail>`, then the subproblems; the detail alone where the words are ours. Behind
+    /// the detail stands what the CA names beside it: algorithms, pages. One subproblem that says the same again is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.status == 0 && self.kind.is_empty() {
             return f.write_str(&self.detail);
         }
         write!(f, "{} {}: {}", self.status, self.kind, self.detail)?;
+        if !self.algorithms.is_empty() {
+            write!(f, "{TAKES}{})", self.algorithms.join(", "))?;
+        }
+        let pages = self.pages();
+        if !pages.is_empty() {
+            write!(f, "{SEE}{})", pages.join(", "))?;
+        }
         let is_said = |sub: &Subproblem| {
             let of = sub.identifier.as_ref().map_or("", |identifier| identifier.value.as_str());
             sub.kind == self.kind && self.detail.ends_with(&sub.detail) && self.detail.contains(of)
@@ -79,6 +143,7 @@ impl fmt::Display for Problem {
                 Some(id) => {
                     write!(f, "\n\t{}: [{}: {}] {}", sub.kind, id.kind, id.value, sub.detail)?;
                 }
+                None if sub.kind.is_empty() => write!(f, "\n\t{}", sub.detail)?,
                 None => write!(f, "\n\t{}: {}", sub.kind, sub.detail)?,
             }
         }
@@ -104,6 +169,53 @@ mod tests {
              urn:ietf:params:acme:error:malformed: [new-type: x] bad"
         );
         assert_eq!(problem.short_kind(), "rejectedIdentifier");
+    }
+
+    #[test]
+    fn pages_and_algorithms_stand_behind_the_detail_and_are_found_again() {
+        let link = |page: &str| page.to_owned();
+        let problem = Problem {
+            kind: "urn:ietf:params:acme:error:userActionRequired".to_owned(),
+            detail: "Terms have changed, see https://ca.example/news.".to_owned(),
+            status: 403,
+            instance: Some(link("https://ca.example/agree?id=1")),
+            links: vec![
+                link("https://ca.example/agree?id=1"),
+                link("https://ca.example/news"),
+                link("https://ca.example/terms/2"),
+                link("urn:uuid:1"),
+                link("https://ca.example/a, b"),
+            ],
+            algorithms: vec!["RS256".to_owned(), "ES256".to_owned()],
+            ..Problem::default()
+        };
+        let told = "403 urn:ietf:params:acme:error:userActionRequired: Terms have changed, see https://ca.example/news. \
+                    (the CA takes RS256, ES256) (see https://ca.example/agree?id=1, https://ca.example/terms/2)";
+        assert_eq!(problem.to_string(), told);
+        let text =
+            format!("Failed to register ACME account: {told}; next try at 2026-11-21T04:30:45Z");
+        let found = Problem::told_in(&text).unwrap();
+        assert_eq!((found.status, found.short_kind()), (403, "userActionRequired"));
+        assert_eq!(found.pages(), ["https://ca.example/agree?id=1", "https://ca.example/terms/2"]);
+        assert_eq!(found.algorithms, ["RS256", "ES256"]);
+        assert_eq!(found.detail, problem.detail);
+    }
+
+    #[test]
+    fn a_problem_is_found_in_cert_managers_words() {
+        for (text, expected) in [
+            ("Failed to create Order: 429 urn:x:rateLimited: too many", Some((429, "rateLimited"))),
+            (
+                "Failed to update ACME account:400 urn:x:invalidEmail: no",
+                Some((400, "invalidEmail")),
+            ),
+            ("Failed: 503 : upstream is away", Some((503, ""))),
+            ("the order expired in 2026", None),
+        ] {
+            let found = Problem::told_in(text);
+            let found = found.as_ref().map(|problem| (problem.status, problem.short_kind()));
+            assert_eq!(found, expected, "{text}");
+        }
     }
 
     #[test]

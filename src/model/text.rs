@@ -12,9 +12,44 @@ pub fn without_steering(text: &str) -> String {
     text.replace(steers, " ")
 }
 
+/// A text up to so many characters; what is cut says so, and how long the whole is.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}… (cut: {} characters)", &text[..at], text.chars().count()),
+    }
+}
+
+/// The first of a list, each cut at that length, and how many more there are.
+pub fn listed<S: AsRef<str>>(
+    items: impl ExactSizeIterator<Item = S>,
+    most: usize,
+    longest: usize,
+) -> String {
+    let more = items.len().saturating_sub(most);
+    let mut shown: Vec<String> =
+        items.take(most).map(|item| shortened(item.as_ref(), longest)).collect();
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_cut_says_so() {
+        for (text, expected) in
+            [("", ""), ("größe", "größe"), ("größer", "größe… (cut: 6 characters)")]
+        {
+            assert_eq!(shortened(text, 5), expected);
+        }
+        let names = ["a", "bcd", "e"];
+        assert_eq!(listed(names.iter(), 3, 3), "a, bcd, e");
+        assert_eq!(listed(names.iter(), 2, 2), "a, bc… (cut: 3 characters), and 1 more");
+    }
 
     #[test]
     fn what_steers_a_terminal_becomes_blank() {

@@ -4,11 +4,12 @@ use std::env;
 use std::io::{IsTerminal as _, stderr, stdout};
 
 use super::table::Colour;
+use super::terminal;
 
 /// What `--color` may say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ColourChoice {
-    /// Coloured on a terminal, unless NO_COLOR or TERM=dumb says otherwise
+    /// Coloured on a terminal, unless NO_COLOR, TERM=dumb or no TERM says otherwise
     #[default]
     Auto,
     /// Coloured, wherever it goes
@@ -24,7 +25,7 @@ struct Wishes {
     no_color: bool,
     /// `CLICOLOR_FORCE` is set and not `0`.
     force: bool,
-    /// `TERM` is `dumb`.
+    /// The terminal knows no colours, or nobody says that it does.
     dumb: bool,
 }
 
@@ -44,7 +45,7 @@ impl Colours {
         let wishes = Wishes {
             no_color: is("NO_COLOR", |value| !value.is_empty()),
             force: is("CLICOLOR_FORCE", |value| !value.is_empty() && value != "0"),
-            dumb: is("TERM", |value| value == "dumb"),
+            dumb: !terminal::is_capable(),
         };
         let out = decide(choice, wishes, stdout().is_terminal());
         let talk = decide(choice, wishes, stderr().is_terminal());

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+/// What whoever writes a manifest says in its metadata.
+const CHOSEN: [&str; 4] = ["annotations", "labels", "name", "namespace"];
+
 /// Writes JSON with four blanks of indentation and sorted keys, newline included.
 pub fn json(value: &Value) -> String {
     let mut out = Vec::new();
@@ -48,6 +51,18 @@ pub fn shown(object: &Value) -> Value {
     object
 }
 
+/// Copies an object as a manifest that any store takes: without what only the store in which it is may say of it.
+pub fn manifest(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| CHOSEN.contains(&field.as_str()));
+    }
+    object
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +76,26 @@ mod tests {
                 "text": "first\nsecond\n", "cut": "first\nsecond",
                 "message": "Failed to wait for order resource \"web-1-2726938748\" to become ready: order is in \"invalid\" state: "},
         }))
+    }
+
+    #[test]
+    fn a_manifest_says_nothing_that_only_the_store_may_say() {
+        let stored = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": {"tls.crt": ""},
+            "metadata": {
+                "name": "web-tls", "namespace": "default", "labels": {"a": "b"}, "annotations": {"c": "d"},
+                "uid": "1", "resourceVersion": "47", "creationTimestamp": "2026-11-23T04:00:00Z", "generation": 1,
+                "ownerReferences": [{}], "managedFields": [{}], "finalizers": ["e"], "selfLink": "/",
+            },
+            "status": {},
+        });
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": {"tls.crt": ""},
+            "metadata": {
+                "name": "web-tls", "namespace": "default", "labels": {"a": "b"}, "annotations": {"c": "d"},
+            },
+        });
+        assert_eq!(manifest(&stored), expected);
     }
 
     #[test]

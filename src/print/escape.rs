@@ -1,20 +1,8 @@
 //! Others' words cannot steer the terminal: what would is written so that it can be seen.
 
+use super::palette;
 use super::table::Colour;
 use crate::model::text::is_steering;
-
-/// Beginnings of what colours a line of ours: tables, labels, logs.
-const COLOURS: [&str; 9] = [
-    "\u{1b}[0m",
-    "\u{1b}[1m",
-    "\u{1b}[2m",
-    "\u{1b}[3m",
-    "\u{1b}[31m",
-    "\u{1b}[32m",
-    "\u{1b}[33m",
-    "\u{1b}[34m",
-    "\u{1b}[35m",
-];
 
 /// Before what does not begin a message.
 const OFFSET: &str = "  ";
@@ -34,9 +22,9 @@ pub(super) fn escape_but_colours(text: &str, colour: Colour) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
-        if let Some(colour) = COLOURS.iter().find(|colour| rest.starts_with(**colour)) {
-            out.push_str(colour);
-            rest = &rest[colour.len()..];
+        if let Some(style) = palette::style_at_start(rest) {
+            out.push_str(style);
+            rest = &rest[style.len()..];
         } else {
             push(&mut out, character);
             rest = &rest[character.len_utf8()..];
@@ -99,6 +87,15 @@ mod tests {
             ("two\n\n    | far", "two\n\n    | far"),
         ] {
             assert_eq!(set_off(message), expected);
+        }
+    }
+
+    #[test]
+    fn every_style_that_we_write_gets_through() {
+        for ink in palette::Ink::ALL {
+            for painted in [ink.word("word"), ink.label("label:")] {
+                assert_eq!(escape_but_colours(&painted, Colour::On), painted);
+            }
         }
     }
 

@@ -36,14 +36,14 @@ pub fn below<'a>(roots: &[Named], namespace: &str, events: &'a [Event]) -> Vec<&
 }
 
 /// What an event is about; nothing when the kind is none of ours.
-fn subject(event: &Event) -> Option<Named> {
+pub(super) fn subject(event: &Event) -> Option<Named> {
     let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == event.involved_object.kind)?;
     Some((kind, event.involved_object.name.clone()))
 }
 
 /// Reads `Created new CertificateRequest resource "web-1"`, `Created Order resource web/web-1-123` and
 /// `Created Challenge resource "web-1-123-456" for domain "www.example.com"`.
-fn child(event: &Event) -> Option<Named> {
+pub(super) fn child(event: &Event) -> Option<Named> {
     let made = event.message.strip_prefix("Created ")?;
     let made = made.strip_prefix("new ").unwrap_or(made);
     let (kind, rest) = made.split_once(" resource ")?;

@@ -14,19 +14,20 @@ pub mod jsonpath;
 mod label;
 pub mod label_columns;
 pub mod lineage;
+mod palette;
 mod paths;
 pub mod progress;
 pub mod screen;
 pub mod table;
 mod tabs;
 pub mod talk;
+pub mod terminal;
 pub mod timeline;
 mod value;
 
 use std::fmt;
 use std::io::{self, Write};
 
-use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -35,6 +36,7 @@ use self::columns::{Look, Namespaces, Naming, Width};
 use self::escape::escape;
 use self::format::Format;
 use self::label_columns::LabelColumns;
+use self::palette::Ink;
 use self::table::{Colour, Headers};
 use self::talk::Talk;
 use self::timeline::Entry;
@@ -207,13 +209,16 @@ impl Printer {
         now: Timestamp,
     ) -> io::Result<()> {
         if self.format == Format::Jsonl {
-            let lines =
-                timeline::stream(entries).iter().map(document::json_line).collect::<String>();
+            let lines = timeline::report::stream(entries)
+                .iter()
+                .map(document::json_line)
+                .collect::<String>();
             return self.data(&lines);
         }
         let headers = self.headers;
-        let report = timeline::report((object, namespace), entries, awaited, now);
-        self.report(&report, |colour| timeline::text(entries, awaited, now, (headers, colour)))
+        let report = timeline::report::report((object, namespace), entries, awaited, now);
+        let text = |colour| timeline::sheet::text(entries, awaited, now, (headers, colour));
+        self.report(&report, text)
     }
 
     fn document(&mut self, value: &Value) -> io::Result<()> {
@@ -228,17 +233,17 @@ impl Printer {
 
     /// Says what somebody should look at.
     pub fn warning(&self, message: &str) {
-        self.labelled("warning", AnsiColor::Yellow, message);
+        self.labelled("warning", Ink::Yellow, message);
     }
 
     /// Says what helps.
     pub fn hint(&self, message: &str) {
-        self.labelled("hint", AnsiColor::Cyan, message);
+        self.labelled("hint", Ink::Cyan, message);
     }
 
     /// Says what failed for which object and why, then what helps, one line each.
     pub fn error<T: AsRef<str>>(&self, message: &str, hints: &[T]) {
-        self.labelled("error", AnsiColor::Red, message);
+        self.labelled("error", Ink::Red, message);
         for hint in hints {
             self.hint(hint.as_ref());
         }
@@ -252,13 +257,13 @@ impl Printer {
         }
     }
 
-    fn labelled(&self, label: &str, colour: AnsiColor, message: &str) {
+    fn labelled(&self, label: &str, ink: Ink, message: &str) {
         let message = escape(message);
         match self.colours.talk {
             Colour::Off => self.talk.line(&format!("{label}: {message}")),
             Colour::On => {
-                let style = Style::new().bold().fg_color(Some(colour.into()));
-                self.talk.coloured_line(&format!("{style}{label}:{style:#} {message}"));
+                let label = ink.label(&format!("{label}:"));
+                self.talk.coloured_line(&format!("{label} {message}"));
             }
         }
     }
@@ -371,8 +376,13 @@ mod tests {
     #[test]
     fn colour_repeats_the_label() {
         let (printer, _, err) = printer("table", Colour::On);
-        printer.error::<&str>("it \u{1b}[2Jfailed", &[]);
-        assert_eq!(err.text(), "\u{1b}[1m\u{1b}[31merror:\u{1b}[0m it ^[[2Jfailed\n");
+        printer.warning("look");
+        printer.error("it \u{1b}[2Jfailed", &["do it"]);
+        insta::assert_snapshot!(err.text().replace('\u{1b}', "ESC"), @"
+        ESC[1mESC[33mwarning:ESC[0m look
+        ESC[1mESC[31merror:ESC[0m it ^[[2Jfailed
+        ESC[1mESC[36mhint:ESC[0m do it
+        ");
     }
 
     #[test]
@@ -434,7 +444,7 @@ mod tests {
             "firstTimestamp": "2026-11-21T04:32:03Z", "type": "Normal",
         }))
         .unwrap();
-        let entries = timeline::entries([&event, &event]);
+        let entries = timeline::entries([&event, &event], timeline::Sequence::Moments);
         for (format, expected) in
             [("table", "TIME "), ("jsonl", "{\"apiVersion\":"), ("jsonpath={.kind}", "Timeline")]
         {

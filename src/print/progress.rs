@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::age::short;
 use super::escape::escape;
 use super::talk::Talk;
+use super::terminal;
 use crate::model::Time;
 
 /// Lines of spinners at most; what does not fit is counted in one more.
@@ -46,10 +47,11 @@ struct Screen {
 }
 
 impl Progress {
-    /// Shows progress on a terminal by spinners, else by lines.
+    /// Shows progress by spinners on a terminal that can draw over them, else by lines: where spinners would be hidden, nothing
+    /// at all would be said.
     pub fn new(talk: Talk, is_terminal: bool) -> Self {
-        let target = is_terminal.then(ProgressDrawTarget::stderr);
-        Self::drawing_to(talk, target)
+        let target = (is_terminal && terminal::is_capable()).then(ProgressDrawTarget::stderr);
+        Self::drawing_to(talk, target.filter(|target| !target.is_hidden()))
     }
 
     fn drawing_to(talk: Talk, target: Option<ProgressDrawTarget>) -> Self {

@@ -1,9 +1,9 @@
 //! Tables as kubectl draws them: upper-case headings, three blanks between columns, no lines.
 
-use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, presets};
 
 use super::escape::escape;
+use super::palette::Ink;
 
 /// What a cell says when there is nothing to say.
 pub const NONE: &str = "<none>";
@@ -86,14 +86,13 @@ fn one_line(text: &str) -> String {
 
 /// Colours a word by what it means; other words stay.
 pub fn paint(word: &str) -> String {
-    let colour = match word {
-        "True" | "ready" | "valid" => AnsiColor::Green,
-        "False" | "errored" | "expired" | "invalid" => AnsiColor::Red,
-        "Unknown" | "Warning" | "pending" | "processing" => AnsiColor::Yellow,
+    let ink = match word {
+        "True" | "ready" | "valid" => Ink::Green,
+        "False" | "errored" | "expired" | "invalid" => Ink::Red,
+        "Unknown" | "Warning" | "pending" | "processing" => Ink::Yellow,
         _ => return word.to_owned(),
     };
-    let style = Style::new().fg_color(Some(colour.into()));
-    format!("{style}{word}{style:#}")
+    ink.word(word)
 }
 
 #[cfg(test)]

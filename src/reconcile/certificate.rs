@@ -365,7 +365,7 @@ mod tests {
     use super::*;
     use crate::reconcile::differences;
     use crate::reconcile::facts::{
-        CsrFacts, LeafFacts, Names, PublicKey, RequestFacts, annotation,
+        CsrFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts, annotation,
     };
     use crate::reconcile::renewal;
     use crate::reconcile::testing::at;
@@ -461,6 +461,7 @@ mod tests {
                 Action::RepairSecret(metadata) => {
                     let secret = self.observed.secret.as_mut().unwrap();
                     (secret.labels, secret.annotations) = (metadata.labels, metadata.annotations);
+                    secret.formats = OutputFormat::of(&self.certificate.spec);
                     ("repair".to_owned(), Outcome::SecretRepaired)
                 }
                 Action::StoreNextKey(name, origin) => {
@@ -916,6 +917,19 @@ mod tests {
         other.observed.secret =
             Some(SecretFacts { annotations: theirs.into(), ..SecretFacts::default() });
         other.check(&["ready False MissingData", "wait 3m"]);
+    }
+
+    #[test]
+    fn changed_output_formats_are_put_into_the_secret_without_a_new_certificate() {
+        let formats = |formats: Value| json!({"additionalOutputFormats": formats});
+        let mut web = world(&json!({})).issued();
+        web.change_spec(&formats(json!([{"type": "DER"}, {"type": "CombinedPEM"}])));
+        web.check(&["ready True Ready", "repair", "wait 1440h"]);
+        web.change_spec(&formats(json!([{"type": "DER"}])));
+        web.check(&["ready True Ready", "repair", "wait 1440h"]);
+        web.observed.secret.as_mut().unwrap().foreign_data.insert("key.der".into());
+        web.change_spec(&formats(json!([])));
+        web.check(&["ready True Ready", "wait 1440h"]);
     }
 
     #[test]

@@ -2,23 +2,32 @@
 
 use jiff::Timestamp;
 
+use super::Wake;
+pub use super::challenge_facts::first_state;
 use super::challenge_facts::{
-    has_failed, has_finalizer, has_only_our_finalizer, memory, settled_by_order, verified,
+    has_failed, has_finalizer, has_only_our_finalizer, memory, settled_by_order,
 };
+pub use super::challenge_outcome::{Outcome, Seen, polled, record};
 use super::lingering::Lingering;
-use super::pauses::{poll_at, poll_pause};
-use super::{NEXT_TRY, Note, Recorded, Refusal, Wake};
-use crate::model::event::{reason, source};
+use super::pauses::{Pace, Polled, poll_at};
 use crate::model::memory::Memory;
-use crate::model::{Challenge, ChallengeStatus, Order, Problem, State, Time};
+use crate::model::{Challenge, Order, State, Time};
 
 /// What the machine looks at beside the Challenge.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and any may hold with any"
+)]
 pub struct Observed<'a> {
     /// The Order it belongs to; none when that is gone.
     pub order: Option<&'a Order>,
     /// Another challenge waits for this one's name, or for a slot.
     pub contended: bool,
+    /// Another challenge of its order is kept from the CA, so that the order does not tell what became of this one.
+    pub beside: bool,
+    /// When this process read the authorization last; another process begins anew.
+    pub polled: Option<Polled>,
     /// The answer stands where the CA looks; false after a restart of the process that served it.
     pub answer_stands: bool,
     /// A person puts the answer up: no wait stands in for the self-check.
@@ -48,6 +57,8 @@ pub enum Action {
     Abandon,
     /// Tell the CA that the answer is up.
     Accept,
+    /// Take it for accepted: the CA looks already, and nothing is sent to a challenge that is under way.
+    Adopt,
     /// Put our finalizer on the object, in place of an old one.
     AddFinalizer,
     /// Take the answer down and the finalizer off.
@@ -70,56 +81,6 @@ pub enum Action {
     TakeState(State),
     /// Wait.
     Wait(Wake),
-}
-
-/// What came of it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// The Order has failed, or is gone.
-    Abandoned,
-    /// The CA knows; this is its first word.
-    Accepted(Seen),
-    /// The CA could not be told, which may pass; why, in words.
-    AcceptFailed(String),
-    /// The answer and the finalizer are gone.
-    CleanedUp,
-    /// The answer could not be taken down.
-    CleanUpFailed(String),
-    /// Acceptance waits in place of a self-check, in words.
-    Deferred(String),
-    /// A person puts the answer up.
-    HandedOver,
-    /// Acceptance waits until nobody keeps the record as it was before.
-    HeldBack(Lingering),
-    /// Our finalizer is on the object.
-    FinalizerAdded,
-    /// The answer is about to be a file below that document root, which outlives whoever writes it.
-    Placed(String),
-    /// The answer is up.
-    Presented,
-    /// The answer could not be put up.
-    PresentFailed(String),
-    /// The CA did not take the answer.
-    Refused(Refusal),
-    /// The self-check does not see the answer yet.
-    NotVisible(String),
-    /// It is over.
-    Settled,
-    /// The state the Order has read.
-    StateTaken(State),
-    /// The authorization was read.
-    StateFetched(Seen),
-}
-
-/// What the CA said of a challenge or its authorization.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
-    /// State; none for a word we do not know, which counts as not final.
-    pub state: Option<State>,
-    /// Why it is invalid.
-    pub problem: Option<Problem>,
-    /// Not before this moment does the CA want to be asked again.
-    pub retry_after: Option<Timestamp>,
 }
 
 /// Decides what to do next.
@@ -162,6 +123,9 @@ pub fn next_action(challenge: &Challenge, observed: &Observed<'_>, now: Timestam
         }
         return after_acceptance(accepted_at, &memory, observed, now);
     }
+    if first_state(challenge, observed.order) == Some(State::Processing) {
+        return Action::Adopt;
+    }
     if let Some(next_try) = memory.next_try.filter(|at| *at > now) {
         return Action::Wait(Wake::At(next_try));
     }
@@ -184,10 +148,15 @@ fn after_acceptance(
     observed: &Observed<'_>,
     now: Timestamp,
 ) -> Action {
-    if !has_failed(observed.order) && !observed.contended {
-        return Action::Wait(Wake::OnChange);
-    }
-    match poll_at(accepted_at, memory.next_try, now) {
+    let (polled, pace) = match (has_failed(observed.order), observed.contended, observed.beside) {
+        // An order that has failed does not leave its answers up for as long as the CA wants to be left alone.
+        (true, _, _) => (observed.polled.map(|p| Polled { retry_after: None, ..p }), Pace::Eager),
+        (false, true, _) => (observed.polled, Pace::Eager),
+        (false, false, true) => (observed.polled, Pace::Spare),
+        (false, false, false) => return Action::Wait(Wake::OnChange),
+    };
+    let patience = memory.next_try.filter(|at| *at > now && !has_failed(observed.order));
+    match patience.or_else(|| poll_at(accepted_at, polled, pace, now)) {
         Some(at) => Action::Wait(Wake::At(at)),
         None => Action::FetchState,
     }
@@ -218,183 +187,21 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
     }
 }
 
-/// Folds an outcome into status, memory and notes.
-pub fn record(
-    challenge: &Challenge,
-    outcome: Outcome,
-    now: Timestamp,
-) -> Recorded<ChallengeStatus> {
-    let mut new =
-        Recorded { status: challenge.status.clone(), memory: memory(challenge), notes: Vec::new() };
-    match outcome {
-        Outcome::FinalizerAdded => {}
-        Outcome::Abandoned => {
-            new.status.state = Some(State::Errored);
-            "The Order has failed or is gone: the challenge is not needed any more"
-                .clone_into(&mut new.status.reason);
-        }
-        Outcome::Placed(webroot) => new.memory.webroot = Some(webroot),
-        Outcome::CleanedUp | Outcome::Settled => {
-            new.memory.webroot = None;
-            new.status.presented = false;
-            new.status.processing = false;
-            if !challenge.status.state.is_some_and(State::is_final) {
-                // What a self-check saw of an answer that is down says nothing any more.
-                new.status.reason = String::new();
-            }
-        }
-        Outcome::CleanUpFailed(why) => {
-            let message = format!("Error cleaning up challenge: {why}");
-            new.status.processing = false;
-            if challenge.status.state != Some(State::Valid) {
-                new.status.reason.clone_from(&message);
-            }
-            new.notes.push(Note::warning(source::CHALLENGES, reason::CLEAN_UP_ERROR, message));
-        }
-        Outcome::Presented | Outcome::HandedOver => {
-            new.memory.by_hand = outcome == Outcome::HandedOver;
-            presented(challenge, &mut new, now);
-        }
-        Outcome::PresentFailed(why) => {
-            let message = format!("Error presenting challenge: {why}");
-            new.status.reason = why;
-            new.notes.push(Note::warning(source::CHALLENGES, reason::PRESENT_ERROR, message));
-        }
-        Outcome::Deferred(why) => new.status.reason = why,
-        Outcome::HeldBack(kept) => {
-            new.memory.next_try = Some(kept.until);
-            new.status.reason = kept.reason(challenge);
-        }
-        Outcome::NotVisible(why) => {
-            new.status.reason =
-                format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
-        }
-        Outcome::AcceptFailed(why) => {
-            new.status.reason = format!("Error accepting challenge: {why}");
-        }
-        Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
-        Outcome::Accepted(said) => {
-            new.memory.accepted_at = Some(now);
-            // Its Retry-After is about the validation; the authorization, which is what is read, has one of its own.
-            new.memory.next_try = None;
-            // What a failed self-check left behind is no longer true.
-            new.status.reason = String::new();
-            if said.state.is_some_and(State::is_final) {
-                seen(challenge, &mut new, said.state, said.problem);
-            }
-        }
-        Outcome::StateFetched(said) => {
-            let pause = new.memory.accepted_at.map(|since| poll_pause(since, now));
-            let next = pause.and_then(|pause| now.saturating_add(pause).ok());
-            new.memory.next_try = said.retry_after.or(next);
-            // A first word that we do not know is no end.
-            let first = challenge.status.state.is_none().then_some(State::Pending);
-            seen(challenge, &mut new, said.state.or(first), said.problem);
-        }
-        Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
-    }
-    if new.status.state.is_some_and(State::is_final) {
-        new.memory.next_try = memory(challenge).passed_try(now);
-    }
-    new
-}
-
-fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
-    if challenge.status.presented {
-        new.status.presented_at.get_or_insert_with(|| now.into());
-        return;
-    }
-    new.status.presented = true;
-    new.status.presented_at = Some(now.into());
-    new.status.reason = String::new();
-    let message = match (challenge.spec.kind, new.memory.by_hand) {
-        (kind, false) => format!("Presented challenge using {kind} challenge mechanism"),
-        (kind, true) => format!("Left the {kind} record to a person"),
-    };
-    new.notes.push(Note::normal(source::CHALLENGES, reason::PRESENTED, message));
-}
-
-fn seen(
-    challenge: &Challenge,
-    new: &mut Recorded<ChallengeStatus>,
-    state: Option<State>,
-    problem: Option<Problem>,
-) {
-    let Some(state) = state else { return };
-    let name = &challenge.spec.dns_name;
-    match state {
-        State::Valid => {
-            "Successfully authorized domain".clone_into(&mut new.status.reason);
-            // An authorization that was valid before we did anything is no news.
-            if new.memory.accepted_at.is_some() {
-                let message = verified(name, challenge.spec.kind);
-                new.notes.push(Note::normal(source::CHALLENGES, reason::DOMAIN_VERIFIED, message));
-            }
-        }
-        State::Invalid | State::Expired | State::Errored => {
-            let said = match problem {
-                Some(problem) => problem.to_string(),
-                None => format!("the authorization is {state}, and the CA gives no reason"),
-            };
-            let error = format!("acme: authorization error for {name}: {said}");
-            new.status.reason = format!("Error accepting authorization: {error}");
-            let message = format!("Accepting challenge authorization failed: {error}");
-            new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
-        }
-        State::Pending | State::Processing | State::Ready => {
-            if let (None, Some(problem)) = (new.memory.accepted_at, problem) {
-                new.status.reason = problem.detail;
-            }
-            // While the CA validates, the CRD's word stays `pending`, as cert-manager leaves it.
-            new.status.state = Some(State::Pending);
-            return;
-        }
-    }
-    new.status.state = Some(state);
-}
-
-fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: Refusal) {
-    let problem = match refusal {
-        Refusal::Until(problem, at) => {
-            new.memory.next_try = Some(at);
-            new.status.reason = format!("Error accepting challenge: {problem}{NEXT_TRY}{at:.0}");
-            return;
-        }
-        Refusal::Final(problem) => problem,
-    };
-    if problem.short_kind() == "malformed" {
-        new.status.state = Some(State::Expired);
-        new.status.reason = format!("Error accepting challenge: {problem}");
-    } else {
-        new.status.state = Some(State::Errored);
-        // The words are cert-manager's, although it is a challenge.
-        new.status.reason = format!("Failed to retrieve Order resource: {problem}");
-    }
-    let name = &challenge.spec.dns_name;
-    let message = format!("Accepting challenge authorization failed: {name}: {problem}");
-    new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
-}
-
-/// The state that the Order read when it read the authorization.
-pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
-    order?
-        .status
-        .authorizations
-        .iter()
-        .find(|a| a.url == challenge.spec.authorization_url)
-        .and_then(|a| a.initial_state)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Problem;
     use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
+    use crate::model::event::reason;
     use crate::model::memory::Holder;
+    use crate::reconcile::Refusal;
     use crate::reconcile::testing::{at, challenge, order};
 
     const NOBODY_LOOKED: Observed<'static> = Observed {
         order: None,
         contended: false,
+        beside: false,
+        polled: None,
         answer_stands: true,
         by_hand: false,
         visible: None,
@@ -550,6 +357,66 @@ mod tests {
         let accepted = running(|c| accepted_at(c, 12));
         let observed = Observed { contended: true, ..NOBODY_LOOKED };
         check(&accepted, State::Pending, &observed, 13, &Action::FetchState);
+    }
+
+    #[test]
+    fn it_reads_its_own_authorization_now_and_then_beside_one_that_is_kept_from_the_ca() {
+        let accepted = running(|c| accepted_at(c, 12));
+        let beside = Observed { beside: true, ..NOBODY_LOOKED };
+        check(&accepted, State::Pending, &beside, 13, &Action::Wait(Wake::At(at(14))));
+        check(&accepted, State::Pending, &beside, 14, &Action::FetchState);
+        let polled = |second, retry_after: Option<i64>| {
+            Some(Polled { at: at(second), retry_after: retry_after.map(at) })
+        };
+        let beside = Observed { polled: polled(14, None), ..beside };
+        check(&accepted, State::Pending, &beside, 14, &Action::Wait(Wake::At(at(16))));
+        let beside = Observed { polled: polled(912, None), ..beside };
+        check(&accepted, State::Pending, &beside, 912, &Action::Wait(Wake::At(at(942))));
+        // Once the order has failed, nobody waits as long as the CA would like.
+        let beside = Observed { polled: polled(14, Some(900)), ..beside };
+        check(&accepted, State::Pending, &beside, 30, &Action::Wait(Wake::At(at(900))));
+        check(&accepted, State::Invalid, &beside, 30, &Action::FetchState);
+    }
+
+    #[test]
+    fn a_reading_that_brings_nothing_new_is_not_written_down() {
+        let accepted = running(|c| accepted_at(c, 12));
+        let read = |retry_after: i64| {
+            let state = Some(State::Pending);
+            let said = Seen { state, retry_after: Some(at(retry_after)), ..Seen::default() };
+            record(&accepted, Outcome::StateFetched(said), at(14))
+        };
+        let unchanged = (accepted.status.clone(), memory(&accepted));
+        for seconds in [0, 14, 16] {
+            let new = read(seconds);
+            assert_eq!((new.status, new.memory), unchanged, "{seconds}");
+        }
+        assert_eq!(read(60).memory.next_try, Some(at(60)));
+    }
+
+    #[test]
+    fn a_challenge_that_the_ca_looks_at_already_is_answered_and_not_told_again() {
+        let begun = |order: &mut Order| {
+            order.status.authorizations[0].initial_state = Some(State::Processing);
+        };
+        let order = order("web-1-42").state(State::Pending).authorization("www.example.com");
+        let order = order.change(begun).build();
+        let next = |challenge: &Challenge| {
+            let observed = Observed { order: Some(&order), ..NOBODY_LOOKED };
+            next_action(challenge, &observed, at(13))
+        };
+        let first = running(|c| {
+            c.status.state = None;
+            c.status.presented = false;
+        });
+        assert_eq!(next(&first), Action::TakeState(State::Processing));
+        let taken = record(&first, Outcome::StateTaken(State::Processing), at(13)).status;
+        assert_eq!(taken.state, Some(State::Pending));
+        let first = Challenge { status: taken, ..first };
+        assert_eq!(next(&first), Action::Present);
+        assert_eq!(next(&running(|_| ())), Action::Adopt);
+        let adopted = running(|c| accepted_at(c, 12));
+        assert_eq!(next(&adopted), Action::Wait(Wake::OnChange));
     }
 
     #[test]

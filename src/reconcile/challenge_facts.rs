@@ -40,3 +40,13 @@ pub(super) fn settled_by_order(
 pub(super) fn verified(name: &str, kind: ChallengeType) -> String {
     format!("Domain \"{name}\" verified with \"{kind}\" validation")
 }
+
+/// The state that the Order read when it read the authorization.
+pub fn first_state(challenge: &Challenge, order: Option<&Order>) -> Option<State> {
+    order?
+        .status
+        .authorizations
+        .iter()
+        .find(|a| a.url == challenge.spec.authorization_url)
+        .and_then(|a| a.initial_state)
+}

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use crate::model::CertificateRequest;
 use crate::model::certificate::Subject;
+use crate::model::{CertificateRequest, CertificateSpec};
 
 /// What kind of key it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,12 +100,55 @@ pub struct SecretFacts {
     pub key: Option<Result<KeyFacts, String>>,
     /// First certificate of `tls.crt`, or why it cannot be read.
     pub leaf: Option<Result<LeafFacts, String>>,
+    /// Other forms of key and chain that are in it, true to these.
+    pub formats: BTreeSet<OutputFormat>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
     /// Keys of labels and annotations that somebody else wrote and that we leave alone.
     pub foreign: BTreeSet<String>,
+    /// Keys of the data that somebody else wrote.
+    pub foreign_data: BTreeSet<String>,
+}
+
+/// A form in which key and chain are in a Secret once more (`spec.additionalOutputFormats`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutputFormat {
+    /// Key and chain in one PEM text.
+    CombinedPem,
+    /// The key, DER.
+    Der,
+}
+
+impl OutputFormat {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::CombinedPem, Self::Der];
+
+    /// Those that a spec asks for.
+    pub fn of(spec: &CertificateSpec) -> BTreeSet<Self> {
+        let asked = |format: &Self| {
+            let words = spec.additional_output_formats.iter();
+            let mut words = words.filter_map(|entry| entry.get("type")?.as_str());
+            words.any(|word| word == format.as_str())
+        };
+        Self::ALL.into_iter().filter(asked).collect()
+    }
+
+    /// The key of the data under which it is.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::CombinedPem => "tls-combined.pem",
+            Self::Der => "key.der",
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::CombinedPem => "CombinedPEM",
+            Self::Der => "DER",
+        }
+    }
 }
 
 impl SecretFacts {

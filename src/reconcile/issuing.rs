@@ -14,8 +14,7 @@ use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::request::REVISION;
 use crate::model::{
-    Certificate, CertificateRequest, CertificateRequestSpec, Condition, Kind, Metadata, memory,
-    naming,
+    Certificate, CertificateRequest, CertificateRequestSpec, Kind, Metadata, memory, naming,
 };
 
 /// Prefixes of annotations that a CertificateRequest does not take over from its Certificate.
@@ -32,7 +31,7 @@ pub(super) fn next_action(
     observed: &Observed,
     now: Timestamp,
 ) -> Action {
-    let key = match next_key(certificate, observed) {
+    let key = match next_key(certificate, observed, now) {
         Ok(key) => key,
         Err(action) => return action,
     };
@@ -57,11 +56,18 @@ pub(super) fn next_action(
 }
 
 /// The stored key that fits the spec, or what must be done to have one.
-fn next_key<'a>(certificate: &Certificate, observed: &'a Observed) -> Result<&'a KeyFacts, Action> {
+fn next_key<'a>(
+    certificate: &Certificate,
+    observed: &'a Observed,
+    now: Timestamp,
+) -> Result<&'a KeyFacts, Action> {
     let named = &certificate.status.next_private_key_secret_name;
     let held = &observed.next_keys;
     if named.is_empty() {
         return Err(match held.first() {
+            Some(found) if is_of_failed_try(&found.secret, certificate, observed, now) => {
+                Action::DeleteNextKey(found.secret.clone(), Vec::new())
+            }
             Some(found) => Action::Conclude(Outcome::NextKeyFound(found.secret.clone())),
             None => store_key(certificate, observed, None),
         });
@@ -130,37 +136,42 @@ fn unwanted_request(
     key: &KeyFacts,
     now: Timestamp,
 ) -> Option<String> {
-    let issuing = condition(&certificate.status.conditions, ISSUING)?;
     let unwanted = |facts: &&RequestFacts| {
         let Some(revision) = facts.request.revision() else { return true };
         revision == next_revision(certificate)
             && (!differences::of_request(&certificate.spec, facts).is_empty()
                 || !facts.csr.as_ref().is_ok_and(|csr| csr.public_key == key.public_key)
-                || failed_before(certificate, facts, issuing, now))
+                || failed_before(certificate, facts, now))
     };
     let live = |facts: &&RequestFacts| !facts.request.metadata.is_deleted();
     let found = observed.requests.iter().filter(live).find(unwanted)?;
     Some(found.request.metadata.name.clone())
 }
 
-/// Tells whether a request came to a bad end before this issuance began, so that it is the last one's.
-fn failed_before(
+/// Tells whether a request came to a bad end in a try before this one. A try is known by the temporary Secret with its key, which
+/// is drawn by lot: clocks may stand still, step back, or tell whole seconds only.
+fn failed_before(certificate: &Certificate, facts: &RequestFacts, now: Timestamp) -> bool {
+    let this_try = &certificate.status.next_private_key_secret_name;
+    key_secret(facts).is_some_and(|key| key != this_try)
+        && matches!(verdict(facts, now), Verdict::Failed { .. })
+}
+
+/// Tells whether a temporary Secret is that of a try that came to a bad end, so that another try has another one.
+fn is_of_failed_try(
+    secret: &str,
     certificate: &Certificate,
-    facts: &RequestFacts,
-    issuing: &Condition,
+    observed: &Observed,
     now: Timestamp,
 ) -> bool {
-    if !matches!(verdict(facts, now), Verdict::Failed { .. }) {
-        return false;
-    }
-    // Times are whole seconds, and a person may ask again within the same one; every issuance has its own Secret.
-    let annotations = &facts.request.metadata.annotations;
-    let key = annotations.get(annotation::PRIVATE_KEY_SECRET_NAME);
-    let of_another = key.is_some_and(|k| *k != certificate.status.next_private_key_secret_name);
-    let status = &facts.request.status;
-    let ended =
-        status.failure_time.or_else(|| condition(&status.conditions, READY)?.last_transition_time);
-    of_another || ended.is_some_and(|at| Some(at) < issuing.last_transition_time)
+    next(certificate, observed).is_some_and(|facts| {
+        key_secret(facts).is_some_and(|key| key == secret)
+            && matches!(verdict(facts, now), Verdict::Failed { .. })
+    })
+}
+
+/// The temporary Secret whose key a request was signed with.
+fn key_secret(facts: &RequestFacts) -> Option<&String> {
+    facts.request.metadata.annotations.get(annotation::PRIVATE_KEY_SECRET_NAME)
 }
 
 fn create_request(certificate: &Certificate) -> Action {

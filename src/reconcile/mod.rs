@@ -8,6 +8,7 @@
 pub mod certificate;
 pub mod challenge;
 mod challenge_facts;
+pub mod challenge_outcome;
 pub mod differences;
 pub mod facts;
 pub mod issuer;

@@ -1,11 +1,14 @@
 //! Order: create, authorize, finalize, download.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::Wake;
-pub use super::order_outcome::{Outcome, Seen, record, solver_message};
-use super::pauses::poll_at;
+pub use super::order_outcome::{Outcome, READ, Seen, dropped, polled, record, solver_message};
+use super::pauses::{Pace, Polled, poll_at};
 use super::required::wanted;
+use super::schedule;
 use super::shared_order::{Sharer, ahead, stands_back, waiting_message};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
@@ -13,6 +16,11 @@ use crate::model::{Challenge, ChallengeSpec, Identifier, Order, OrderStatus, Sta
 
 /// How long an order may stay pending although every challenge is final.
 const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long after an acceptance the next one may follow, of an order of which nothing is stuck.
+const FLOWING: SignedDuration = SignedDuration::from_secs(1);
+/// A second more for every so many challenges: a hundred self-checks and acceptances take their time.
+const AT_ONCE: usize = 20;
 
 /// How long after its end an order is given up without asking: clocks differ.
 const EXPIRED_FOR: SignedDuration = SignedDuration::from_secs(60);
@@ -28,6 +36,17 @@ pub struct Observed<'a> {
     pub required: Result<&'a [Required], &'a str>,
     /// Other Orders under way here that got the same order from the CA.
     pub sharers: &'a [Sharer],
+    /// When this process read the order last; another process begins anew.
+    pub heard: Option<Heard>,
+}
+
+/// The last time that the order was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When, and what the CA said of the next time.
+    pub polled: Polled,
+    /// One of its Challenges had failed by then.
+    pub after_failure: bool,
 }
 
 /// A Challenge that an authorization calls for.
@@ -65,8 +84,8 @@ pub enum Action {
     Expire(Timestamp),
     /// Say why nothing can go on.
     Explain(String),
-    /// Read the order, and once it is valid download the chain; what it is polled for began at that moment.
-    Fetch(Timestamp),
+    /// Read the order, and once it is valid download the chain.
+    Fetch,
     /// Read these authorizations, side by side.
     FetchAuthorizations(Vec<String>),
     /// Send the signing request.
@@ -90,9 +109,7 @@ pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Ac
         (Action::Wait(Wake::OnChange), Some(end)) if end > now => Action::Wait(Wake::At(end)),
         (Action::Wait(Wake::At(at)), Some(end)) => Action::Wait(Wake::At(at.min(end))),
         // Somebody else began it, or we were killed before its end could be written down: the CA tells it again.
-        (Action::Wait(Wake::OnChange), None) if is_endless(order, &memory) => {
-            Action::Fetch(a_second_ago(now))
-        }
+        (Action::Wait(Wake::OnChange), None) if is_endless(order, &memory) => Action::Fetch,
         (action, _) => action,
     }
 }
@@ -126,8 +143,11 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
             Err(why) => Action::GiveUp(why),
         };
     }
+    let created_at = order.metadata.creation_timestamp.map_or(now, Time::timestamp);
+    let last_deed = memory.finalized_at.unwrap_or(created_at);
+    let poll = || poll(last_deed, observed, Pace::Eager, now);
     if status.finalize_url.is_empty() || status.state == Some(State::Valid) {
-        return Action::Fetch(a_second_ago(now));
+        return poll();
     }
     if let Some(deed) = share(order, observed.sharers) {
         return deed;
@@ -142,11 +162,15 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     }
     match status.state {
         Some(State::Ready) if memory.finalized_at.is_none() => Action::Finalize,
-        Some(State::Ready | State::Processing) => poll(memory.finalized_at, &memory, now),
-        Some(State::Pending) | None => pending(order, observed, &memory, now),
-        Some(State::Valid | State::Invalid | State::Expired | State::Errored) => {
-            Action::Fetch(a_second_ago(now))
-        }
+        Some(State::Pending) | None => pending(observed, created_at, now),
+        Some(
+            State::Ready
+            | State::Processing
+            | State::Valid
+            | State::Invalid
+            | State::Expired
+            | State::Errored,
+        ) => poll(),
     }
 }
 
@@ -193,57 +217,72 @@ fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
     order.status.reason.starts_with(&solver_message("")).then(|| Action::Explain(String::new()))
 }
 
-/// While challenges are under way the order waits for them; once all are accepted it is polled in their place.
-fn pending(order: &Order, observed: &Observed<'_>, memory: &Memory, now: Timestamp) -> Action {
-    let mut last_deed = order.metadata.creation_timestamp.map_or(now, Time::timestamp);
-    let mut patience = None;
-    let mut failed: Option<&Challenge> = None;
+/// While challenges are under way the order waits for them; once one is accepted it is polled in its place, and the sooner
+/// the more there is nothing else to wait for.
+fn pending(observed: &Observed<'_>, created_at: Timestamp, now: Timestamp) -> Action {
+    let (mut is_open, mut kept_back_from) = (false, None);
+    let mut last_deed = created_at;
+    let mut unsettled: Vec<Timestamp> = Vec::new();
     for challenge in observed.challenges {
-        let remembered = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-        let is_final = challenge.status.state.is_some_and(State::is_final);
-        if challenge.status.state.is_some_and(State::is_failure) {
-            failed = failed.or(Some(challenge));
-        } else if !is_final && remembered.accepted_at.is_none() {
-            // Not everything is told yet; its change wakes us.
-            patience = Some(Action::Wait(Wake::OnChange));
+        let status = &challenge.status;
+        if status.state.is_some_and(State::is_failure) {
+            return after_failure(challenge, observed, now);
         }
-        if let Some(at) = remembered.accepted_at {
-            last_deed = last_deed.max(at);
+        let accepted_at =
+            Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at;
+        last_deed = last_deed.max(accepted_at.unwrap_or(last_deed));
+        if !status.state.is_some_and(State::is_final) {
+            unsettled.extend(accepted_at);
+            is_open |= accepted_at.is_none();
+            let from = schedule::kept_back_from(challenge);
+            kept_back_from = kept_back_from.into_iter().chain(from).min();
         }
     }
-    if let Some(challenge) = failed {
-        return after_failure(challenge, memory, now);
+    let heard_at = observed.heard.map(|heard| heard.polled.at);
+    let unheard = unsettled.iter().copied().filter(|at| heard_at.is_none_or(|heard| heard < *at));
+    if !is_open {
+        return poll(last_deed, observed, Pace::Eager, now);
     }
-    patience.unwrap_or_else(|| poll_since(last_deed, memory, now))
+    if unsettled.is_empty() {
+        // Not everything is told yet, and there is nothing to hear; its change wakes us.
+        return Action::Wait(Wake::OnChange);
+    }
+    match kept_back_from {
+        Some(from) if from <= now => {
+            // While one acceptance follows the other nothing is stuck.
+            let many = i64::try_from(observed.challenges.len() / AT_ONCE).unwrap_or(i64::MAX);
+            let flowing = FLOWING.saturating_add(SignedDuration::from_secs(many));
+            match last_deed.checked_add(flowing).ok().filter(|at| *at > now) {
+                Some(at) => Action::Wait(Wake::At(at)),
+                None => poll(unheard.min().unwrap_or(last_deed), observed, Pace::Beside, now),
+            }
+        }
+        from => match (poll(last_deed, observed, Pace::Patient, now), from) {
+            (Action::Wait(Wake::At(at)), Some(from)) => Action::Wait(Wake::At(at.min(from))),
+            (action, _) => action,
+        },
+    }
 }
 
 /// A challenge failed: the order's own word is read; a CA that keeps it pending does not hold us for ever.
-fn after_failure(challenge: &Challenge, memory: &Memory, now: Timestamp) -> Action {
+fn after_failure(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp) -> Action {
+    if !observed.heard.is_some_and(|heard| heard.after_failure) {
+        return Action::Fetch;
+    }
     let told = challenge.status.state == Some(State::Invalid);
     let since = Memory::read(Holder::Challenge, &challenge.metadata.annotations).accepted_at;
-    let long_ago = since.is_none_or(|at| now.duration_since(at) > AGREE_WITHIN);
-    let fetched = memory.next_try.is_some();
-    if fetched && (!told || long_ago) {
-        let name = &challenge.spec.dns_name;
-        return Action::GiveUp(format!("challenge for {name}: {}", challenge.status.reason));
+    let agrees = since.filter(|at| told && now.duration_since(*at) <= AGREE_WITHIN);
+    if let Some(since) = agrees {
+        return poll(since, observed, Pace::Eager, now);
     }
-    Action::Fetch(a_second_ago(now))
+    let name = &challenge.spec.dns_name;
+    Action::GiveUp(format!("challenge for {name}: {}", challenge.status.reason))
 }
 
-fn poll(since: Option<Timestamp>, memory: &Memory, now: Timestamp) -> Action {
-    poll_since(since.unwrap_or_else(|| a_second_ago(now)), memory, now)
-}
-
-/// The beginning of a wait whose beginning nobody noted.
-fn a_second_ago(now: Timestamp) -> Timestamp {
-    now.saturating_add(SignedDuration::from_secs(-1)).unwrap_or(now)
-}
-
-fn poll_since(since: Timestamp, memory: &Memory, now: Timestamp) -> Action {
-    match poll_at(since, memory.next_try, now) {
-        Some(at) => Action::Wait(Wake::At(at)),
-        None => Action::Fetch(since),
-    }
+/// Reads the order when its time has come; what it is read for began at `since`.
+fn poll(since: Timestamp, observed: &Observed<'_>, pace: Pace, now: Timestamp) -> Action {
+    let polled = observed.heard.map(|heard| heard.polled);
+    poll_at(since, polled, pace, now).map_or(Action::Fetch, |at| Action::Wait(Wake::At(at)))
 }
 
 /// The certificate is there: Challenges that have recorded their end are deleted, the others first record it.
@@ -258,7 +297,9 @@ fn clear_away(challenges: &[Challenge]) -> Action {
 
 fn unread(status: &OrderStatus) -> Vec<String> {
     let bare = |a: &&Authorization| a.identifier.is_empty();
-    status.authorizations.iter().filter(bare).map(|a| a.url.clone()).collect()
+    let mut urls = BTreeSet::new();
+    let bare = status.authorizations.iter().filter(bare).map(|a| &a.url);
+    bare.filter(|url| urls.insert(*url)).cloned().collect()
 }
 
 #[cfg(test)]
@@ -306,7 +347,7 @@ mod tests {
 
     fn check(order: &Order, challenges: &[Challenge], second: i64, expected: &Action) {
         let required = required();
-        let observed = Observed { challenges, required: Ok(&required), sharers: &[] };
+        let observed = Observed { challenges, required: Ok(&required), sharers: &[], heard: None };
         assert_eq!(next_action(order, &observed, at(second)), *expected);
     }
 
@@ -365,12 +406,12 @@ mod tests {
     fn the_end_of_an_order_that_others_began_is_read_once() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let ours = [challenge(NAME).build()];
-        check(&read, &ours, 10, &Action::Fetch(at(9)));
+        check(&read, &ours, 10, &Action::Fetch);
         for (told, end) in [(Some(at(90)), at(90)), (None, at(10) + LIFE)] {
             let retry_after = Some(at(15));
             let state = Some(State::Pending);
             let seen = Seen { state, expires: told, retry_after, ..Seen::default() };
-            let new = record(&read, Outcome::Fetched(seen, at(9)), at(10));
+            let new = record(&read, Outcome::Fetched(seen), at(10));
             assert_eq!((new.memory.expires, new.memory.next_try), (Some(end), None));
             let mut known = read.clone();
             remember(&mut known, &new.memory);
@@ -381,7 +422,8 @@ mod tests {
     #[test]
     fn when_no_solver_fits_it_is_said_once() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
-        let observed = Observed { challenges: &[], required: Err("none"), sharers: &[] };
+        let observed =
+            Observed { challenges: &[], required: Err("none"), sharers: &[], heard: None };
         let why = solver_message("none");
         assert_eq!(next_action(&read, &observed, at(1)), Action::Explain(why.clone()));
         let new = record(&read, Outcome::Explained(why), at(1));
@@ -413,7 +455,7 @@ mod tests {
             let waiting = order("o").change(|o| o.status = waiting.status).build();
             let seen = || Seen { state: Some(State::Pending), ..Seen::default() };
             for answer in [
-                Outcome::Fetched(seen(), at(19)),
+                Outcome::Fetched(seen()),
                 Outcome::Finalized(seen()),
                 Outcome::AuthorizationsFetched(Vec::new()),
             ] {
@@ -423,7 +465,7 @@ mod tests {
         let shared = order("o").change(|o| "Waiting for order".clone_into(&mut o.status.reason));
         let shared = shared.state(State::Pending).build();
         let seen = Seen { state: Some(State::Pending), ..Seen::default() };
-        let told = record(&shared, Outcome::Fetched(seen, at(19)), at(21));
+        let told = record(&shared, Outcome::Fetched(seen), at(21));
         assert_eq!(told.status.reason, "Waiting for order");
     }
 
@@ -432,7 +474,7 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let soon = at(10) + SignedDuration::from_millis(50);
         check(&read, &[accepted(10)], 10, &Action::Wait(Wake::At(soon)));
-        check(&read, &[accepted(10)], 11, &Action::Fetch(at(10)));
+        check(&read, &[accepted(10)], 11, &Action::Fetch);
     }
 
     #[test]
@@ -440,11 +482,11 @@ mod tests {
         let first = order("first").state(State::Pending).authorization(NAME).build();
         let second = order("second").state(State::Pending).authorization(NAME).build();
         let next = |order: &Order, sharers: &[Sharer]| {
-            let observed = Observed { challenges: &[], required: Ok(&[]), sharers };
+            let observed = Observed { challenges: &[], required: Ok(&[]), sharers, heard: None };
             next_action(order, &observed, at(1))
         };
         let later = Sharer { order: second.clone(), came_first: false };
-        assert_eq!(next(&first, &[later]), Action::Fetch(at(0)));
+        assert_eq!(next(&first, &[later]), Action::Fetch);
         let why = waiting_message(&first.name());
         let sharers = &[Sharer { order: first.clone(), came_first: true }];
         assert_eq!(next(&second, sharers), Action::StandBack(why.clone()));
@@ -467,12 +509,19 @@ mod tests {
         let ours = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
         let new = record(&ours, Outcome::OtherKey(why.clone()), at(5)).status;
         assert_eq!((new.state, new.reason), (Some(State::Errored), why));
+        // One that is valid when it is given is looked at: its certificate may be for our key.
+        let used =
+            |state| Seen { state: Some(state), url: ready.status.url.clone(), ..Seen::default() };
+        let given = record(&order("o").build(), Outcome::Created(used(State::Valid)), at(6));
+        assert_eq!(given.status.state, Some(State::Valid));
+        let given = Order { status: given.status, ..order("o").build() };
+        check(&given, &[], 6, &Action::Fetch);
         // And a CA that gives back what is used up is not asked without end.
         let seen = Seen { state: Some(State::Pending), ..Seen::default() };
         let new = record(&order("o").build(), Outcome::Created(seen), at(6)).status;
         assert_eq!(new.state, Some(State::Errored));
-        let used = Seen { state: Some(State::Valid), url: ready.status.url, ..Seen::default() };
-        let new = record(&order("o").build(), Outcome::Created(used), at(6)).status;
+        let processing = Outcome::Created(used(State::Processing));
+        let new = record(&order("o").build(), processing, at(6)).status;
         assert_eq!(new.state, Some(State::Errored));
     }
 
@@ -485,7 +534,7 @@ mod tests {
             .change(|o| remember(o, &patient))
             .build();
         check(&read, &[accepted(10)], 11, &Action::Wait(Wake::At(at(30))));
-        check(&read, &[accepted(10)], 30, &Action::Fetch(at(10)));
+        check(&read, &[accepted(10)], 30, &Action::Fetch);
     }
 
     #[test]
@@ -577,18 +626,90 @@ mod tests {
     }
 
     #[test]
+    fn more_authorizations_than_names_end_the_order_before_any_is_read() {
+        let url = |number: usize| format!("https://ca.example/authz/{number}");
+        let created = |urls: Vec<String>| {
+            let seen = Seen {
+                url: "https://ca.example/order/1".to_owned(),
+                authorizations: urls,
+                state: Some(State::Pending),
+                ..Seen::default()
+            };
+            record(&order("o").build(), Outcome::Created(seen), at(1)).status
+        };
+        let status = created((0..1000).map(url).collect());
+        assert_eq!((status.state, status.authorizations.len()), (Some(State::Errored), 0));
+        assert_eq!(
+            status.reason,
+            "the CA asks for 1000 authorizations, more than the order has names: it is for www.example.com"
+        );
+        assert_eq!(status.url, "https://ca.example/order/1");
+        let status = created(vec![url(7); 1000]);
+        assert_eq!((status.state, status.authorizations.len()), (Some(State::Pending), 1));
+    }
+
+    #[test]
+    fn an_authorization_that_stands_twice_is_read_once() {
+        let url = "https://ca.example/authz/1".to_owned();
+        let bare = Authorization { url: url.clone(), ..Authorization::default() };
+        let twice = order("o").state(State::Pending).change(|o| {
+            o.status.authorizations = vec![bare.clone(); 2];
+        });
+        let twice = twice.build();
+        check(&twice, &[], 1, &Action::FetchAuthorizations(vec![url]));
+        let read = Authorization { identifier: NAME.to_owned(), ..bare };
+        let new = record(&twice, Outcome::AuthorizationsFetched(vec![read.clone()]), at(1)).status;
+        assert_eq!(new.authorizations, vec![read; 2]);
+    }
+
+    #[test]
+    fn an_order_of_which_the_ca_has_dropped_an_authorization_is_over() {
+        let unread = order("o").state(State::Pending).build();
+        let lost = Outcome::AuthorizationLost("*.example.com".to_owned(), "revoked");
+        let new = record(&unread, lost, at(1)).status;
+        assert_eq!(new.state, Some(State::Expired));
+        assert!(new.reason.starts_with("the authorization of *.example.com is revoked: "));
+    }
+
+    #[test]
+    fn only_an_order_that_is_not_finalized_can_be_dropped_and_replaced() {
+        let refused = |deed, status| {
+            Outcome::Refused(deed, Refusal::Final(Box::new(problem(status, "malformed"))))
+        };
+        let young = order("o").state(State::Pending).authorization(NAME).build();
+        let sent = Memory { finalized_at: Some(at(4)), ..Memory::default() };
+        let ours = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
+        let lost = Outcome::AuthorizationLost(NAME.to_owned(), "revoked");
+        for (outcome, is_dropped) in [
+            (lost, true),
+            (refused(READ, 404), true),
+            (refused(READ, 410), true),
+            (refused(READ, 403), false),
+            (refused("create Order", 404), false),
+            (Outcome::GivenUp(String::new()), false),
+        ] {
+            assert_eq!(dropped(&young, &outcome).is_some(), is_dropped, "{outcome:?}");
+            assert_eq!(dropped(&ours, &outcome), None, "{outcome:?}");
+        }
+        let why = "the CA has dropped the order".to_owned();
+        let new = record(&young, Outcome::Dropped(why.clone()), at(5));
+        let expected = OrderStatus { reason: why, ..OrderStatus::default() };
+        assert_eq!((new.status, new.memory.next_try), (expected, Some(at(6))));
+    }
+
+    #[test]
     fn a_ready_order_is_finalized_once() {
         let ready = order("o").state(State::Ready).authorization(NAME).build();
         check(&ready, &[accepted(10)], 11, &Action::Finalize);
         let sent = Memory { finalized_at: Some(at(11)), ..Memory::default() };
         let processing = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
-        check(&processing, &[], 12, &Action::Fetch(at(11)));
+        check(&processing, &[], 12, &Action::Fetch);
         let still = order("o").state(State::Ready).change(|o| remember(o, &sent)).build();
-        check(&still, &[], 12, &Action::Fetch(at(11)));
+        check(&still, &[], 12, &Action::Fetch);
         let seen = Seen { state: Some(State::Ready), ..Seen::default() };
-        let later = record(&still, Outcome::Fetched(seen.clone(), at(11)), at(12));
+        let later = record(&still, Outcome::Fetched(seen.clone()), at(12));
         assert_eq!(later.memory.finalized_at, Some(at(11)));
-        let later = record(&still, Outcome::Fetched(seen, at(11)), at(30));
+        let later = record(&still, Outcome::Fetched(seen), at(30));
         assert_eq!(later.memory.finalized_at, None);
     }
 
@@ -596,19 +717,101 @@ mod tests {
     fn an_order_found_ready_is_finalized_at_once() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let seen = Seen { state: Some(State::Ready), ..Seen::default() };
-        assert_eq!(record(&read, Outcome::Fetched(seen, at(10)), at(11)).memory.next_try, None);
+        assert_eq!(record(&read, Outcome::Fetched(seen), at(11)).memory.next_try, None);
     }
 
     #[test]
-    fn pauses_between_polls_are_half_of_the_time_gone_by() {
-        let read = ending(order("o").state(State::Pending).authorization(NAME).build());
-        for (seconds, milliseconds) in [(0, 50), (1, 500), (3, 1500), (20, 2000)] {
-            let seen = Seen { state: Some(State::Pending), ..Seen::default() };
-            let now = at(10 + seconds);
-            let new = record(&read, Outcome::Fetched(seen, at(10)), now);
-            let expected = now + SignedDuration::from_millis(milliseconds);
-            assert_eq!(new.memory.next_try, Some(expected));
+    fn a_poll_that_brings_nothing_new_is_not_written_down() {
+        let passed = Memory { next_try: Some(at(5)), expires: Some(at(1000)), ..Memory::default() };
+        let read = order("o")
+            .state(State::Pending)
+            .authorization(NAME)
+            .change(|o| remember(o, &passed))
+            .build();
+        let polled = |retry_after: Option<i64>| {
+            let state = Some(State::Pending);
+            let (url, retry_after) = (read.status.url.clone(), retry_after.map(at));
+            let seen = Seen { url, state, retry_after, ..Seen::default() };
+            record(&read, Outcome::Fetched(seen), at(10))
+        };
+        for (named, next_try) in
+            [(None, 5), (Some(0), 5), (Some(10), 5), (Some(12), 5), (Some(13), 13)]
+        {
+            let new = polled(named);
+            assert_eq!(new.memory, Memory { next_try: Some(at(next_try)), ..passed.clone() });
+            assert_eq!((new.status, new.notes.len()), (read.status.clone(), 0), "{named:?}");
         }
+    }
+
+    #[test]
+    fn an_order_is_polled_at_our_own_pace_whatever_the_ca_names() {
+        let sent = Memory { finalized_at: Some(at(10)), ..Memory::default() };
+        let processing = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
+        for named in [None, Some(at(0)), Some(at(30))] {
+            let polled = Polled { at: at(30), retry_after: named };
+            let heard = Some(Heard { polled, after_failure: false });
+            let observed = Observed { challenges: &[], required: Ok(&[]), sharers: &[], heard };
+            let next = |second| next_action(&processing, &observed, at(second));
+            assert_eq!(next(30), Action::Wait(Wake::At(at(32))), "{named:?}");
+            assert_eq!(next(32), Action::Fetch, "{named:?}");
+        }
+    }
+
+    /// A challenge of that name whose answer is up, and not told to the CA yet.
+    fn untold(name: &str, reason: &str) -> Challenge {
+        let build = challenge(name).running(true).state(State::Pending).change(|c| {
+            c.status.presented_at = Some(at(9).into());
+            reason.clone_into(&mut c.status.reason);
+        });
+        build.build()
+    }
+
+    /// What is next for an order with these challenges, read at that moment.
+    fn next(challenges: &[Challenge], heard: Option<i64>, second: i64) -> Action {
+        let mut read = order("o").state(State::Pending).authorization(NAME);
+        let names = challenges.iter().map(|c| c.metadata.name.as_str());
+        for name in names.clone().filter(|name| *name != NAME) {
+            read = read.authorization(name);
+        }
+        let spec = |name: &str| challenge(name).build().spec;
+        let required = |name: &str| Required { name: name.to_owned(), spec: spec(name) };
+        let required: Vec<Required> = names.map(required).collect();
+        let polled = |second| Polled { at: at(second), retry_after: None };
+        let heard = heard.map(|second| Heard { polled: polled(second), after_failure: false });
+        let observed = Observed { challenges, required: Ok(&required), sharers: &[], heard };
+        next_action(&ending(read.build()), &observed, at(second))
+    }
+
+    #[test]
+    fn what_the_ca_says_of_one_name_is_heard_while_another_is_kept_from_it() {
+        let soon = |second| Action::Wait(Wake::At(at(second) + SignedDuration::from_millis(500)));
+        let until = |second| Action::Wait(Wake::At(at(second)));
+        let stuck = [accepted(10), untold("b.example.com", "connection refused")];
+        // Its first looks may yet see it.
+        assert_eq!(next(&stuck, None, 10), until(11));
+        assert_eq!(next(&stuck, None, 11), Action::Fetch);
+        // Ever more slowly, and anew for what was accepted since.
+        assert_eq!(next(&stuck, Some(11), 11), soon(11));
+        assert_eq!(next(&stuck, Some(18), 18), until(22));
+        assert_eq!(next(&stuck, Some(100), 100), until(110));
+        let [first, stuck] = stuck;
+        let later = challenge("c.example.com").running(true).state(State::Pending);
+        let later = later.change(|c| c.metadata.annotations = accepted(20).metadata.annotations);
+        let mut all = [first, later.build(), stuck];
+        assert_eq!(next(&all, Some(18), 20), until(21));
+        // An answer that the CA has given already is not waited for.
+        for known in &mut all[..2] {
+            known.status.state = Some(State::Valid);
+        }
+        assert_eq!(next(&all, None, 20), wait());
+    }
+
+    #[test]
+    fn an_order_is_left_alone_while_its_challenges_are_on_their_way() {
+        let on_its_way = [accepted(10), untold("b.example.com", "")];
+        assert_eq!(next(&on_its_way, None, 11), Action::Wait(Wake::At(at(15))));
+        assert_eq!(next(&on_its_way, None, 15), Action::Fetch);
+        assert_eq!(next(&[untold(NAME, "connection refused")], None, 20), wait());
     }
 
     #[test]
@@ -651,7 +854,7 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let problems = vec![(NAME.to_owned(), problem(403, "unauthorized"))];
         let seen = Seen { state: Some(State::Invalid), problems, ..Seen::default() };
-        let new = record(&read, Outcome::Fetched(seen, at(4)), at(5));
+        let new = record(&read, Outcome::Fetched(seen), at(5));
         assert_eq!(
             new.status.reason,
             "acme: authorization error for www.example.com: 403 \
@@ -666,16 +869,19 @@ mod tests {
             .state(State::Errored)
             .change(|c| "refused".clone_into(&mut c.status.reason))
             .build();
-        check(&read, std::slice::from_ref(&errored), 5, &Action::Fetch(at(4)));
-        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
-        let memory = record(&read, Outcome::Fetched(seen, at(4)), at(5)).memory;
-        let polled = order("o")
-            .state(State::Pending)
-            .authorization(NAME)
-            .change(|o| remember(o, &memory))
-            .build();
+        check(&read, std::slice::from_ref(&errored), 5, &Action::Fetch);
+        let polled = Polled { at: at(5), retry_after: None };
+        let next = |after_failure| {
+            let required = required();
+            let heard = Some(Heard { polled, after_failure });
+            let challenges = std::slice::from_ref(&errored);
+            let observed = Observed { challenges, required: Ok(&required), sharers: &[], heard };
+            next_action(&read, &observed, at(5))
+        };
+        // What was read before it failed says nothing of that.
+        assert_eq!(next(false), Action::Fetch);
         let given_up = Action::GiveUp("challenge for www.example.com: refused".to_owned());
-        check(&polled, &[errored], 9, &given_up);
+        assert_eq!(next(true), given_up);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! Order: what came of a deed, and how it is written down.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
-use super::pauses::poll_pause;
-use super::required::mismatch;
+use super::pauses::{Polled, worth_keeping};
+use super::required::{mismatch, too_many};
 use super::{NEXT_TRY, Note, Recorded, Refusal};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
-use crate::model::{Blob, Order, OrderStatus, Problem, State};
+use crate::model::{Blob, Order, OrderSpec, OrderStatus, Problem, State};
 
 /// How long an order may stay `ready` after finalize before the signing request is sent again.
 const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
@@ -17,6 +19,9 @@ pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// How long after the loss of an order to somebody else another one is asked for.
 const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
+/// The reading of an order, in cert-manager's words.
+pub const READ: &str = "retrieve Order resource";
 
 /// Before what the CA did not do.
 const FAILED: &str = "Failed to ";
@@ -30,18 +35,22 @@ pub enum Outcome {
     ChallengesCreated(Vec<(String, String)>),
     /// Challenges were deleted.
     ChallengesDeleted,
+    /// The CA has dropped the order, in words, and another one may be asked for in its place.
+    Dropped(String),
     /// Too old to go on.
     Expired(Timestamp),
     /// No solver fits, in words; without words, all have been found.
     Explained(String),
     /// The order is another one's, and forgotten.
     Forgotten,
-    /// The order was read; what it is polled for began at that moment.
-    Fetched(Seen, Timestamp),
+    /// The order was read.
+    Fetched(Seen),
     /// The signing request was taken; this is the CA's answer.
     Finalized(Seen),
     /// The authorizations were read, in the order asked.
     AuthorizationsFetched(Vec<Authorization>),
+    /// An authorization holds no more, nor can it be shown any more: its name, and the CA's word for that.
+    AuthorizationLost(String, &'static str),
     /// The CA refused; the deed in cert-manager's words (`create Order`).
     Refused(&'static str, Refusal),
     /// The CA did not answer, or not usefully: the deed in cert-manager's words, and why.
@@ -75,6 +84,12 @@ pub struct Seen {
     pub retry_after: Option<Timestamp>,
 }
 
+/// When the order was read last, if this outcome is an answer that shows it.
+pub fn polled(outcome: &Outcome, now: Timestamp) -> Option<Polled> {
+    let (Outcome::Fetched(seen) | Outcome::Finalized(seen)) = outcome else { return None };
+    Some(Polled { at: now, retry_after: seen.retry_after })
+}
+
 /// Folds an outcome into status, memory and notes.
 pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<OrderStatus> {
     let mut new = Recorded {
@@ -88,57 +103,49 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
                 "Failed to create Order: the CA does not say where it is (no Location header)";
             fail(&mut new, State::Errored, why.to_owned(), now);
         }
-        Outcome::Created(seen) if matches!(seen.state, Some(State::Processing | State::Valid)) => {
+        // One that is valid already is downloaded: its certificate may be for our key.
+        Outcome::Created(seen) if seen.state == Some(State::Processing) => {
             let why =
                 format!("Failed to create Order: the CA gave back {}, which is used up", seen.url);
             fail(&mut new, State::Errored, why, now);
         }
         Outcome::Created(seen) => {
-            new.memory.next_try = seen.retry_after;
+            new.memory.next_try = worth_keeping(seen.retry_after, now);
             new.memory.expires = now.saturating_add(LIFE).ok();
             new.status.reason = String::new();
-            fold(&mut new, seen, now);
+            fold(&mut new, &order.spec, seen, now);
         }
-        Outcome::Fetched(seen, since) => {
-            let is_ready = seen.state == Some(State::Ready);
-            let is_pending = seen.state == Some(State::Pending);
-            if seen.state == Some(State::Processing) && new.memory.finalized_at.is_none() {
-                // We were killed before that could be noted.
-                new.memory.finalized_at = Some(now);
-            }
-            let finalized_at = new.memory.finalized_at;
-            if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
-                new.memory.finalized_at = None;
-            }
-            // What is ready is finalized at once, the rest is asked again after a while.
-            let is_awaited = is_ready && new.memory.finalized_at.is_none();
-            let pause = now.saturating_add(poll_pause(since, now)).ok();
-            new.memory.next_try = seen.retry_after.or_else(|| pause.filter(|_| !is_awaited));
-            if new.memory.expires.is_none() {
-                new.memory.expires = now.saturating_add(LIFE).ok();
-                // Only its end was asked for: nothing is polled while its challenges are under way.
-                new.memory.next_try = new.memory.next_try.filter(|_| !is_pending);
-            }
+        Outcome::Fetched(seen) => {
+            remember(&mut new.memory, &seen, now);
             answered(&mut new);
-            fold(&mut new, seen, now);
+            fold(&mut new, &order.spec, seen, now);
         }
         Outcome::Finalized(seen) => {
             new.memory.finalized_at = Some(now);
-            new.memory.next_try = seen.retry_after;
+            let passed = new.memory.passed_try(now);
+            new.memory.next_try = worth_keeping(seen.retry_after, now).or(passed);
             answered(&mut new);
-            fold(&mut new, seen, now);
+            fold(&mut new, &order.spec, seen, now);
         }
         Outcome::AuthorizationsFetched(read) => {
             answered(&mut new);
             for authorization in read {
-                let slot = new.status.authorizations.iter_mut();
-                if let Some(slot) = slot.into_iter().find(|a| a.url == authorization.url) {
-                    *slot = authorization;
+                let slots = new.status.authorizations.iter_mut();
+                for slot in slots.filter(|slot| slot.url == authorization.url) {
+                    slot.clone_from(&authorization);
                 }
             }
             if let Some(why) = mismatch(&order.spec, &new.status.authorizations) {
                 fail(&mut new, State::Errored, why, now);
             }
+        }
+        Outcome::AuthorizationLost(name, word) => {
+            fail(&mut new, State::Expired, lost(&name, word), now);
+        }
+        Outcome::Dropped(why) => {
+            forget(&mut new);
+            new.status.reason = why;
+            new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
         }
         Outcome::ChallengesCreated(made) => {
             new.status.reason = String::new();
@@ -183,6 +190,25 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
     new
 }
 
+/// Why the order of an Order is no more at the CA, if that is what came of a deed before anything was finalized.
+pub fn dropped(order: &Order, outcome: &Outcome) -> Option<String> {
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    if memory.finalized_at.is_some() {
+        return None;
+    }
+    if let Outcome::AuthorizationLost(name, word) = outcome {
+        return Some(lost(name, word));
+    }
+    let Outcome::Refused(READ, Refusal::Final(problem)) = outcome else { return None };
+    matches!(problem.status, 404 | 410).then(|| format!("the CA has dropped the order: {problem}"))
+}
+
+fn lost(name: &str, word: &str) -> String {
+    format!(
+        "the authorization of {name} is {word}: the CA has dropped it, and only a new order brings another one"
+    )
+}
+
 /// The CA answers, and refuses no more: what could not be done is done, or asked for again.
 fn answered(new: &mut Recorded<OrderStatus>) {
     if is_of_ca(&new.status.reason) {
@@ -195,6 +221,27 @@ pub fn is_of_ca(reason: &str) -> bool {
     reason.starts_with(FAILED) && !reason.starts_with(&solver_message(""))
 }
 
+/// What is remembered of an order that was read.
+fn remember(memory: &mut Memory, seen: &Seen, now: Timestamp) {
+    let is_ready = seen.state == Some(State::Ready);
+    let is_pending = seen.state == Some(State::Pending);
+    if seen.state == Some(State::Processing) && memory.finalized_at.is_none() {
+        // We were killed before that could be noted.
+        memory.finalized_at = Some(now);
+    }
+    let finalized_at = memory.finalized_at;
+    if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
+        memory.finalized_at = None;
+    }
+    let passed = memory.passed_try(now);
+    memory.next_try = worth_keeping(seen.retry_after, now).or(passed);
+    if memory.expires.is_none() {
+        memory.expires = now.saturating_add(LIFE).ok();
+        // Only its end was asked for: nothing is polled while its challenges are under way.
+        memory.next_try = memory.next_try.filter(|_| !is_pending);
+    }
+}
+
 /// Back to the time before newOrder.
 fn forget(new: &mut Recorded<OrderStatus>) {
     new.status =
@@ -202,17 +249,27 @@ fn forget(new: &mut Recorded<OrderStatus>) {
     new.memory = Memory::default();
 }
 
-fn fold(new: &mut Recorded<OrderStatus>, seen: Seen, now: Timestamp) {
+fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: Seen, now: Timestamp) {
     let status = &mut new.status;
     status.url = seen.url;
     if !seen.finalize_url.is_empty() {
         status.finalize_url = seen.finalize_url;
     }
+    let mut surplus = None;
     if status.authorizations.is_empty() {
+        let mut urls = BTreeSet::new();
+        let once = seen.authorizations.into_iter().filter(|url| urls.insert(url.clone()));
         let bare = |url| Authorization { url, ..Authorization::default() };
-        status.authorizations = seen.authorizations.into_iter().map(bare).collect();
+        let bare: Vec<Authorization> = once.map(bare).collect();
+        surplus = too_many(spec, bare.len());
+        // What is too much is neither kept nor read.
+        status.authorizations = if surplus.is_none() { bare } else { Vec::new() };
     }
     new.memory.expires = seen.expires.or(new.memory.expires);
+    if let Some(why) = surplus {
+        fail(new, State::Errored, why, now);
+        return;
+    }
     let Some(state) = seen.state else { return };
     if state.is_failure() {
         let reasons: Vec<String> = seen

@@ -8,12 +8,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 
 use super::order::{Required, Wanted};
-use super::solver_choice::{Asking, choose};
+use super::solver_choice::{Asking, NoSolver, choose};
 use crate::model::asked::asked_type;
 use crate::model::naming::challenge_name;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::persist::{Account, Persist};
-use crate::model::{ChallengeSpec, ChallengeType, Identifier, Issuer, Order, OrderSpec, State};
+use crate::model::{
+    ChallengeSolver, ChallengeSpec, ChallengeType, Identifier, Issuer, Order, OrderSpec, State,
+};
 
 /// Which types of challenges a store has words for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +54,8 @@ pub fn required(
         if !is_read || authorization.initial_state == Some(State::Valid) {
             continue;
         }
-        let chosen = choose(solvers, asking, authorization).map_err(|why| why.to_string())?;
+        let chosen = choose(solvers, asking, authorization)
+            .map_err(|why| with_offer(&why, solvers, authorization))?;
         let name = &authorization.identifier;
         let persist = persist_of(chosen.kind, &chosen.challenge, account, name)?;
         let key = match &persist {
@@ -72,9 +75,38 @@ pub fn required(
             account_label: account_label(chosen.kind, account.url),
             persist,
         };
-        required.push(Required { name: challenge_name(&order.metadata.name, &spec), spec });
+        let name = challenge_name(&order.metadata.name, &spec);
+        if !required.iter().any(|known: &Required| known.name == name) {
+            required.push(Required { name, spec });
+        }
     }
     Ok(required)
+}
+
+/// Why nobody answers; with what the CA offers, where that is not what the solvers are for.
+fn with_offer(
+    why: &NoSolver,
+    solvers: &[ChallengeSolver],
+    authorization: &Authorization,
+) -> String {
+    let offered: Vec<&str> = authorization.challenges.iter().map(|c| c.kind.as_str()).collect();
+    let lacks = |kind: ChallengeType| !offered.contains(&kind.acme_name());
+    let is_lacked = solvers.iter().any(|solver| {
+        solver.http01.is_some() && lacks(ChallengeType::Http01)
+            || solver.dns01.is_some() && lacks(ChallengeType::Dns01)
+    });
+    match why {
+        NoSolver::NoneFits if is_lacked => {
+            let offered =
+                if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") };
+            format!("{why}: for {} the CA offers {offered}", name_of(authorization))
+        }
+        NoSolver::NoneFits
+        | NoSolver::NotOffered { .. }
+        | NoSolver::TwoOverrides
+        | NoSolver::HalfParent
+        | NoSolver::NoParent => why.to_string(),
+    }
 }
 
 /// Why a type has no place in a cluster.
@@ -159,15 +191,24 @@ pub fn wanted(order: &Order, now: Timestamp) -> Result<Wanted, String> {
     Ok(Wanted { identifiers, not_after, profile, replaces })
 }
 
+/// Says that an order has more authorizations than names, before any is read: each costs a request, and each Challenge objects.
+pub fn too_many(spec: &OrderSpec, authorizations: usize) -> Option<String> {
+    let names = ordered(spec);
+    (authorizations > names.len()).then(|| {
+        format!(
+            "the CA asks for {authorizations} authorizations, more than the order has names: it is for {}",
+            list(&names)
+        )
+    })
+}
+
 /// Says what is wrong with the authorizations of an order, once all are read: one that has yet to be shown is for a name
 /// that was not ordered, or a name has none. A valid one may be for a name above (RFC 9444).
 pub fn mismatch(spec: &OrderSpec, authorizations: &[Authorization]) -> Option<String> {
     if authorizations.iter().any(|a| a.identifier.is_empty()) {
         return None;
     }
-    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain([&spec.common_name]);
-    let ordered: BTreeSet<String> =
-        names.filter(|name| !name.is_empty()).map(|name| canonical(name)).collect();
+    let ordered = ordered(spec);
     let authorized: BTreeSet<String> = authorizations.iter().map(name_of).collect();
     let open = |a: &&Authorization| a.initial_state != Some(State::Valid);
     let stray = authorizations.iter().filter(open).map(name_of).find(|n| !ordered.contains(n));
@@ -182,6 +223,12 @@ pub fn mismatch(spec: &OrderSpec, authorizations: &[Authorization]) -> Option<St
         |name: &String| authorized.iter().any(|a| a == name || name.ends_with(&format!(".{a}")));
     let bare = required.into_iter().find(|name| !covered(name))?;
     Some(format!("the CA has no authorization for {bare}: it has {}", list(&authorized)))
+}
+
+/// What is ordered, each name once.
+fn ordered(spec: &OrderSpec) -> BTreeSet<String> {
+    let names = spec.dns_names.iter().chain(&spec.ip_addresses).chain([&spec.common_name]);
+    names.filter(|name| !name.is_empty()).map(|name| canonical(name)).collect()
 }
 
 fn list(names: &BTreeSet<String>) -> String {
@@ -231,9 +278,13 @@ mod tests {
         offered: &Value,
         types: Types,
     ) -> Result<Vec<(String, String, bool)>, String> {
+        let mut annotations = json!({"kubectl-acme/challenge-type": asked});
+        if asked.is_empty() {
+            annotations = json!({});
+        }
         let issuer = json!({
             "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
-            "metadata": {"name": "acme", "annotations": {"kubectl-acme/challenge-type": asked}},
+            "metadata": {"name": "acme", "annotations": annotations},
             "spec": {"acme": {
                 "server": "https://ca.example/directory", "privateKeySecretRef": {"name": "key"},
                 "solvers": solvers,
@@ -297,6 +348,19 @@ mod tests {
         assert!(why.starts_with("tls-alpn-01 is for a store of one machine only"), "{why}");
         let why = check("tls-sni-01", &json!([]), &offered, Types::OfCluster).unwrap_err();
         assert!(why.contains("must be dns-account-01, dns-persist-01 or tls-alpn-01"), "{why}");
+    }
+
+    #[test]
+    fn solvers_for_what_the_ca_does_not_offer_are_told_what_it_offers() {
+        let offered = json!({"type": "tls-alpn-01", "url": "/c", "token": "token"});
+        let none = "no configured challenge solvers can be used for this challenge";
+        for (solvers, more) in [
+            (json!([{"http01": {"ingress": {}}}]), ": for example.com the CA offers tls-alpn-01"),
+            (json!([]), ""),
+        ] {
+            let why = check("", &solvers, &offered, Types::All).unwrap_err();
+            assert_eq!(why, format!("{none}{more}"));
+        }
     }
 
     #[test]

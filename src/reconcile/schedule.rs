@@ -3,7 +3,13 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Challenge, ChallengeType, ObjectName, State};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, ChallengeType, ObjectName, State, Time};
+
+/// How long after its answer was put up a challenge is on its way, although the first looks have not seen the answer.
+const FIRST_LOOKS: SignedDuration = SignedDuration::from_secs(2);
 
 /// How much may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,19 +109,29 @@ pub fn plan(challenges: &[Challenge], limits: Limits) -> Plan<'_> {
     plan
 }
 
-/// Which running challenges stand in another one's way.
+/// Which running challenges stand in another one's way, and which wait beside one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contention {
     /// One waits for a slot, whosever it is.
     slot: bool,
     /// Those whose name another one waits for.
     holders: BTreeSet<ObjectName>,
+    /// UIDs of the Orders of which a running challenge is kept from the CA, and since when.
+    kept_back: BTreeMap<String, Timestamp>,
 }
 
 impl Contention {
-    /// Gathers what a queue waits for.
-    pub fn of(queue: &[Queued<'_>]) -> Self {
+    /// Gathers what challenges wait for, those in the queue and those that run.
+    pub fn of(challenges: &[Challenge], queue: &[Queued<'_>]) -> Self {
         let mut contention = Self::default();
+        for challenge in challenges {
+            if let (Some(from), Some(owner)) =
+                (kept_back_from(challenge), challenge.metadata.controller())
+            {
+                let known = contention.kept_back.entry(owner.uid.clone()).or_insert(from);
+                *known = from.min(*known);
+            }
+        }
         for queued in queue {
             match &queued.waits {
                 Waits::Slot { .. } => contention.slot = true,
@@ -130,6 +146,24 @@ impl Contention {
     pub fn concerns(&self, challenge: &ObjectName) -> bool {
         self.slot || self.holders.contains(challenge)
     }
+
+    /// Tells whether another challenge of that Order, by its UID, is kept from the CA.
+    pub fn keeps_back(&self, order: &str, now: Timestamp) -> bool {
+        self.kept_back.get(order).is_some_and(|from| *from <= now)
+    }
+}
+
+/// Since when something keeps a challenge that has its slot from being told to the CA; its reason says what. One that is seen
+/// at one of the first looks is on its way.
+pub fn kept_back_from(challenge: &Challenge) -> Option<Timestamp> {
+    let status = &challenge.status;
+    let is_running = status.processing && !status.state.is_some_and(State::is_final);
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    if !is_running || status.reason.is_empty() || memory.accepted_at.is_some() {
+        return None;
+    }
+    let presented_at = status.presented_at.map(Time::timestamp);
+    presented_at.map_or(Some(Timestamp::MIN), |at| at.checked_add(FIRST_LOOKS).ok())
 }
 
 type Lock<'a> = (&'a str, ChallengeType);
@@ -157,7 +191,7 @@ fn age(challenge: &Challenge) -> impl Ord + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reconcile::testing::challenge;
+    use crate::reconcile::testing::{at, challenge};
 
     fn names(admitted: &[&Challenge]) -> Vec<String> {
         admitted.iter().map(|c| c.metadata.name.clone()).collect()
@@ -262,6 +296,35 @@ mod tests {
                 ("fourth".to_owned(), 2, slot),
             ]
         );
-        assert!(Contention::of(&queue).concerns(&all[0].name()));
+        assert!(Contention::of(&all, &queue).concerns(&all[0].name()));
+    }
+
+    #[test]
+    fn an_order_is_known_of_which_a_challenge_is_kept_from_the_ca() {
+        let of = |order: &str, reason: &str, accepted_at: Option<i64>| {
+            let order = crate::reconcile::testing::order(order).build();
+            let memory = Memory { accepted_at: accepted_at.map(at), ..Memory::default() };
+            let running = challenge("x.example").running(true).state(State::Pending);
+            let running = running.change(|c| {
+                reason.clone_into(&mut c.status.reason);
+                c.status.presented_at = Some(at(5).into());
+                memory.write(Holder::Challenge, &mut c.metadata.annotations);
+                c.metadata.owner_references = vec![order.owner_reference()];
+            });
+            running.build()
+        };
+        let mut all = [
+            of("stuck", "connection refused", None),
+            of("on-its-way", "", None),
+            of("told", "what it failed with before", Some(1)),
+            of("queued", "Waiting for a slot", None),
+        ];
+        all[3].status.processing = false;
+        let contention = Contention::of(&all, &[]);
+        let known = ["stuck", "on-its-way", "told", "queued"];
+        let at =
+            |second| known.map(|name| contention.keeps_back(&format!("uid-{name}"), at(second)));
+        // Its first looks may yet see it.
+        assert_eq!((at(6), at(7)), ([false; 4], [true, false, false, false]));
     }
 }

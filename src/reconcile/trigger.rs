@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::certificate::{Action, Observed, Outcome, READY, current, next};
-use super::facts::{SecretFacts, annotation};
+use super::facts::{OutputFormat, SecretFacts, annotation};
 use super::{Wake, differences, policy, readiness, renewal, request, secret_content};
 use crate::model::Certificate;
 use crate::model::common::is_true;
@@ -119,7 +119,8 @@ fn pause(attempts: i64) -> SignedDuration {
     SignedDuration::from_hours(hours.min(LONGEST_PAUSE_HOURS))
 }
 
-/// Puts labels and annotations of the Secret right after the template or somebody's hand changed them.
+/// Puts labels and annotations of the Secret right after the template or somebody's hand changed them, and the forms in which key
+/// and chain are in it after the spec did.
 fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     let secret = observed.secret.as_ref()?;
     let name = &certificate.metadata.name;
@@ -129,7 +130,19 @@ fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
     let request = current(certificate, observed).map(|facts| &facts.request.spec.issuer_ref);
     let issuer = request.unwrap_or(&certificate.spec.issuer_ref);
     let metadata = secret_content::metadata(name, &certificate.spec, issuer, secret.usable_leaf()?);
-    (!metadata.is_on(secret)).then_some(Action::RepairSecret(metadata))
+    let is_right = metadata.is_on(secret) && has_formats(certificate, secret);
+    (!is_right).then_some(Action::RepairSecret(metadata))
+}
+
+/// Tells whether key and chain are in a Secret in every form that is asked for and that can be made, and by us in no other.
+fn has_formats(certificate: &Certificate, secret: &SecretFacts) -> bool {
+    if secret.usable_key().is_none() {
+        return true;
+    }
+    let wanted = OutputFormat::of(&certificate.spec);
+    let mut surplus = secret.formats.difference(&wanted);
+    wanted.is_subset(&secret.formats)
+        && surplus.all(|format| secret.foreign_data.contains(format.key()))
 }
 
 /// The oldest CertificateRequest beyond the history limit; none while the Certificate is not Ready.

@@ -151,8 +151,7 @@ async fn told(store: &dyn Store, about: &ObjectReference) -> Result<Vec<Record>,
 }
 
 fn counted_up(mut event: Event, now: Timestamp) -> Result<Record, StoreError> {
-    event.count = Some(event.count.unwrap_or(1).saturating_add(1));
-    event.last_timestamp = event.last_timestamp.max(Some(now.into()));
+    event.tell_again(now);
     record(&event)
 }
 

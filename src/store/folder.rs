@@ -1,10 +1,19 @@
 //! The state folder: who may read it, and plain words for what goes wrong there.
+//!
+//! Account keys and keys of certificates are in it, so nothing is read or written there before it is clear whose it is. The folder
+//! and its files belong to this user or root. The files are open to nobody else (0600); nobody else may write to the folder,
+//! for whoever could would put files of theirs in the place of ours. Others may *look* into it (0755): a folder made by `mkdir`, a
+//! bind mount, a cache of a CI runner or a share on NFS are like that, names and sizes are all that is to be seen, and what we make
+//! ourselves has 0700. A group that may write (the volume of a Pod with `fsGroup`) is refused as everybody else is: a folder of
+//! its own in it will do. Links are followed above the folder, never in its place or in a file's. Whoever may rename a folder above
+//! it may take the state away, but cannot have it used.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use super::StoreError;
+use crate::disk::private::{self, Refusal};
 
 /// The folder in which a file is.
 pub(super) fn of(file: &Path) -> &Path {
@@ -14,22 +23,40 @@ pub(super) fn of(file: &Path) -> &Path {
     }
 }
 
-/// Makes the folder and those above it, for their owner only; one that is there stays as it is.
+/// Makes the folder and those above it, for their owner only; one that is there must be private.
 pub(super) fn make(folder: &Path) -> Result<(), StoreError> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| unusable(folder, &error))
+    private::make_private(folder).map_err(|refusal| refused(folder, refusal))
 }
 
-/// Opens a file for reading and writing; a new one is its owner's only.
+/// Fails unless a folder that is there is private.
+pub(super) fn expect_private(folder: &Path) -> Result<(), StoreError> {
+    private::judge_folder(folder).map_err(|refusal| refused(folder, refusal))
+}
+
+/// Fails unless a file is private, where it is there.
+pub(super) fn expect_private_file(path: &Path) -> Result<(), StoreError> {
+    private::judge_file(path).map_err(|refusal| refused(path, refusal))
+}
+
+/// Opens a private file for reading and writing; a new one is its owner's only.
 pub(super) fn open_file(path: &Path) -> Result<File, StoreError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| unusable(path, &error))
+    private::open_private(path).map_err(|refusal| refused(path, refusal))
+}
+
+/// Opens a private file for reading; nothing where there is none.
+pub(super) fn open_file_to_read(path: &Path) -> Result<Option<File>, StoreError> {
+    match private::open_private_to_read(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(Refusal::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(refusal) => Err(refused(path, refusal)),
+    }
+}
+
+fn refused(path: &Path, refusal: Refusal) -> StoreError {
+    match refusal {
+        Refusal::System(error) => unusable(path, &error),
+        Refusal::Exposed(exposure) => StoreError::Exposed { place: path.to_owned(), exposure },
+    }
 }
 
 /// Says in plain words why a file or folder cannot be used.

@@ -109,11 +109,7 @@ impl LocalLease {
 
     /// Tells who holds the lock, if anybody does.
     pub fn holder(&self) -> Result<Option<Holder>, StoreError> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(folder::unusable(&self.path, &error)),
-        };
+        let Some(mut file) = folder::open_file_to_read(&self.path)? else { return Ok(None) };
         match file.try_lock_shared() {
             Ok(()) => Ok(None),
             Err(TryLockError::WouldBlock) => {

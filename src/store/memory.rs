@@ -29,6 +29,19 @@ impl MemoryStore {
         Self { room: Room::default(), revisions: watch::Sender::new(0) }
     }
 
+    /// Makes a store of objects as another one holds them.
+    pub fn of(records: impl IntoIterator<Item = Record>) -> Self {
+        let store = Self::new();
+        let mut contents = store.room.contents();
+        for record in records {
+            contents.revision += 1;
+            contents.uids.insert(record.uid().to_owned(), record.key.clone());
+            contents.objects.insert(record.key.clone(), record);
+        }
+        drop(contents);
+        store
+    }
+
     fn write<T>(
         &self,
         deed: impl FnOnce(&mut Contents) -> Result<T, StoreError>,

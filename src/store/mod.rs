@@ -1,6 +1,7 @@
 //! Where resources live: the [`Store`] trait and its contract.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,6 +11,7 @@ use self::cluster::ClusterFault;
 use self::cluster::words::Guard;
 use self::manager::Manager;
 use self::told::Told;
+use crate::disk::private::Exposure;
 use crate::model::{Key, Kind, Record};
 
 mod bygone;
@@ -180,6 +182,14 @@ pub enum StoreError {
         /// Reason.
         why: String,
     },
+    /// The state folder, or a file in it, is not this user's alone.
+    #[error("cannot use the state in {}: {exposure}", place.display())]
+    Exposed {
+        /// File or folder.
+        place: PathBuf,
+        /// Why it is not trusted.
+        exposure: Exposure,
+    },
 }
 
 /// What helps where a cluster has denied a solver object, by the server's words; nothing where it says something else.
@@ -203,7 +213,8 @@ impl StoreError {
             | Self::AlreadyExists { .. }
             | Self::NotFound { .. }
             | Self::Invalid { .. }
-            | Self::Unusable { .. } => false,
+            | Self::Unusable { .. }
+            | Self::Exposed { .. } => false,
         }
     }
 
@@ -233,7 +244,8 @@ impl StoreError {
             | Self::NotFound { .. }
             | Self::Invalid { .. }
             | Self::Unreadable { .. }
-            | Self::Unusable { .. } => Vec::new(),
+            | Self::Unusable { .. }
+            | Self::Exposed { .. } => Vec::new(),
         }
     }
 }

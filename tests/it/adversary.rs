@@ -26,12 +26,14 @@ use kubectl_acme::controllers::driver::{Driver, Obstacles};
 use kubectl_acme::controllers::issuer::IssuerController;
 use kubectl_acme::controllers::means::Means;
 use kubectl_acme::controllers::order::OrderController;
+use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::recorder::Recorder;
 use kubectl_acme::controllers::request::RequestController;
 use kubectl_acme::controllers::scheduler::{Crowd, Scheduler};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
+use kubectl_acme::model::order_budget::{Allowance, Permit};
 use kubectl_acme::model::{Blob, Kind, Problem, Record};
 use kubectl_acme::probes::dns::DnsProbe;
 use kubectl_acme::probes::http::HttpProbe;
@@ -67,6 +69,8 @@ enum Twist {
     Lose,
     Order(fn(&mut OrderReply)),
     Authorization(fn(&mut AuthorizationReply)),
+    /// Each challenge of an authorization.
+    Challenges(fn(&mut ChallengeReply)),
     Chain(fn(&mut CertificateChain)),
 }
 
@@ -125,8 +129,12 @@ impl Acme for Twisted {
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError> {
         self.inner.update_contact(contact).await
     }
-    async fn create_order(&self, order: &NewOrder) -> Result<OrderReply, AcmeError> {
-        self.order_reply(Deed::NewOrder, self.inner.create_order(order)).await
+    async fn create_order(
+        &self,
+        order: &NewOrder,
+        permit: Permit,
+    ) -> Result<OrderReply, AcmeError> {
+        self.order_reply(Deed::NewOrder, self.inner.create_order(order, permit)).await
     }
     async fn order(&self, url: &str) -> Result<OrderReply, AcmeError> {
         self.order_reply(Deed::Order, self.inner.order(url)).await
@@ -134,8 +142,10 @@ impl Acme for Twisted {
     async fn authorization(&self, url: &str) -> Result<AuthorizationReply, AcmeError> {
         let twist = self.meet(Deed::Authorization)?;
         let mut reply = self.inner.authorization(url).await?;
-        if let Some(Twist::Authorization(twist)) = twist {
-            twist(&mut reply);
+        match twist {
+            Some(Twist::Authorization(twist)) => twist(&mut reply),
+            Some(Twist::Challenges(twist)) => reply.challenges.iter_mut().for_each(twist),
+            _ => {}
         }
         Ok(reply)
     }
@@ -273,7 +283,7 @@ async fn issue_at(host: &str, script: Script) -> End {
     };
     let accounts = Arc::new(Accounts::new(&store, "cert-manager", Box::new(twisted)));
     let recorder = Recorder::new(Arc::clone(&store));
-    let clock = Arc::new(SystemClock);
+    let clock = Arc::new(SystemClock::default());
     let crowd = Crowd::default();
     let zones = nobody_to_ask();
     let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
@@ -299,7 +309,12 @@ async fn issue_at(host: &str, script: Script) -> End {
         )),
         Arc::new(CertificateController::new(recorder.clone())),
         Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts), Approval::Ours)),
-        Arc::new(OrderController::new(recorder.clone(), accounts, selection.clone())),
+        Arc::new(OrderController::new(
+            recorder.clone(),
+            accounts,
+            selection.clone(),
+            OrderBudget::new(Allowance::OneShot),
+        )),
         Arc::new(challenges),
         Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone(), crowd)),
     ];
@@ -432,8 +447,91 @@ async fn an_authorization_that_ended_by_itself_ends_the_order() {
             "expired" => |deed, _| twisted_status(deed, |a| a.status = "expired".to_owned()),
             _ => |deed, _| twisted_status(deed, |a| a.status = "revoked".to_owned()),
         };
-        check_refused(script, "errored", "the CA gives no reason", 20).await;
+        let end = issue(script).await;
+        assert_eq!((end.state.as_str(), end.challenges), ("expired", 0), "{end:?}");
+        let reason = format!("the authorization of a.example.com is {status}");
+        assert!(end.reason.starts_with(&reason), "{end:?}");
     }
+}
+
+#[tokio::test]
+async fn an_authorization_that_stands_twice_is_read_once() {
+    let script: Script = |deed, before| {
+        let twice: fn(&mut OrderReply) = |order| {
+            order.authorizations = vec![order.authorizations[0].clone(); 1000];
+        };
+        (deed == Deed::NewOrder && before == 0).then_some(Twist::Order(twice))
+    };
+    check_issued(script, Deed::Authorization, 1).await;
+}
+
+#[tokio::test]
+async fn more_authorizations_than_names_are_not_read() {
+    let script: Script = |deed, _| {
+        let many: fn(&mut OrderReply) = |order| {
+            let first = order.authorizations[0].clone();
+            order.authorizations.extend((1..1000).map(|number| format!("{first}{number}")));
+        };
+        (deed == Deed::NewOrder).then_some(Twist::Order(many))
+    };
+    let end = issue(script).await;
+    assert_eq!((end.state.as_str(), end.challenges), ("errored", 0), "{end:?}");
+    assert!(end.reason.starts_with("the CA asks for 1000 authorizations"), "{end:?}");
+    assert_eq!(end.asked(Deed::Authorization), 0, "{end:?}");
+}
+
+#[tokio::test]
+async fn an_order_that_became_invalid_before_it_was_finalized_is_over() {
+    let script: Script = |deed, before| match (deed, before) {
+        (Deed::Finalize, _) => Some(refuse(403, "orderNotReady")),
+        (Deed::Order, 1..) => Some(Twist::Order(|order| {
+            order.status = "invalid".to_owned();
+            order.error = Some(Problem { detail: "too late".to_owned(), ..Problem::default() });
+        })),
+        _ => None,
+    };
+    let end = issue(script).await;
+    assert_eq!((end.state.as_str(), end.reason.as_str()), ("invalid", "too late"), "{end:?}");
+    assert_eq!((end.asked(Deed::Finalize), end.asked(Deed::NewOrder)), (1, 1), "{end:?}");
+}
+
+#[tokio::test]
+async fn a_challenge_that_the_ca_looks_at_already_is_not_told_again() {
+    for status in ["processing", "valid", "invalid"] {
+        let script: Script = match status {
+            "processing" => |deed, before| begun(deed, before, |c| c.status = "processing".into()),
+            "valid" => |deed, before| begun(deed, before, |c| c.status = "valid".into()),
+            _ => |deed, before| begun(deed, before, |c| c.status = "invalid".into()),
+        };
+        let end = issue(script).await;
+        assert_eq!((end.asked(Deed::Accept), end.state.as_str()), (0, "invalid"), "{end:?}");
+    }
+}
+
+/// Challenges are so from the first; the order is polled a few times before it comes to its end.
+fn begun(deed: Deed, before: usize, twist: fn(&mut ChallengeReply)) -> Option<Twist> {
+    match (deed, before) {
+        (Deed::Authorization, _) => Some(Twist::Challenges(twist)),
+        (Deed::Order, 3..) => Some(Twist::Order(|order| "invalid".clone_into(&mut order.status))),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn the_order_is_polled_at_our_own_pace_whatever_moment_in_the_past_the_ca_names() {
+    let script: Script = |deed, before| match (deed, before) {
+        (Deed::Order, 0..8) => Some(Twist::Order(|order| {
+            order.status = "pending".to_owned();
+            order.retry_after = Some(Timestamp::UNIX_EPOCH);
+        })),
+        _ => None,
+    };
+    let began = Timestamp::now();
+    let end = issue(script).await;
+    assert!(end.ready, "{end:?}");
+    // Nine polls, the first after 50 ms and each later one after half of the time gone by, cannot come sooner.
+    let soonest = SignedDuration::from_millis(1700);
+    assert!(Timestamp::now().duration_since(began) > soonest, "{end:?}");
 }
 
 fn twisted_status(deed: Deed, twist: fn(&mut AuthorizationReply)) -> Option<Twist> {

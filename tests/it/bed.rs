@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use crate::support::bed::Server;
+use crate::support::bed::{PATIENCE, Server};
 use crate::support::fault::Fault;
 use crate::support::http;
 use crate::support::pebble::{Pebble, PebbleOptions};
@@ -45,7 +45,7 @@ fn a_server_ends_with_the_test_that_started_it() {
 fn a_server_that_ends_by_itself_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(&Command::new("true"), &folder.path().join("log"));
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
     while server.is_running() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
@@ -54,7 +54,7 @@ fn a_server_that_ends_by_itself_is_noticed() {
 
 /// Waits until a server has written so many lines; returns them.
 fn lines(log: &Path, count: usize) -> Vec<String> {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let text = fs::read_to_string(log).unwrap();
         if text.lines().count() >= count && text.ends_with('\n') {
@@ -77,7 +77,7 @@ fn what_a_server_started_ends_with_it() {
     drop(server);
     // Whoever adopted it may take a while to bury it.
     let lives = || fs::read_to_string(&state).is_ok_and(|text| !text.contains(") Z "));
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while lives() {
         assert!(Instant::now() < deadline, "it still runs");
         thread::sleep(Duration::from_millis(5));

@@ -10,7 +10,7 @@ use kubectl_acme::store::Store as _;
 use kubectl_acme::store::local::{Access, LocalStore};
 use serde_json::{Value, json};
 
-use crate::support::bed::free_port;
+use crate::support::bed::{PATIENCE, free_port};
 use crate::support::dns::{DnsServer, Key, Setup, Software, Updates, Zone};
 use crate::support::http;
 use crate::support::terminal::{Said, Terminal, secret};
@@ -20,9 +20,6 @@ const RECORD: &str = "_acme-challenge.www.example.com.";
 const THEIRS: &str = "another party's";
 const TEXT: &str = "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA";
 const PATH: &str = ".well-known/acme-challenge/token";
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 /// A Challenge in that state, which belongs to nothing.
 fn challenge(kind: &str, key: &str, solver: &Value, state: &str) -> Value {
     json!({

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::dns01::{RECORD, Site, THEIRS};
-use crate::support::bed::free_port;
+use crate::support::bed::{PATIENCE, free_port};
 use crate::support::ca::TestCa;
 use crate::support::dns::{Software, Updates};
 use crate::support::fault::Fault;
@@ -20,9 +20,6 @@ use crate::support::traffic::Endpoint;
 const ZONE: &str = "example.com.";
 const STAYS: &str = "_validation-persist.example.com.";
 const DIGEST: &str = "hmac-sha256";
-/// How long something may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 /// The manifests of a site, whose issuer asks for a type.
 fn asking(site: &Site, proxy: &Proxy, kind: &str, names: &[&str]) -> Vec<Value> {
     let solver = site.solver(DIGEST, &json!({}));

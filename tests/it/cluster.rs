@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Cluster, Namespace, OUR_IMAGE, eventually};
+use crate::support::cluster::{Arena, Cluster, Namespace, OUR_IMAGE, eventually};
 use crate::support::http;
 use crate::support::pebble::{Pebble, PebbleOptions};
 
@@ -256,7 +256,7 @@ fn cert_manager_goes_on_where_it_was_killed() {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn the_api_server_comes_back_with_all_it_had() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Arena::enter();
     let namespace = cluster.namespace("power");
     let kubectl = namespace.kubectl();
     let host = "www.example.com";

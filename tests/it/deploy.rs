@@ -50,6 +50,56 @@ fn the_images_start_the_program_with_words_that_it_knows() {
 }
 
 #[test]
+fn every_image_that_is_fetched_can_be_named_by_its_digest() {
+    let text = file("Containerfile");
+    let lines = |word: &str| -> Vec<String> {
+        text.lines().filter_map(|line| line.strip_prefix(word)).map(str::to_owned).collect()
+    };
+    let stages: Vec<_> = lines("FROM ");
+    let made = stages.iter().filter_map(|stage| stage.split_once(" AS ")).map(|(_, name)| name);
+    let made: Vec<_> = made.chain(["scratch"]).collect();
+    let fetched = stages.iter().map(|stage| stage.split(' ').next().unwrap());
+    let fetched: Vec<_> = fetched.filter(|image| !made.contains(image)).collect();
+    assert_eq!(fetched, ["${RUST}"]);
+    assert_eq!(lines("ARG "), ["RUST=rust:1-bookworm"]);
+}
+
+/// Every rule about Leases in a file of Roles.
+fn lease_rules(path: &str) -> Vec<Value> {
+    let rules = documents(path).into_iter().filter_map(|role| role["rules"].as_array().cloned());
+    let about_leases =
+        |rule: &Value| rule["resources"].as_array().unwrap().contains(&"leases".into());
+    rules.flatten().filter(about_leases).collect()
+}
+
+#[test]
+fn the_lease_is_permitted_by_name_where_a_name_can_be_given() {
+    for path in ["rbac/run.yaml", "rbac/one-shot.yaml", "rbac/order.yaml"] {
+        let rules = lease_rules(path);
+        assert!(!rules.is_empty(), "{path}");
+        for rule in rules {
+            if rule["verbs"] == serde_json::json!(["create"]) {
+                assert!(
+                    file(path)
+                        .contains("# Names cannot be given for objects that are not there yet")
+                );
+                continue;
+            }
+            assert_eq!(
+                rule["resourceNames"],
+                serde_json::json!(["cert-manager-controller"]),
+                "{path}"
+            );
+        }
+    }
+    assert!(
+        lease_rules("rbac/order.yaml")
+            .iter()
+            .all(|rule| rule["verbs"] == serde_json::json!(["get"]))
+    );
+}
+
+#[test]
 fn the_images_are_built_from_all_that_the_program_includes() {
     let text = file("Containerfile");
     let copied: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("COPY ")).collect();
@@ -72,6 +122,7 @@ fn the_deployment_starts_the_program_with_words_that_it_knows() {
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     let words = container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
     is_understood(&words.collect::<Vec<_>>());
+    assert_eq!(container["resources"]["limits"]["memory"], "512Mi");
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(container["image"], format!("kubectl-acme:{version}"));
     assert!(file("Containerfile").contains(&format!("-t kubectl-acme:{version} ")));

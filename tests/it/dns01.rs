@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::support::bed::PATIENCE;
 use crate::support::dns::{DnsServer, Key, Setup, Software, Updates, Zone};
 use crate::support::fault::Fault;
 use crate::support::pebble::{Pebble, PebbleOptions};
@@ -177,7 +178,7 @@ fn published(site: &Site, words: &[&str]) -> Child {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let child = command.spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + PATIENCE;
     while site.server.texts(RECORD).len() < 2 {
         assert!(Instant::now() < deadline, "nothing is published");
         sleep(Duration::from_millis(10));
@@ -292,7 +293,7 @@ fn who_keeps_running_tells_what_a_provider_refuses() {
         run.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
     let refusal = "the dns01 solver of Issuer default/acme cannot be used: DNS update failed. Server replied: \
                    NOTAUTH (BADKEY)";
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + PATIENCE;
     while !std::fs::read_to_string(&log).unwrap().contains(refusal) {
         let said = std::fs::read_to_string(&log).unwrap();
         assert!(Instant::now() < deadline, "it says only: {said}");

@@ -20,6 +20,7 @@ use kubectl_acme::store::Store as _;
 use kubectl_acme::store::local::{Access, LocalStore};
 use serde_json::{Value, json};
 
+pub(super) use crate::support::bed::PATIENCE;
 use crate::support::dns::relay::Transport;
 use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone, loopback};
 use crate::support::terminal::Said;
@@ -27,9 +28,6 @@ use crate::support::terminal::Said;
 pub(super) const ZONE: &str = "example.com.";
 pub(super) const RECORD: &str = "_acme-challenge.www.example.com.";
 pub(super) const TEXT: &str = "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA";
-/// How long a repair may take to be seen on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
-
 /// Servers of `example.com.`, named `ns1` and so on, and a resolver that finds them.
 pub(super) struct Bed {
     pub(super) names: Vec<(String, IpAddr)>,

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::bed::Server;
-use crate::support::cluster::{Cluster, Kubectl, Namespace, eventually};
+use crate::support::cluster::{Arena, Cluster, Kubectl, Namespace, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
 
 /// Everything that hangs below a Certificate, owned from one to the next.
@@ -150,8 +150,7 @@ const SHEETS: [(&str, &[&str]); 10] = [
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn kubectl_shows_everything_and_takes_it_away() {
-    // What works in it works on all of it.
-    let cluster = Cluster::start(&[]);
+    let cluster = Arena::enter();
     let options = PebbleOptions { http_port: Some(cluster.http_port()), ..PebbleOptions::calm() };
     let pebble = Pebble::start(&options);
     let namespace = cluster.namespace("verbs");

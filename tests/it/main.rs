@@ -6,6 +6,7 @@ mod support;
 
 mod adversary;
 mod bed;
+mod behaviours;
 mod challenge_answer;
 mod challenge_types;
 mod challenge_types_cluster;
@@ -48,5 +49,7 @@ mod side_by_side_cluster;
 mod solve;
 mod solver_cluster;
 mod store;
+mod storm;
+mod storm_cluster;
 mod takeover_cluster;
 mod tidy;

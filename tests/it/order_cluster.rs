@@ -194,12 +194,12 @@ fn a_request_that_nobody_approves_is_named_when_time_is_up() {
     let arena = Arena::enter();
     let bench = Bench::new(&arena, "unapproved");
     let kubectl = bench.namespace.kubectl();
-    let words = ["order", "-f", "web.yaml", "--approve=false", "--timeout=40s"];
+    let words = ["order", "-f", "web.yaml", "--approve=false", "--timeout=25s"];
     let said = check(&bench.run(&kubectl, &words), 124);
     let name = bench.namespace.name();
     for words in [
         format!(
-            "error: Certificate {name}/web is not done after 40s: it waits for the approval of CertificateRequest web-1\n"
+            "error: Certificate {name}/web is not done after 25s: it waits for the approval of CertificateRequest web-1\n"
         ),
         format!(
             "hint: a policy or a person has to approve it: kubectl cert-manager approve web-1 --namespace {name}\n"
@@ -262,9 +262,9 @@ fn a_quota_that_stays_full_is_what_it_fails_for_at_last() {
         let refused = kubectl.try_run(&["run", "probe", "--image=none", "--dry-run=server"]);
         refused.err().filter(|error| error.contains("exceeded quota"))
     });
-    let words = ["order", "-f", "web.yaml", "--timeout=40s"];
+    let words = ["order", "-f", "web.yaml", "--timeout=25s"];
     let said = check(&bench.run(&kubectl, &words), 9);
-    assert!(said.contains("is not done after 40s: Challenge "), "{said}");
+    assert!(said.contains("is not done after 25s: Challenge "), "{said}");
     assert!(said.contains("exceeded quota: none"), "{said}");
     assert!(said.contains("pods \"cm-acme-http-solver-…\" is forbidden"), "{said}");
     let hint = format!("kubectl describe quota --namespace {}", bench.namespace.name());

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::handover_cluster::row::{Row, Stop, apply};
 use super::handover_cluster::scene::Scene;
 use super::handover_cluster::side::{Ours, Side};
-use super::handover_cluster::{cluster, pebble, release_lease, unfinished, wait_until_stopped};
+use super::handover_cluster::{pebble, release_lease, unfinished, wait_until_stopped};
 use super::support::cluster::api_gate::{ApiGate, Moment, Step};
-use super::support::cluster::{Cluster, eventually};
+use super::support::cluster::{Arena, Cluster, eventually};
 use super::support::pebble::Pebble;
 use super::support::traffic::Endpoint;
 
@@ -69,7 +69,7 @@ fn renewed(cluster: &Cluster) -> Option<Timestamp> {
 
 /// Stops the API server when every issuance has come to its step, and starts it again.
 fn check(name: &str, words: &[&str], outage: Outage) {
-    let cluster: &Cluster = &cluster();
+    let cluster: &Cluster = &Arena::enter();
     let pebble: &Pebble = &pebble(cluster);
     let gate = ApiGate::before(&cluster.kubeconfig());
     let is_run = words[0] == "run";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::bed::Server;
+use crate::support::bed::{PATIENCE, Server};
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::terminal::{Pair, Terminal, certificate, issuer, openssl, secret};
 
@@ -246,7 +246,7 @@ fn options() -> PebbleOptions {
 }
 
 fn wait_for_port(port: u16) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < deadline, "nobody listens on {port}");
         sleep(Duration::from_millis(20));

@@ -175,6 +175,34 @@ fn a_failed_validation_ends_it_and_retry_makes_a_fresh_order() {
 
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
+fn a_refusal_ends_the_order_although_another_name_is_stuck() {
+    let scene = Scene::new(&PebbleOptions::default());
+    let (good, refused, stuck) = ("good.example.com", "refused.example.com", "stuck.example.com");
+    // The CA finds nobody there; our own look finds the listener, and nobody for the stuck one.
+    scene.pebble.dns().add_a("refused.example.com.", &["127.0.0.11"]);
+    let names = json!({"dnsNames": [good, refused, stuck]});
+    let path = scene.terminal.manifests(&[scene.issuer(), certificate("web", &[good], names)]);
+    let nowhere = format!("--http01-resolve={stuck}=127.0.0.1:{}", free_port());
+    let said = scene.terminal.drive(&["order", "-f", path.to_str().unwrap(), &nowhere]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let why = format!("acme: authorization error for {refused}: 400 urn:ietf:params:acme:error:");
+    assert!(said.stderr.contains("error: Certificate default/web was not issued: "), "{said:?}");
+    assert!(said.stderr.contains(&why), "{said:?}");
+    let mut hints = said.stderr.lines().filter(|line| line.starts_with("hint: "));
+    assert!(hints.clone().any(|hint| hint.contains(refused)), "{said:?}");
+    assert!(!hints.any(|hint| hint.contains(stuck)), "{said:?}");
+    let challenges = scene.terminal.objects("challenges");
+    let state = |name| {
+        let of_name = challenges.iter().find(|challenge| challenge["spec"]["dnsName"] == name);
+        of_name.unwrap()["status"]["state"].as_str().unwrap()
+    };
+    assert_eq!([good, refused, stuck].map(state), ["valid", "invalid", "errored"]);
+    let counts = scene.proxy.counts();
+    assert_eq!((counts.at(Endpoint::NewOrder), counts.at(Endpoint::Challenge)), (1, 2), "{counts}");
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
 fn an_order_that_ran_out_of_time_is_resumed() {
     let scene = Scene::new(&PebbleOptions::default());
     let order = scene.get_stuck();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::bed::{Server, free_port};
+use crate::support::bed::{PATIENCE, Server, free_port};
 use crate::support::http;
 use crate::support::name_server::NameServer;
 use crate::support::terminal::{Pair, Said, Terminal, certificate, issuer};
@@ -42,7 +42,7 @@ impl Ca {
             .arg(format!("--listen=127.0.0.1:{port}"))
             .arg(format!("--http01-resolve=*=127.0.0.1:{http_port}"));
         let mut server = Server::start(&command, &folder.path().join("ca.log"));
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + PATIENCE;
         // The file may be there before all of it is.
         while fs::read_to_string(&root).map_or(true, |root| !root.ends_with("-----\n"))
             || http::get_tls(port, "/directory", &fs::read_to_string(&root).unwrap()).is_err()
@@ -133,7 +133,7 @@ fn lego_gets_a_certificate_from_our_ca() {
 fn lego_is_refused_a_name_whose_caa_records_mean_another_ca() {
     let folder = tempfile::tempdir().unwrap();
     let names = NameServer::start(folder.path().join("dns.log"));
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while names.look().is_err() {
         assert!(Instant::now() < deadline, "no name server: {}", names.log());
         sleep(Duration::from_millis(20));

@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use jiff::Timestamp;
 use kubectl_acme::acme::KeyAlgorithm;
 use kubectl_acme::ca::{self, Config, Server};
 use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
 use kubectl_acme::commands::renewal::mark_for_renewal;
+use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
+use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
 use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::required::Types;
@@ -28,6 +29,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::bed::PATIENCE;
 use crate::support::difference::{self, Difference};
 use crate::support::gate::{Gate, Passage};
 use crate::support::name_server::nobody_to_ask;
@@ -86,6 +88,7 @@ impl Stage {
             zones: nobody_to_ask(),
             selection: Selection::all(),
             unwritten: Arc::default(),
+            budget: OrderBudget::new(Allowance::Standing),
             approval: Approval::Ours,
             account_keys: KeyAlgorithm::Rsa(2048), // as cert-manager makes them
             cluster_resource_namespace: "cert-manager".to_owned(),
@@ -112,7 +115,7 @@ impl Stage {
 
     /// Waits until an object of this name is as wanted.
     async fn until(&self, kind: Kind, name: &str, wanted: impl Fn(&Value) -> bool) {
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let all = self.store.list(kind, &Scope::all()).await.unwrap();
             if all.iter().any(|r| r.key.name.name.starts_with(name) && wanted(&r.object)) {
@@ -125,7 +128,7 @@ impl Stage {
     }
 
     async fn until_gone(&self, kind: Kind, name: &str) {
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let all = self.store.list(kind, &Scope::all()).await.unwrap();
             if all.iter().all(|r| r.key.name.name != name) {
@@ -148,7 +151,7 @@ impl Stage {
 
     /// Waits until no challenge is at work, no key waits for its certificate.
     async fn until_clean(&self) {
-        let deadline = Instant::now() + Duration::from_mins(1);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let challenges = self.store.list(Kind::Challenge, &Scope::all()).await.unwrap();
             let secrets = self.store.list(Kind::Secret, &Scope::all()).await.unwrap();
@@ -308,7 +311,7 @@ async fn two_renewals_go_as_recorded() {
     stage.until_issued("web", 1).await;
     for revision in 2..=3 {
         let name = ObjectName::new("trace-09", "web");
-        mark_for_renewal(&stage.store, &name, Timestamp::now()).await.unwrap();
+        mark_for_renewal(&stage.store, &name).await.unwrap();
         stage.until_issued("web", revision).await;
     }
     stage.check(&purpose::RENEWALS).await;

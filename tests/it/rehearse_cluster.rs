@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::support::bed;
-use super::support::cluster::{Cluster, Kubectl, Namespace, eventually};
+use super::support::cluster::{Arena, Cluster, Kubectl, Namespace, eventually};
 use super::support::pebble::{Pebble, PebbleOptions};
 
 /// Marks the solver objects of a rehearsal.
@@ -308,8 +308,7 @@ fn a_rehearsal_needs_leave_for_solver_objects_and_issuers_only() {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn what_a_killed_rehearsal_left_is_swept_and_nothing_else() {
-    // Who drives is asked of the whole cluster, so it has one of its own.
-    let cluster = Cluster::start(&[]);
+    let cluster = Arena::enter();
     let pebble = pebble(&cluster);
     let site = Site::new(&cluster, "swept");
     let kubectl = site.kubectl();

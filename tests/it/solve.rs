@@ -9,11 +9,9 @@ use kubectl_acme::store::Store as _;
 use kubectl_acme::store::local::{Access, LocalStore};
 use serde_json::json;
 
+use crate::support::bed::PATIENCE;
 use crate::support::terminal::{Said, Terminal};
 use crate::support::{bed, http};
-
-/// How long anything may take on a busy machine.
-const LIMIT: Duration = Duration::from_mins(1);
 
 /// A token may begin with a dash.
 const FLAGS: [&str; 3] = ["--domain=www.example.com", "--token=-token", "--key=-token.thumbprint"];
@@ -31,7 +29,7 @@ fn start(port: u16) -> Child {
 
 /// Waits for the end and returns the exit code, and what was said.
 fn end(mut child: Child) -> (Option<i32>, String) {
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + PATIENCE;
     while child.try_wait().unwrap().is_none() {
         assert!(Instant::now() < deadline, "solve does not end");
         std::thread::sleep(Duration::from_millis(20));
@@ -52,7 +50,7 @@ fn stop(child: Child) -> (Option<i32>, String) {
 fn it_answers_one_name_until_it_is_told_to_end() {
     let port = bed::free_port();
     let child = start(port);
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + PATIENCE;
     while http::get(port, "probe", "/healthz").is_err() {
         assert!(Instant::now() < deadline, "solve does not listen");
         std::thread::sleep(Duration::from_millis(20));
@@ -95,7 +93,7 @@ async fn curl_sees_what_a_check_sees() {
     assert_eq!(curl(&nobody), (Some(7), String::new()), "curl could not connect");
 
     let child = start(terminal.http_port);
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + PATIENCE;
     let mut seen = check();
     while seen.code != Some(0) {
         assert!(Instant::now() < deadline, "{seen:?}");

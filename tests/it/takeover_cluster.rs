@@ -4,12 +4,14 @@ use serde_json::json;
 
 use super::support::cluster::{Arena, Bench, Kubectl, OUR_IMAGE, Peer, Running, eventually};
 
-/// cert-manager's Lease, quicker to expire than by default.
+/// A Lease that expires sooner than by default, and whose holder keeps it on a busy machine.
 const QUICK: [&str; 3] = [
     "--leader-election-lease-duration=10s",
-    "--leader-election-renew-deadline=6s",
-    "--leader-election-retry-period=2s",
+    "--leader-election-renew-deadline=8s",
+    "--leader-election-retry-period=1s",
 ];
+/// A command that soon takes over; nothing has moved for half as long again when it says so.
+const SOON: [&str; 5] = ["order", "-f", "web.yaml", "--timeout=5m", "--patience=2s"];
 /// The same, slower than any restart of an API server.
 const PATIENT: [&str; 3] = [
     "--leader-election-lease-duration=10m",
@@ -28,8 +30,7 @@ fn peer(arena: &Arena, flags: &[&str]) -> Peer {
 
 /// Starts an issuance and waits until its challenge is there.
 fn begin(bench: &Bench<'_>) -> Running {
-    let mut order =
-        bench.start(&bench.namespace.kubectl(), &["order", "-f", "web.yaml", "--timeout=5m"]);
+    let mut order = bench.start(&bench.namespace.kubectl(), &SOON);
     order.says("driver: cert-manager");
     wait_for_challenge(&bench.namespace.kubectl());
     order
@@ -64,7 +65,7 @@ fn a_frozen_cert_manager_is_taken_over_from_and_finds_nothing_to_do_when_it_wake
     let bench = Bench::new(&arena, "frozen");
     let mut cert_manager = peer(&arena, &[STUCK]);
     let mut order = begin(&bench);
-    order.says("nothing has moved for 30 s; driver: cert-manager (");
+    order.says("nothing has moved for 3 s; driver: cert-manager (");
     order.says("read its log: kubectl logs --namespace cert-manager deployment/cert-manager");
     cert_manager.freeze();
     let orders = bench.orders();
@@ -127,10 +128,11 @@ fn another_run_of_ours_that_is_killed_is_taken_over_from() {
     let bench = Bench::new(&arena, "killed");
     let kubectl = bench.namespace.kubectl();
     // Its answers are where the CA does not look.
-    let mut run = bench.start(&kubectl, &["run", "--http01-listen=127.0.0.1:0"]);
+    let words = [&["run", "--http01-listen=127.0.0.1:0"][..], &QUICK].concat();
+    let mut run = bench.start(&kubectl, &words);
     run.says("driver: kubectl-acme");
     run.says("by this process at 127.0.0.1:0, in place of solver Pods, Services, Ingresses and");
-    let mut order = bench.start(&kubectl, &["order", "-f", "web.yaml", "--timeout=5m"]);
+    let mut order = bench.start(&kubectl, &SOON);
     order.says("driver: kubectl-acme run (");
     wait_for_challenge(&kubectl);
     run.kill();
@@ -144,12 +146,11 @@ fn an_api_server_that_goes_for_a_while_is_waited_for() {
     let bench = Bench::new(&arena, "away");
     let mut cert_manager = arena.peer(&PATIENT);
     cert_manager.wait_until_at_work();
-    let kubectl = bench.namespace.kubectl();
     cert_manager.freeze();
-    let mut order = bench.start(&kubectl, &["order", "-f", "web.yaml", "--timeout=5m"]);
+    let mut order = bench.start(&bench.namespace.kubectl(), &SOON);
     order.says("driver: cert-manager (");
     // It waits once its manifests are applied; before that a server that is away ends it.
-    eventually("the Certificate", || kubectl.try_run(&["get", "certificate/web"]).ok());
+    order.says("waiting for its CertificateRequest");
     arena.stop_api_server();
     cert_manager.thaw();
     arena.start_api_server();
@@ -164,7 +165,8 @@ fn an_api_server_that_goes_for_a_while_is_waited_for() {
 fn nothing_is_taken_over_where_that_is_not_wished_for() {
     let arena = Arena::enter();
     let bench = Bench::new(&arena, "patient");
-    let words = ["order", "-f", "web.yaml", "--driver=cert-manager", "--timeout=40s"];
+    let words =
+        ["order", "-f", "web.yaml", "--driver=cert-manager", "--patience=2s", "--timeout=15s"];
     let said = bench.start(&bench.namespace.kubectl(), &words).ends(124);
     assert!(
         said.contains("without --driver=cert-manager it is looked whether cert-manager works here"),

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::difference::fits;
+
 /// Lines that a file may have above its test module.
 const WALL: usize = 400;
 
@@ -22,7 +24,7 @@ const FLOORS: [(&str, &[&str]); 19] = [
     ("probes", &["model", "dns", "fetch", "acme"]),
     ("ca", &["model", "dns", "fetch", "serve"]),
     ("fetch", &["model", "dns"]),
-    ("store", &["model"]),
+    ("store", &["model", "disk"]),
     ("acme", &["model"]),
     ("disk", &[]),
     ("dns", &["model"]),
@@ -280,6 +282,21 @@ fn declares(file: &Path, name: &str) -> bool {
     let text = fs::read_to_string(root().join(file)).unwrap_or_default();
     let declaration = format!("mod {name};");
     text.lines().any(|line| line == declaration || line.ends_with(&format!(" {declaration}")))
+}
+
+#[test]
+fn every_pattern_of_the_groups_fits_a_test() {
+    let listed = Command::new(std::env::current_exe().unwrap())
+        .args(["--list", "--ignored", "--format=terse"])
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let tests: Vec<&str> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let groups = fs::read_to_string(root().join("tests/bed/groups")).unwrap();
+    let lines = groups.lines().filter(|line| !line.starts_with('#'));
+    let patterns = lines.flat_map(|line| line.split_whitespace().skip(2));
+    let idle = patterns.filter(|pattern| !tests.iter().any(|test| fits(pattern, test)));
+    check(idle.map(|pattern| format!("tests/bed/groups: {pattern} fits no test")));
 }
 
 #[test]

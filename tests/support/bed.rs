@@ -2,14 +2,23 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
-/// Ports below the range from which the system takes those of outgoing connections.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Ports below the range from which the system takes those of outgoing connections: a block for each test process.
+const BLOCKS: u16 = 20_000;
+/// How many ports a block has.
+const BLOCK: u16 = 250;
+/// Whoever listens at the first of these has the first block, and so on.
+const CLAIMS: std::ops::Range<u16> = 19_900..19_948;
 
 /// Returns the path of one of the bed's programs; a missing bed fails the test, it never skips it.
 pub fn program(name: &str) -> PathBuf {
@@ -21,20 +30,28 @@ pub fn program(name: &str) -> PathBuf {
     path
 }
 
-/// Returns a loopback port that is free for TCP and UDP, another one at each call.
+/// A number that no other test process has that runs at the same time, from 0 on.
+pub fn number_of_process() -> u16 {
+    static CLAIM: OnceLock<(u16, TcpListener)> = OnceLock::new();
+    let claim = || {
+        let claimed = |port| Some((port - CLAIMS.start, listen(port).ok()?));
+        CLAIMS.into_iter().find_map(claimed).expect("48 test processes do not run at once")
+    };
+    CLAIM.get_or_init(claim).0
+}
+
+fn listen(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+}
+
+/// Returns a loopback port that is free for TCP and UDP, another one at each call, and none that another test process takes.
 pub fn free_port() -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
-    let span = PORTS.end - PORTS.start;
-    // Test processes that run side by side begin far from each other.
-    let offset = u16::try_from(std::process::id() * 37 % u32::from(span)).unwrap();
-    (0..span)
-        .map(|_| TAKEN.fetch_add(1, Ordering::Relaxed))
-        .map(|step| PORTS.start + (offset + step % span) % span)
-        .find(|port| {
-            let address = (Ipv4Addr::LOCALHOST, *port);
-            TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
-        })
-        .expect("12,000 ports are not all taken")
+    let first = BLOCKS + number_of_process() * BLOCK;
+    (0..BLOCK)
+        .map(|_| first + TAKEN.fetch_add(1, Ordering::Relaxed) % BLOCK)
+        .find(|port| listen(*port).is_ok() && UdpSocket::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("a block of ports is not all taken")
 }
 
 /// Copies a program. Another process does it: a file that is open for writing in ours, and so in whatever another test starts

@@ -27,7 +27,8 @@ impl Difference {
     }
 }
 
-fn fits(pattern: &str, text: &str) -> bool {
+/// Whether a text is as a pattern says, in which `*` stands for any text.
+pub fn fits(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(start) else { return false };
     rest.is_empty() || text.char_indices().any(|(at, _)| fits(rest, &text[at..]))

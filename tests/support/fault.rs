@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::traffic::Endpoint;
 
@@ -25,6 +25,8 @@ pub(super) enum Deed {
     DropRequest,
     /// A closed connection, after the CA did what it was asked.
     DropAnswer,
+    /// The real answer, changed on its way, with more headers.
+    Change { headers: Vec<(String, String)>, change: fn(&mut Value) },
     /// The real answer, later.
     Delay(Duration),
     /// Nothing, until the proxy releases it; the CA does not hear of it before.
@@ -59,6 +61,11 @@ impl Fault {
         Self::new(Deed::DropAnswer)
     }
 
+    /// Changes the JSON of the real answer.
+    pub fn change(change: fn(&mut Value)) -> Self {
+        Self::new(Deed::Change { headers: Vec::new(), change })
+    }
+
     /// Passes the real answer on, later.
     pub fn delay(by: Duration) -> Self {
         Self::new(Deed::Delay(by))
@@ -73,9 +80,9 @@ impl Fault {
         Self { deed, endpoint: None, skip: 0, times: usize::MAX }
     }
 
-    /// Adds a header to an injected answer, such as `Retry-After`.
+    /// Adds a header to an injected or changed answer, such as `Retry-After`.
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        if let Deed::Answer { headers, .. } = &mut self.deed {
+        if let Deed::Answer { headers, .. } | Deed::Change { headers, .. } = &mut self.deed {
             headers.push((name.to_owned(), value.to_owned()));
         }
         self

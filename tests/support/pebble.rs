@@ -9,14 +9,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::bed::{Server, free_port, program};
+use super::bed::{PATIENCE, Server, free_port, program};
 use super::certificates::LocalCertificates;
 use super::http;
 use super::name_server::NameServer;
 use super::proxy::Proxy;
-
-/// How long a start may take on a busy machine.
-const START: Duration = Duration::from_secs(30);
 
 /// How Pebble behaves; the default is as hard as a test can stand without waiting.
 #[derive(Clone, Debug)]
@@ -147,7 +144,7 @@ impl Pebble {
 
     /// Returns the logs when a server ended by itself.
     fn wait_until_ready(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + START;
+        let deadline = Instant::now() + PATIENCE;
         while self.ca.is_running() && self.dns.is_running() {
             match self.look() {
                 Ok(()) => return Ok(()),

@@ -14,6 +14,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -197,6 +198,10 @@ impl Shared {
                 self.is_open.subscribe().wait_for(|is_open| *is_open).await.ok();
                 Ok(self.forward(request).await)
             }
+            Some(Deed::Change { headers, change }) => {
+                let (answer, nonce_refused) = self.forward(request).await;
+                Ok((changed(answer, &headers, change).await, nonce_refused))
+            }
             Some(Deed::Delay(by)) => {
                 tokio::time::sleep(by).await;
                 Ok(self.forward(request).await)
@@ -253,6 +258,26 @@ impl Shared {
         let host = head.headers.get(header::HOST)?.to_str().ok()?;
         self.state().names_orders.then(|| format!("https://{host}/my-order/{id}"))
     }
+}
+
+/// The same answer with other JSON, and with these headers in place of its own; what is no success stays as it is.
+async fn changed(
+    answer: Response<Full<Bytes>>,
+    headers: &[(String, String)],
+    change: fn(&mut Value),
+) -> Response<Full<Bytes>> {
+    if !answer.status().is_success() {
+        return answer;
+    }
+    let (mut head, body) = answer.into_parts();
+    let Ok(body) = body.collect().await;
+    let mut json = serde_json::from_slice(&body.to_bytes()).expect("an answer in JSON");
+    change(&mut json);
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a test gives valid headers");
+        head.headers.insert(name, value.parse().expect("a test gives valid headers"));
+    }
+    Response::from_parts(head, Full::from(json.to_string()))
 }
 
 fn injected(

@@ -23,7 +23,8 @@ pub struct Said {
 
 impl fmt::Debug for Said {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "exit {:?}\n{}{}", self.code, self.stdout, self.stderr)
+        // Why comes first: of long outputs, only the beginning may be kept.
+        write!(f, "exit {:?}\n{}\n{}", self.code, self.stderr, self.stdout)
     }
 }
 

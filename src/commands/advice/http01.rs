@@ -62,8 +62,8 @@ const TABLE: &[Row] = &[
             (
                 CLUSTER,
                 "keep /.well-known/acme-challenge/ out of the redirect to https, or give port 443 a certificate, whichever \
-                 (a CA does not verify it): the annotation cert-manager.io/issue-temporary-certificate: \"true\" of the \
-                 Certificate has one made",
+                 (a CA does not verify it); where cert-manager itself drives, it makes one for a Certificate with the annotation \
+                 cert-manager.io/issue-temporary-certificate: \"true\"",
             ),
             (
                 ANY,

@@ -5,16 +5,22 @@ mod http01;
 pub(super) mod retrace;
 pub mod unseen;
 
+use std::path::Path;
+
 use super::failure::{Failure, Kind as FailureKind};
 use super::invocation;
-use crate::acme::refusal::Sort;
-use crate::acme::{AcmeError, Fault};
+use crate::acme::refusal::{self, Sort};
+use crate::acme::{AccountKey, AcmeError, Fault};
 use crate::controllers::ReconcileError;
+use crate::disk::private::Exposure;
 use crate::model::{Challenge, Key, Problem};
 use crate::store::StoreError;
 
 /// What helps when the store cannot be used.
 pub const STORE: &str = "put that right, or choose another state folder with --local=DIR";
+
+/// The bit of a folder's mode that keeps its users from each other's files.
+const STICKY: u32 = 0o1000;
 
 /// What helps where a host has no address, or nobody can say which.
 pub const RESOLVER: &str =
@@ -63,11 +69,37 @@ impl<'a> Site<'a> {
     }
 }
 
+/// What makes a file or folder of the state private again, so that it is used.
+pub fn exposed(place: &Path, exposure: Exposure) -> String {
+    let path = invocation::quoted(&place.to_string_lossy());
+    match exposure {
+        Exposure::Link => format!("take the link away: rm {path}; or name what it leads to"),
+        Exposure::NoFile => format!("look what it is: ls -ld {path}; and take it away"),
+        Exposure::Owner { theirs, ours } => format!(
+            "work as that user (sudo -u '#{theirs}'); or, where what is in it is yours, take it over: chown -R {ours} {path}"
+        ),
+        Exposure::OpenFile(_) => {
+            format!("where nobody has changed what is in it, close it: chmod 600 {path}")
+        }
+        // Everybody's folder, such as /tmp, stays so.
+        Exposure::OpenFolder(mode) if mode & STICKY != 0 => {
+            let own = invocation::quoted(&place.join("kubectl-acme").to_string_lossy());
+            format!("make one of your own in it: mkdir -m 700 {own}; and name that")
+        }
+        Exposure::OpenFolder(_) => {
+            format!("where everything in it is yours, close it: chmod 700 {path}")
+        }
+    }
+}
+
 /// What helps against a fault that stands in the way of an object whose issuer this is.
 pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
     match error {
         ReconcileError::Acme(error) => for_ca(error, Site::of(issuer)),
         ReconcileError::Store(StoreError::Unusable { .. }) => Some(STORE.to_owned()),
+        ReconcileError::Store(StoreError::Exposed { place, exposure }) => {
+            Some(exposed(place, *exposure))
+        }
         ReconcileError::Store(error) => {
             error.hints_by(&invocation::current().kubectl_program()).into_iter().next()
         }
@@ -75,6 +107,12 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
             error.hint.clone().or_else(|| unseen::dns_advice(&error.to_string()))
         }
         ReconcileError::Missing(_) => None,
+        // What waits goes on by itself.
+        ReconcileError::OverBudget(over) if over.until.is_some() => None,
+        ReconcileError::OverBudget(_) => Some(format!(
+            "nothing more is asked of the CA in this run; see why the order before brought nothing, then {} asks once more",
+            invocation::current().again()
+        )),
         ReconcileError::Taken(taken) => Some(taken.hint()),
         ReconcileError::Panicked => Some("please report it, with what stands on stderr".to_owned()),
     }
@@ -100,45 +138,103 @@ fn for_ca(error: &AcmeError, site: Site<'_>) -> Option<String> {
         (AcmeError::NoDirectory { .. } | AcmeError::Protocol { .. }, _) => format!(
             "check that {server} is the URL of an ACME directory, and that no proxy answers in the CA's place"
         ),
+        (AcmeError::Refused { problem, .. }, _) if needs_user(problem.short_kind()) => {
+            for_pages(problem)
+        }
         (AcmeError::Refused { .. }, Sort::Unavailable) => {
             "the fault is the CA's own; its status page may tell more".to_owned()
+        }
+        (AcmeError::Refused { problem, .. }, _) if !problem.pages().is_empty() => {
+            format!("the CA says more at {}", problem.pages().join(" and "))
         }
         (AcmeError::Refused { .. }, _) => return None,
     })
 }
 
-/// What helps when an Issuer has no account at its CA; the problem is the CA's, where it has answered.
-pub fn for_issuer(problem: Option<&Problem>, message: &str, issuer: &Key) -> String {
-    for_site(problem, message, Site::of(issuer))
+/// What helps when an Issuer has no account at its CA; the problem is the CA's, where it has answered. `account_key` is the name
+/// of the Secret with the account key.
+pub fn for_issuer(
+    problem: Option<&Problem>,
+    message: &str,
+    issuer: &Key,
+    account_key: &str,
+) -> String {
+    for_site(problem, message, account_key, Site::of(issuer))
 }
 
 /// What helps when a Secret that a dns01 solver of an Issuer names is not there, or lacks its key.
 pub fn for_solver_secrets(issuer: &Key) -> String {
-    let namespace = match issuer.name.namespace.as_str() {
-        "" => "the namespace for Secrets of ClusterIssuers (--cluster-resource-namespace of whoever drives)".to_owned(),
-        namespace => format!("namespace {namespace}"),
-    };
     format!(
-        "make that Secret in {namespace}, or name another one in {issuer}; then run the same command again"
+        "make that Secret in {}, or name another one in {issuer}; then run the same command again",
+        namespace_of_secrets(issuer)
     )
 }
 
-fn for_site(problem: Option<&Problem>, message: &str, site: Site<'_>) -> String {
+fn namespace_of_secrets(issuer: &Key) -> String {
+    match issuer.name.namespace.as_str() {
+        "" => "the namespace for Secrets of ClusterIssuers (--cluster-resource-namespace of whoever drives)".to_owned(),
+        namespace => format!("namespace {namespace}"),
+    }
+}
+
+/// Tells whether a problem of that type ends by a deed of the user at the CA.
+fn needs_user(kind: &str) -> bool {
+    matches!(kind, "userActionRequired" | "agreementRequired")
+}
+
+/// What helps when only a deed of the user at the CA lets things go on.
+fn for_pages(problem: &Problem) -> String {
+    match &problem.pages()[..] {
+        [] => "do what the CA asks for in its answer, such as an agreement to its new terms"
+            .to_owned(),
+        pages => format!("open {} and do what the CA asks for there", pages.join(" and ")),
+    }
+}
+
+fn for_site(problem: Option<&Problem>, message: &str, account_key: &str, site: Site<'_>) -> String {
     let (issuer, binding) = (site.issuer, "spec.acme.externalAccountBinding");
-    let change = match problem.map(|problem| (problem.short_kind(), problem.status)) {
-        Some(("externalAccountRequired", _)) if site.is_made => {
+    let secret = || format!("Secret {account_key} in {}", namespace_of_secrets(issuer));
+    let known = problem.map(|problem| (problem.short_kind(), problem.status, problem));
+    let change = match known {
+        Some(("externalAccountRequired", ..)) if site.is_made => {
             return site.change("name a key ID and an HMAC key of the CA's in", binding);
         }
-        Some(("externalAccountRequired", _)) => format!(
+        Some(("externalAccountRequired", ..)) => format!(
             "get a key ID and an HMAC key from the CA, and name them in {binding} of {issuer}"
         ),
-        Some((_, _)) if message.contains("xternal account binding") => {
+        Some(_) if message.contains("xternal account binding") => {
             format!("compare key ID and HMAC key in {binding} of {issuer} with those the CA gave")
         }
-        Some(("invalidContact" | "unsupportedContact", _)) => {
+        Some(("invalidContact" | "invalidEmail" | "unsupportedContact", ..)) => {
             format!("change {}", site.email())
         }
-        Some((_, 404)) => {
+        Some((kind, _, problem)) if needs_user(kind) => for_pages(problem),
+        Some(("badPublicKey" | "badSignatureAlgorithm", _, problem))
+            if problem.algorithms.is_empty() =>
+        {
+            format!(
+                "put an account key of another kind into {} (RSA, ECDSA P-256 or P-384)",
+                secret()
+            )
+        }
+        Some(("badSignatureAlgorithm", _, problem))
+            if AccountKey::algorithm_among(&problem.algorithms).is_none() =>
+        {
+            let taken = problem.algorithms.join(", ");
+            format!("ask another CA: of {taken} this program signs with none")
+        }
+        Some((
+            "accountDoesNotExist" | "badPublicKey" | "badSignatureAlgorithm" | "unauthorized",
+            ..,
+        )) => {
+            let change = site.change("name another Secret in", "spec.acme.privateKeySecretRef");
+            let why = format!("the CA does not take the account key in {}", secret());
+            if site.is_made {
+                return format!("{why}: {change}");
+            }
+            format!("{why}: {change}, for a new key")
+        }
+        Some((_, 404, _)) => {
             format!("{} must be the URL of an ACME directory", site.server())
         }
         _ if site.is_made => format!("change {} or {}", site.server(), site.email()),
@@ -161,14 +257,28 @@ pub fn for_order(
         (FailureKind::Validation, _, Some(challenge)) => {
             failure.hint(unseen::advice(challenge, &challenge.status.reason, in_cluster))
         }
-        (FailureKind::Account, Some("accountDoesNotExist" | "unauthorized"), _) => failure.hint(format!(
-            "the CA takes no orders from this account any more: delete the Secret of spec.acme.privateKeySecretRef of {issuer} \
+        (FailureKind::Account, Some(kind), _) if needs_user(kind) => {
+            let deed = problem.map(for_pages).unwrap_or_default();
+            failure.hint(format!("{deed}; then run the same command again"))
+        }
+        (
+            FailureKind::Account,
+            Some("accountDoesNotExist" | "badSignatureAlgorithm" | "unauthorized"),
+            _,
+        ) => failure.hint(format!(
+            "the CA takes no orders from this account any more: name another Secret in spec.acme.privateKeySecretRef of {issuer} \
              for an account with a new key, or ask the CA"
         )),
         // The page that lifts the pause stands in the CA's words.
-        (FailureKind::RateLimited, _, _) => failure.hint(
+        (FailureKind::RateLimited, _, _) if problem.is_some_and(refusal::says_paused) => failure.hint(
             "do what the CA asks for in its answer; waiting alone does not help; then run the same command again",
         ),
+        // cert-manager waits for no limit.
+        (FailureKind::RateLimited, _, _) => failure
+            .hint("run the same command again once the limit is over; the CA's answer says more"),
+        (FailureKind::Usage, Some("invalidProfile"), _) => failure.hint(format!(
+            "choose another spec.acme.profile of {issuer}, or leave it out for the CA's own choice"
+        )),
         (FailureKind::Usage, Some("rejectedIdentifier" | "unsupportedIdentifier"), _) => {
             failure.hint("take the name out of the Certificate, or ask another CA for it")
         }
@@ -243,12 +353,76 @@ mod tests {
         for (kind, status, expected) in [
             ("invalidContact", 400, "change --email;"),
             ("malformed", 404, "--server must be the URL of an ACME directory;"),
-            ("unauthorized", 403, "change --server or --email;"),
+            ("malformed", 400, "change --server or --email;"),
+            ("invalidEmail", 400, "change --email;"),
+            (
+                "unauthorized",
+                403,
+                "name another Secret in spec.acme.privateKeySecretRef there; and run:",
+            ),
             ("externalAccountRequired", 400, "spec.acme.externalAccountBinding there; and run:"),
         ] {
             let problem = problem(kind, status);
-            let hint = for_site(Some(&problem), "", Site { issuer: &issuer, is_made: true });
+            let hint = for_site(Some(&problem), "", "key", Site { issuer: &issuer, is_made: true });
             assert!(hint.contains(expected), "{hint}");
+        }
+    }
+
+    #[test]
+    fn what_a_person_has_to_do_at_the_ca_is_told_with_its_page() {
+        let issuer = Key::new(Kind::Issuer, ObjectName::new("default", "acme"));
+        let hint = |kind: &str, link: Option<&str>, algorithms: &[&str]| {
+            let problem = Problem {
+                kind: format!("urn:ietf:params:acme:error:{kind}"),
+                status: 403,
+                links: link.into_iter().map(str::to_owned).collect(),
+                algorithms: algorithms.iter().map(|name| (*name).to_owned()).collect(),
+                ..Problem::default()
+            };
+            for_site(Some(&problem), "", "key", Site { issuer: &issuer, is_made: false })
+        };
+        let again = "; then run the same command again";
+        for (kind, link, algorithms, expected) in [
+            (
+                "userActionRequired",
+                Some("https://ca.example/agree"),
+                &[][..],
+                "open https://ca.example/agree and do what the CA asks for there",
+            ),
+            (
+                "userActionRequired",
+                None,
+                &[],
+                "do what the CA asks for in its answer, such as an agreement to its new terms",
+            ),
+            (
+                "badSignatureAlgorithm",
+                None,
+                &["RS256"],
+                "the CA does not take the account key in Secret key in namespace default: name another Secret in \
+                 spec.acme.privateKeySecretRef of Issuer default/acme, for a new key",
+            ),
+            (
+                "badSignatureAlgorithm",
+                None,
+                &["EdDSA", "ES512"],
+                "ask another CA: of EdDSA, ES512 this program signs with none",
+            ),
+            (
+                "badPublicKey",
+                None,
+                &[],
+                "put an account key of another kind into Secret key in namespace default (RSA, ECDSA P-256 or P-384)",
+            ),
+            (
+                "unauthorized",
+                None,
+                &[],
+                "the CA does not take the account key in Secret key in namespace default: name another Secret in \
+                 spec.acme.privateKeySecretRef of Issuer default/acme, for a new key",
+            ),
+        ] {
+            assert_eq!(hint(kind, link, algorithms), format!("{expected}{again}"));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod standby;
 pub mod takeover;
+pub mod terms;
 
 use std::time::Duration;
 
@@ -174,7 +175,7 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
     }
     permit.check(Part::Drive).await?;
     let namespace = &context.global.cluster.leader_election_namespace;
-    let lease = ClusterLease::new(cluster, namespace)?;
+    let lease = ClusterLease::new(cluster, namespace)?.on_terms(context.global.cluster.terms.lease);
     let look = async || {
         let driver = Driver::of(cluster, namespace).await?;
         if wish == Wish::Ourselves
@@ -243,7 +244,7 @@ async fn in_cluster(
         return Ok(as_wished());
     }
     let namespace = &context.global.cluster.leader_election_namespace;
-    let lease = ClusterLease::new(cluster, namespace)?;
+    let lease = ClusterLease::new(cluster, namespace)?.on_terms(context.global.cluster.terms.lease);
     let look = async || {
         let (driver, ()) = tokio::join!(Driver::of(cluster, namespace), permit.prepare());
         let driver = driver?;

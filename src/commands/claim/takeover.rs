@@ -17,10 +17,8 @@ use crate::store::cluster::lease::{ClusterGuard, ClusterLease, Who};
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::{LocalLease, Role};
 
-/// How often it is looked whether anybody drives.
+/// How often at least it is looked whether anybody drives.
 const LOOK: Duration = Duration::from_secs(3);
-/// So long nobody may drive before we do: cert-manager's replicas look for the Lease every 15 s.
-const GRACE: Duration = Duration::from_secs(20);
 
 /// The work is ours now.
 #[derive(Debug)]
@@ -107,13 +105,15 @@ async fn in_cluster(
     from: &Other,
 ) -> Result<Inherited, Failure> {
     let namespace = &context.global.cluster.leader_election_namespace;
-    let lease = ClusterLease::new(cluster, namespace)?;
+    let (terms, gap) =
+        (context.global.cluster.terms, LOOK.min(context.global.cluster.terms.patience / 4));
+    let lease = ClusterLease::new(cluster, namespace)?.on_terms(terms.lease);
     let (mut last, mut free_since) = (from.seen.clone(), None);
     loop {
         match Driver::of(cluster, namespace).await {
             Ok(Driver::Nobody) => {
                 let since = *free_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= GRACE {
+                if since.elapsed() >= terms.patience {
                     permit.check(Part::Drive).await?;
                     match take(cluster, &lease, last.as_ref()).await {
                         Ok(Some((guard, why))) => {
@@ -129,7 +129,7 @@ async fn in_cluster(
             Err(error) if error.may_pass() => free_since = None,
             Err(error) => return Err(error.into()),
         }
-        sleep(LOOK).await;
+        sleep(gap).await;
     }
 }
 

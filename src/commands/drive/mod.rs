@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use self::look::{LookArgs, NameserverArgs};
 use self::probe_pod::ProbePodArgs;
 use self::solver_pod::SolverPodArgs;
+use super::claim::terms::LeaseArgs;
 use super::context::Context;
 use super::dns01::{Dns01Args, Reach};
 use super::failure::{Failure, Kind as FailureKind};
@@ -34,6 +35,7 @@ use crate::controllers::driver::{Driver, Obstacles};
 use crate::controllers::issuer::IssuerController;
 use crate::controllers::means::Means;
 use crate::controllers::order::OrderController;
+use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::{Crowd, Scheduler};
@@ -58,7 +60,7 @@ use crate::solvers::http01::listener::{self, Listener};
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::store::cluster::ClusterStore;
-use crate::store::cluster::lease::GRACE;
+use crate::store::cluster::lease::Terms;
 use crate::store::{Store, StoreError};
 
 /// So long a CA is given to answer what it was only asked to tell when work ends.
@@ -108,6 +110,9 @@ pub struct DriveArgs {
     /// What answers HTTP-01 in a cluster
     #[command(flatten)]
     pub solver_pods: SolverPodArgs,
+    /// How the Lease is held
+    #[command(flatten)]
+    pub lease: LeaseArgs,
 }
 
 /// Reads a duration as Go does.
@@ -215,6 +220,8 @@ pub struct Engine {
     task: JoinHandle<Result<(), StoreError>>,
     obstacles: watch::Receiver<Obstacles>,
     clients: Arc<Clients>,
+    /// How long steps under way may go on when the Lease is lost.
+    grace: std::time::Duration,
 }
 
 /// The CAs, looked up by `--dns` where that is given.
@@ -246,6 +253,8 @@ pub struct Equipment {
     pub selection: Selection,
     /// Orders that the CA has taken and that are not written down: those who worked before in this process leave them.
     pub unwritten: Arc<UnwrittenOrders>,
+    /// How many orders may be asked for, and what those who worked before in this process have asked for.
+    pub budget: Arc<OrderBudget>,
     /// Who approves CertificateRequests.
     pub approval: Approval,
     /// What account keys are made.
@@ -272,7 +281,7 @@ impl Engine {
         stop: CancellationToken,
     ) -> Self {
         let Equipment { store, http01, dns01, fetcher, zones, selection, limits, .. } = equipment;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let clients = Arc::new(clients(&fetcher.resolver));
         let namespace = equipment.cluster_resource_namespace;
         let connect = Accounts::connect_with(Arc::clone(&clients));
@@ -280,7 +289,7 @@ impl Engine {
         let recorder = Recorder::new(Arc::clone(&store));
         let crowd = Crowd::default();
         let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
-        let by_hand = dns01.is_by_hand();
+        let (by_hand, budget) = (dns01.is_by_hand(), equipment.budget);
         let means = Means {
             http01,
             by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
@@ -308,7 +317,7 @@ impl Engine {
                 equipment.approval,
             )),
             Arc::new(
-                OrderController::new(recorder.clone(), Arc::clone(&accounts), selection.clone())
+                OrderController::new(recorder.clone(), accounts.clone(), selection.clone(), budget)
                     .with_types(equipment.types)
                     .remembering(equipment.unwritten),
             ),
@@ -323,7 +332,14 @@ impl Engine {
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let driver = Driver::new(store, clock, controllers, selection, sender);
         let task = tokio::spawn(driver.run(stop.clone()));
-        Self { stop, task, obstacles, clients }
+        let grace = Terms::default().grace();
+        Self { stop, task, obstacles, clients, grace }
+    }
+
+    /// The same with so much time for steps that are under way when the Lease is lost.
+    #[must_use]
+    pub fn with_grace(self, grace: std::time::Duration) -> Self {
+        Self { grace, ..self }
     }
 
     /// What stands in the way of which object; the receiver wakes on every change.
@@ -349,7 +365,7 @@ impl Engine {
     }
 
     /// Stops the controllers after the steps that are under way, without what a CA has only been asked to tell and does not
-    /// answer. Once the Lease is lost those steps have [`GRACE`], then they are broken off: somebody else may work soon.
+    /// answer. Once the Lease is lost those steps have their grace, then they are broken off: somebody else may work soon.
     ///
     /// # Errors
     /// Fails when they had ended before, because the store could no longer be used.
@@ -358,7 +374,7 @@ impl Engine {
         tokio::select! {
             biased;
             () = lost.cancelled() => {
-                if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
+                if tokio::time::timeout(self.grace, &mut self.task).await.is_err() {
                     self.task.abort();
                 }
                 Ok(())
@@ -406,7 +422,8 @@ mod tests {
             loses.cancel();
         });
         let (_sender, obstacles) = watch::channel(Obstacles::new());
-        let engine = Engine { stop, task, obstacles, clients: Arc::new(Clients::new()) };
+        let (clients, grace) = (Arc::new(Clients::new()), SECOND * 5);
+        let engine = Engine { stop, task, obstacles, clients, grace };
         let began = Instant::now();
         engine.stop(&lost).await.unwrap();
         let took = began.elapsed().as_secs_f64().round();

@@ -4,8 +4,11 @@ pub mod files;
 pub mod selector;
 pub mod target;
 
+use std::time::Duration;
+
 use self::files::Depth;
-use super::context::{Context, OutputArgs};
+use super::aside::{Left, aside};
+use super::context::{Context, Interrupted, OutputArgs};
 use super::drive::challenge_types;
 use super::dry_run::DryRun;
 use super::failure::{Failure, Kind as FailureKind};
@@ -39,13 +42,21 @@ pub struct IntakeArgs {
     /// CA, with --domain: letsencrypt, letsencrypt-staging or the URL of a directory
     #[arg(long, value_name = "CA", default_value = "letsencrypt")]
     pub server: String,
-    /// Only print what would be applied
+    /// Only print what would be applied; -o yaml and -o json show the manifests' Secrets in clear, as kubectl does
     #[arg(long, value_name = "HOW", default_value = "none", value_enum)]
     pub dry_run: DryRun,
     /// Take over fields of the manifests that others manage in the cluster
     #[arg(long)]
     pub force_conflicts: bool,
 }
+
+/// Flags that say something about what is made of names, and what says it in manifests.
+pub const FOR_NAMES: [(&str, &str); 2] = [
+    ("email", "an Issuer's manifest names its contact, spec.acme.email"),
+    ("server", "an Issuer's manifest names its CA, spec.acme.server"),
+];
+/// Flags that say how manifests are read, and why names need none.
+pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder to be read")];
 
 /// What was read.
 #[derive(Clone, Debug)]
@@ -58,8 +69,8 @@ impl IntakeArgs {
     /// Reads everything; names are proven in the given way. Warnings and what was left alone are said on stderr.
     ///
     /// # Errors
-    /// Fails when a manifest is wrong (every mistake is told), or when there is nothing we read.
-    pub fn read(
+    /// Fails when a manifest is wrong (every mistake is told), when there is nothing we read, and when a signal came.
+    pub async fn read(
         &self,
         proof: Proof,
         context: &Context,
@@ -75,12 +86,7 @@ impl IntakeArgs {
                     .hint(invocation::current().like("order --domain www.example.com")));
             }
             ([], domains) => vec![self.made(domains, proof, context.namespace())?],
-            (paths, _) => {
-                if self.email.is_some() {
-                    printer.note("--email is for --domain: an Issuer's manifest names its own");
-                }
-                self.sources(&printer, paths)?
-            }
+            (paths, _) => self.sources(&printer, paths, context.interrupted()).await?,
         };
         let mut set = match manifest::read(&sources, namespaces) {
             Ok(set) => set,
@@ -119,19 +125,29 @@ impl IntakeArgs {
         Ok(Intake { set, manager })
     }
 
-    fn sources(
+    async fn sources(
         &self,
         printer: &Printer,
         paths: &[String],
+        interrupted: &Interrupted,
     ) -> Result<Vec<manifest::Source>, Failure> {
         let depth = if self.recursive { Depth::Recursive } else { Depth::Flat };
-        files::read(paths, depth, &mut std::io::stdin()).map_err(|errors| {
-            for error in errors {
-                let hints: Vec<String> = error.hint().into_iter().collect();
-                printer.error(&error.to_string(), &hints);
+        let paths = paths.to_vec();
+        // Standard input and pipes may never end.
+        let read = move || files::read(&paths, depth, &mut std::io::stdin());
+        let errors = match aside(interrupted, Duration::ZERO, read).await {
+            Ok(Ok(sources)) => return Ok(sources),
+            Ok(Err(errors)) => errors,
+            Err(Left::Signal(kind)) => return Err(Failure::interrupted(kind)),
+            Err(Left::Panic) => {
+                return Err(Failure::new(FailureKind::Unexpected, "reading manifests panicked"));
             }
-            Failure::silent(FailureKind::Usage)
-        })
+        };
+        for error in errors {
+            let hints: Vec<String> = error.hint().into_iter().collect();
+            printer.error(&error.to_string(), &hints);
+        }
+        Err(Failure::silent(FailureKind::Usage))
     }
 
     /// Manifests for a few names, read like any others.

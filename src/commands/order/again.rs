@@ -105,7 +105,7 @@ pub async fn run(
         let certificate = typed::<Certificate>(record.clone())?;
         let name = certificate.name();
         if wanted != Wanted::Resumed {
-            mark_for_renewal(&store, &name, started).await?;
+            mark_for_renewal(&store, &name).await?;
         }
         let revision = certificate.status.revision.unwrap_or(0);
         let followed = Followed::due(inspection.store(), &name, revision).await?;

@@ -75,12 +75,11 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     args.work.drive.probe_pod.check(context)?;
     let manual = &args.work.manual;
     manual.check(context)?;
-    let intake = args.intake.read(manual.proof(), context, &args.work.output)?;
+    let intake = args.intake.read(manual.proof(), context, &args.work.output).await?;
     match args.intake.dry_run {
         DryRun::None => {}
         DryRun::Server if args.rehearse.is_none() => {
-            let how = (manual, args.work.out.as_deref());
-            return dry_run::server(&intake, how, context, &args.work.output).await;
+            return dry_run::server(&intake, &args.work, context).await;
         }
         DryRun::Client | DryRun::Server => {
             return dry_run::client(&intake, context, &args.work.output);
@@ -97,7 +96,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
     precheck::check(records, &workshop.store, bench, folder, namespace).await?;
     if let Some(folder) = folder {
-        out::expect_writable(folder)?;
+        out::expect_writable(folder, context.interrupted()).await?;
     }
     if !args.intake.domain.is_empty() {
         overwritten::check(records, &workshop.store, &context.printer(&args.work.output)).await?;

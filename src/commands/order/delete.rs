@@ -19,9 +19,11 @@ use crate::commands::intake::target;
 use crate::commands::order::supervise::removable;
 use crate::commands::permissions::Permit;
 use crate::commands::permissions::needs::{Places, Task};
+use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
+use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Key, Kind};
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
@@ -176,6 +178,7 @@ async fn engine(
         zones,
         fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
+        budget: OrderBudget::new(Allowance::OneShot),
         unwritten: Arc::default(),
         approval: Approval::Theirs,
         account_keys: context.account_keys(),

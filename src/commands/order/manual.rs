@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::commands::claim::{Claim, Other};
-use crate::commands::context::Context;
+use crate::commands::context::{Context, Interrupted};
 use crate::commands::failure::{Failure, Kind as FailureKind};
 use crate::commands::out;
 use crate::model::quick::Proof;
@@ -165,9 +165,13 @@ fn table(wanted: &[Wanted]) -> Table {
 ///
 /// # Errors
 /// Fails when the file cannot be written.
-pub fn write(path: &Path, wanted: &[Wanted]) -> Result<(), Failure> {
+pub async fn write(
+    path: &Path,
+    wanted: &[Wanted],
+    interrupted: &Interrupted,
+) -> Result<(), Failure> {
     let lines: String = wanted.iter().map(Wanted::line).collect();
-    out::write_text(path, &lines)
+    out::write_text(path, &lines, interrupted).await
 }
 
 #[cfg(test)]

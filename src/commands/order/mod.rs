@@ -18,6 +18,7 @@ use clap::Subcommand;
 use self::again::{AgainArgs, Named, Wanted, certificate_of_order};
 use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
+use self::work::WorkArgs;
 use super::completion;
 use super::context::Context;
 use super::failure::Failure;
@@ -75,6 +76,16 @@ impl OrderArgs {
         }
     }
 
+    /// Flags of the work, where there is any.
+    fn work(&self) -> Option<&WorkArgs> {
+        match &self.command {
+            None => Some(&self.create.work),
+            Some(OrderCommand::Create(create)) => Some(&create.work),
+            Some(OrderCommand::Retry(again) | OrderCommand::Resume(again)) => Some(&again.work),
+            Some(OrderCommand::Get(_) | OrderCommand::Delete(_)) => None,
+        }
+    }
+
     /// Tells whether the same command goes on after an interruption: nothing is kept of a rehearsal.
     pub fn goes_on(&self) -> bool {
         match &self.command {
@@ -91,6 +102,9 @@ impl OrderArgs {
 /// # Errors
 /// Fails with what `main` shows.
 pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> {
+    if let Some(work) = args.work() {
+        context.global.cluster.terms = work.drive.lease.terms()?;
+    }
     match args.command {
         None => Box::pin(create::run(args.create, context)).await,
         Some(OrderCommand::Create(create)) => Box::pin(create::run(*create, context)).await,

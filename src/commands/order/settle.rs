@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -22,6 +23,8 @@ use crate::store::resources::{Resources, typed};
 
 /// Above so many Certificates timelines are left to `timeline`.
 const TIMELINES: usize = 3;
+/// So many pairs are written at once; what a folder holds up are the others of its file system at most.
+const SIDE_BY_SIDE: usize = 64;
 
 /// What a command was about.
 #[derive(Debug)]
@@ -87,13 +90,13 @@ pub async fn settle(
         // What a program reads now is what it has to do.
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
         manual::print(&mut printer, headers, &wanted)?;
-        let written = results.zone_file.map(|path| manual::write(path, &wanted));
-        failures.extend(written.and_then(Result::err));
+        if let Some(path) = results.zone_file {
+            failures.extend(manual::write(path, &wanted, context.interrupted()).await.err());
+        }
     }
-    for key in certificates.iter().filter(|key| !failed.contains(**key)) {
-        let Some(out) = results.out else { continue };
-        let patience = Patience::until(results.deadline, context.interrupted());
-        match write(results, &key.name, out, &patience).await {
+    let issued = certificates.iter().filter(|key| !failed.contains(**key)).map(|key| &key.name);
+    for written in write_all(results, issued, context).await {
+        match written {
             Ok(Some(written)) if printer.format().is_for_people() => {
                 printer.note(&format!("certificate: {}", written.certificate.display()));
                 printer.note(&format!("key:         {}", written.key.display()));
@@ -119,6 +122,22 @@ pub async fn settle(
     }
 }
 
+/// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.
+async fn write_all<'a>(
+    results: &Results<'_>,
+    names: impl Iterator<Item = &'a ObjectName>,
+    context: &Context,
+) -> Vec<Result<Option<Written>, Failure>> {
+    let Some(out) = results.out else { return Vec::new() };
+    let patience = Patience::until(results.deadline, context.interrupted());
+    let patience = &patience;
+    let write = |(index, name)| async move { (index, write(results, name, out, patience).await) };
+    let writes = stream::iter(names.enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
+    let mut written: Vec<_> = writes.collect().await;
+    written.sort_by_key(|(index, _)| *index);
+    written.into_iter().map(|(_, written)| written).collect()
+}
+
 /// Writes the pair of one Certificate; nothing when there is none yet.
 ///
 /// # Errors
@@ -134,13 +153,9 @@ async fn write(
     let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
     let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
     let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
-    let yaml = results.out_secret.then(|| document::yaml(&document::shown(&record.object)));
+    let manifest = results.out_secret.then(|| document::yaml(&document::manifest(&record.object)));
     let secret = typed::<Secret>(record)?;
-    let written = out::write(folder, &secret, patience).await?;
-    if let Some(yaml) = yaml {
-        out::write_manifest(folder, &secret, &yaml)?;
-    }
-    Ok(Some(written))
+    out::write(folder, &secret, manifest, patience).await.map(Some)
 }
 
 async fn print(

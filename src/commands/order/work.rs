@@ -24,9 +24,11 @@ use crate::commands::renewal::look_anew;
 use crate::commands::stopping::{say_interrupted, stop};
 use crate::commands::sweep::sweep_before_work;
 use crate::commands::verdict::chain::Chain;
+use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::fetch::Fetcher;
+use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
@@ -57,7 +59,7 @@ pub struct WorkArgs {
     /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Write DIR/SECRETNAME/secret.yaml, too
+    /// Write DIR/SECRETNAME/secret.yaml, too: the Secret as a manifest that kubectl applies to any cluster
     #[arg(long, help_heading = "Output")]
     pub out_secret: bool,
     /// How results are written
@@ -112,6 +114,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let mut supervision =
         Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
     supervision.is_kept = is_kept;
+    supervision.standstill = context.global.cluster.terms.standstill();
     if is_kept {
         supervision.approval = job.drive.approval();
     }
@@ -135,6 +138,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let mut engine = None;
     // A Lease that is lost and had again makes new controllers.
     let unwritten = Arc::<UnwrittenOrders>::default();
+    let budget = OrderBudget::new(Allowance::OneShot);
     let watched = loop {
         let is_theirs = job.claim.is_cert_manager();
         supervision.is_ready = if is_theirs { is_ready_to_cert_manager } else { is_ready };
@@ -144,7 +148,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
             supervision.store = Arc::clone(&job.store);
         }
         if let Claim::Drives(_) | Claim::Alone = job.claim {
-            engine = begin(&mut job, &mut supervision, Arc::clone(&unwritten), context).await?;
+            engine = begin(&mut job, &mut supervision, (&unwritten, &budget), context).await?;
             supervision.clients = engine.as_ref().map(|engine| Arc::clone(engine.clients()));
         } else if context.cluster().is_none() {
             look_anew(&job.store, &job.given, job.started).await?;
@@ -215,7 +219,7 @@ fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<Beside<'a>> {
 async fn begin(
     job: &mut Job<'_>,
     supervision: &mut Supervision,
-    unwritten: Arc<UnwrittenOrders>,
+    (unwritten, budget): (&Arc<UnwrittenOrders>, &Arc<OrderBudget>),
     context: &Context,
 ) -> Result<Option<Engine>, Failure> {
     let cluster = context.cluster().filter(|_| job.rehearsal.is_none());
@@ -257,14 +261,16 @@ async fn begin(
         zones: job.drive.zones(&fetcher).await?,
         fetcher,
         selection: Selection::only(job.given.clone()),
-        unwritten,
+        unwritten: Arc::clone(unwritten),
+        budget: Arc::clone(budget),
         approval,
         account_keys,
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: job.drive.slots.limits(),
         check_period: job.drive.dns01_check_retry_period.0,
     };
-    Ok(Some(Engine::start_looking(equipment, probe, stop)))
+    let grace = context.global.cluster.terms.lease.grace();
+    Ok(Some(Engine::start_looking(equipment, probe, stop).with_grace(grace)))
 }
 
 /// Which types of challenges may have to be answered.

@@ -46,7 +46,8 @@ impl Pile {
             self.of_kind(kind, namespace, &["create", "delete"]);
             self.status(kind, namespace);
         }
-        for kind in [Kind::Order, Kind::Challenge] {
+        // What has been asked of the CA is kept with the Certificate.
+        for kind in [Kind::Certificate, Kind::Order, Kind::Challenge] {
             self.of_kind(kind, namespace, &["patch"]);
         }
         let secrets = ["get", "list", "watch", "create", "patch", "delete"];

@@ -48,7 +48,7 @@ impl Inspection {
         match self.look(name).await? {
             Due::Issue { revision } => Ok(Some(revision)),
             Due::TryAgain { revision } => {
-                mark_for_renewal(&self.store, name, self.now).await?;
+                mark_for_renewal(&self.store, name).await?;
                 Ok(Some(revision))
             }
             Due::No | Due::Rival { .. } => Ok(None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::commands::failure::Failure;
 use crate::model::{Event, Key, Kind};
 use crate::print::lineage;
-use crate::print::timeline::{self, Entry};
+use crate::print::timeline::{self, Entry, Sequence};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
@@ -21,7 +21,8 @@ pub async fn entries(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Entry>, Fa
     let events = Resources::<Event>::new(Arc::clone(store), Kind::Event);
     let events = events.list(&Scope::namespace(namespace)).await?;
     let roots = family(store, key).await?;
-    Ok(timeline::entries(lineage::below(&roots, &key.name.namespace, &events)))
+    let sequence = if store.in_cluster() { Sequence::Moments } else { Sequence::Revisions };
+    Ok(timeline::entries(lineage::below(&roots, &key.name.namespace, &events), sequence))
 }
 
 /// The object and everything alive below it: the events that tell of the making of the living may be gone.

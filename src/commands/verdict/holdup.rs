@@ -3,12 +3,11 @@
 use jiff::Timestamp;
 
 use super::chain::Chain;
-use super::problem_in;
 use crate::commands::advice::unseen;
 use crate::commands::failure::Kind as FailureKind;
 use crate::commands::invocation;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Key, Kind, State};
+use crate::model::{Key, Kind, Problem, State};
 use crate::reconcile::names_a_moment;
 use crate::reconcile::pauses::LONGEST_PAUSE;
 use crate::store::StoreError;
@@ -51,7 +50,7 @@ pub fn of_order(chain: &Chain) -> Option<Holdup> {
     if order.status.reason.is_empty() {
         return None;
     }
-    let kind = problem_in(&order.status.reason)
+    let kind = Problem::told_in(&order.status.reason)
         .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
     let reason = &order.status.reason;
     let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
@@ -99,7 +98,7 @@ pub fn of_challenges(chain: &Chain) -> Option<Holdup> {
         let (kind, of, hint) = (FailureKind::Solver, Kind::Challenge, Some(hint));
         return Some(Holdup { kind, of, what, until: memory.next_try, named_by_ca: false, hint });
     }
-    let kind = problem_in(reason)
+    let kind = Problem::told_in(reason)
         .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
     let named_by_ca = names_a_moment(reason);
     let hint =

@@ -151,7 +151,10 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
     let kind = FailureKind::of_error(error);
     let hint = advice::for_error(error, issuer);
     // A store that cannot be used may come back, which only `run` waits for.
-    let is_store = matches!(error, ReconcileError::Store(StoreError::Unusable { .. }));
+    let is_store = matches!(
+        error,
+        ReconcileError::Store(StoreError::Unusable { .. } | StoreError::Exposed { .. })
+    );
     let is_refused = obstacle.tries >= TRIES
         && matches!(error, ReconcileError::Store(error) if error.needs_person());
     let retry = error.retry();
@@ -197,7 +200,11 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let order = chain.order();
     let failed: Vec<&Challenge> =
         order.map(|order| ended_badly(chain, order).collect()).unwrap_or_default();
-    let challenge = failed.iter().rfind(|c| !c.status.reason.is_empty()).copied();
+    let has_reason = |c: &&&Challenge| !c.status.reason.is_empty();
+    // One that the CA has refused tells more than one that was given up with it.
+    let refused = |c: &&&Challenge| has_reason(c) && c.status.state == Some(State::Invalid);
+    let challenge = failed.iter().rfind(refused).or_else(|| failed.iter().rfind(has_reason));
+    let challenge = challenge.copied();
     let (kind, why) = match (order, challenge) {
         (Some(order), _) if !order.status.reason.is_empty() => {
             (kind_of_order(chain, order), order.status.reason.clone())
@@ -216,7 +223,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         failure
     } else {
         let place = (&chain.named_issuer(), chain.in_cluster);
-        advice::for_order(failure, problem_in(&why).as_ref(), challenge, place)
+        advice::for_order(failure, Problem::told_in(&why).as_ref(), challenge, place)
     };
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),
@@ -257,29 +264,13 @@ fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
     if refused || order.status.state == Some(State::Invalid) {
         return FailureKind::Validation;
     }
-    match problem_in(reason) {
+    match Problem::told_in(reason) {
         // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
         Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
         Some(problem) => FailureKind::of_problem(&problem),
         None if reason.contains("profile") => FailureKind::Usage,
         None => FailureKind::Unexpected,
     }
-}
-
-/// Finds a problem in a reason: `… 429 urn:ietf:params:acme:error:rateLimited: …`. cert-manager leaves out the space before it in
-/// `Failed to update ACME account:400 …`.
-pub fn problem_in(reason: &str) -> Option<Problem> {
-    let words: Vec<&str> = reason.split_whitespace().collect();
-    words.windows(2).find_map(|pair| {
-        let status = pair[0].rsplit(':').next()?.parse::<u16>().ok();
-        let status = status.filter(|status| (400..600).contains(status))?;
-        let kind = pair[1].trim_end_matches(':');
-        (pair[1].ends_with(':')).then(|| Problem {
-            kind: kind.to_owned(),
-            status,
-            ..Problem::default()
-        })
-    })
 }
 
 fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
@@ -315,7 +306,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     {
         return None;
     }
-    let problem = problem_in(&ready.message);
+    let problem = Problem::told_in(&ready.message);
     let kind = match &problem {
         None if ready.reason == reason::INVALID_SOLVER => FailureKind::Solver,
         None => FailureKind::Account,
@@ -323,9 +314,12 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
         Some(problem) => FailureKind::of_problem(problem),
     };
-    let hint = match kind {
-        FailureKind::Solver => advice::for_solver_secrets(key),
-        _ => advice::for_issuer(problem.as_ref(), &ready.message, key),
+    let hint = if kind == FailureKind::Solver {
+        advice::for_solver_secrets(key)
+    } else {
+        let acme = issuer.spec.acme.as_ref();
+        let account_key = acme.map_or("", |acme| &acme.private_key_secret_ref.name);
+        advice::for_issuer(problem.as_ref(), &ready.message, key, account_key)
     };
     let what = format!("{key} is not ready: {}", ready.message);
     let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
@@ -442,19 +436,6 @@ mod tests {
             assert_eq!(failed.excluded.is_some(), is_excluded);
             assert_eq!(failed.failure.hints.is_empty(), is_excluded, "the rest is asked of the CA");
         }
-    }
-
-    #[test]
-    fn the_problem_is_found_in_the_reason() {
-        let reason = "Failed to create Order: 429 urn:ietf:params:acme:error:rateLimited: too many";
-        let problem = problem_in(reason).unwrap();
-        assert_eq!((problem.status, problem.short_kind()), (429, "rateLimited"));
-        assert_eq!(FailureKind::of_problem(&problem), FailureKind::RateLimited);
-        let reason =
-            "Failed to update ACME account:400 urn:ietf:params:acme:error:invalidContact: no";
-        assert_eq!(problem_in(reason).map(|p| p.status), Some(400));
-        assert_eq!(problem_in("the order expired in 2026"), None);
-        assert_eq!(problem_in("Failed: 503 : upstream is away").map(|p| p.status), Some(503));
     }
 
     fn judge_unready_issuer(reason: &str, message: &str) -> Option<Verdict> {

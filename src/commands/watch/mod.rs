@@ -19,8 +19,8 @@ use super::failure::Failure;
 use super::intake::target::{self, Wanted};
 use super::output::StreamArgs;
 use crate::model::{Key, Kind};
-use crate::print::Printer;
 use crate::print::screen::Screen;
+use crate::print::{Printer, terminal};
 use crate::store::local::{Access, LocalStore};
 use crate::store::{Change, Scope, Store, StoreError};
 
@@ -60,7 +60,9 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
         return Err(Failure::usage(what));
     }
     let mut printer = context.printer(&(&args.output).into());
-    let is_screen = printer.format().is_for_people() && std::io::stdout().is_terminal();
+    let is_screen = printer.format().is_for_people()
+        && std::io::stdout().is_terminal()
+        && terminal::is_capable();
     let store = store_when_there(context).await?;
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
     let root_kind = root.as_ref().map(|key| key.kind);
@@ -126,7 +128,7 @@ pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failu
             kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
         }
     }
-    open(folder, Access::ReadOnly).await
+    open(folder, Access::ReadOnly, context.interrupted()).await
 }
 
 type Changes = BoxStream<'static, (Kind, Result<Change, StoreError>)>;

@@ -39,9 +39,14 @@ const GIVEN_BY_STORE: [&str; 10] = [
     "selfLink",
     "uid",
 ];
-/// Annotations of Ingresses and Gateways that name an issuer, or leave that to cert-manager's flags.
-const SHIM: [&str; 3] =
-    ["cert-manager.io/cluster-issuer", "cert-manager.io/issuer", "kubernetes.io/tls-acme"];
+/// Annotations of Ingresses and Gateways that name an issuer, as now and as up to cert-manager 0.10, or leave that to its flags.
+const SHIM: [&str; 5] = [
+    "cert-manager.io/cluster-issuer",
+    "cert-manager.io/issuer",
+    "certmanager.k8s.io/cluster-issuer",
+    "certmanager.k8s.io/issuer",
+    "kubernetes.io/tls-acme",
+];
 /// The copy of itself that kubectl leaves in an object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 

@@ -1,9 +1,11 @@
 //! Rules for Issuers, ClusterIssuers and their solvers.
 
+use url::Url;
+
 use super::{Verdict, dns01, object_name_fault};
 use crate::model::field::FieldPath;
 use crate::model::issuer::{AcmeIssuer, Issuer};
-use crate::model::names::DnsName;
+use crate::model::names::{DnsName, is_loopback};
 use crate::model::solver::{ChallengeSolver, Http01Solver, IngressSolver};
 
 /// Checks an Issuer or ClusterIssuer. One that is not ACME passes: it may be left to cert-manager.
@@ -51,14 +53,20 @@ fn acme(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Verdict) {
 }
 
 fn server(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Verdict) {
-    if acme.server.is_empty() {
-        verdict.error(at.key("server"), "acme server URL is a required field");
-    } else if !url::Url::parse(&acme.server).is_ok_and(|url| url.has_host()) {
-        verdict.error_hint(
+    match Url::parse(&acme.server) {
+        _ if acme.server.is_empty() => {
+            verdict.error(at.key("server"), "acme server URL is a required field");
+        }
+        Ok(url) if url.scheme() == "http" && url.has_host() && !is_loopback(&url) => {
+            let why = "is plain http: whoever is on the way reads and changes what is said; write https where the CA has it";
+            verdict.warn(at.key("server"), why);
+        }
+        Ok(url) if url.has_host() => {}
+        Ok(_) | Err(_) => verdict.error_hint(
             at.key("server"),
             format!("\"{}\" is not a URL", acme.server),
             "write the directory, such as https://acme-v02.api.letsencrypt.org/directory",
-        );
+        ),
     }
     if acme.preferred_chain.len() > 64 {
         verdict.error(at.key("preferredChain"), "may not be more than 64 bytes");
@@ -186,6 +194,13 @@ mod tests {
                 json!({"server": "letsencrypt"}),
                 vec!["spec.acme.server: \"letsencrypt\" is not a URL"],
             ),
+            (
+                json!({"server": "http://ca.example/dir"}),
+                vec![
+                    "spec.acme.server: is plain http: whoever is on the way reads and changes what is said; write https where the CA has it",
+                ],
+            ),
+            (json!({"server": "http://127.0.0.1:14000/dir"}), vec![]),
             (
                 json!({"privateKeySecretRef": {}}),
                 vec![

@@ -1,7 +1,7 @@
 //! Writes answers as files for a web server that runs already.
 
 use std::collections::BTreeSet;
-use std::fs::{self, Metadata, Permissions};
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::is_token;
-use crate::disk::{self, Durability, Readers};
+use crate::disk::{Durability, Folder, Links, Readers};
 use crate::model::{Answer, Challenge};
 use crate::solvers::{SolveError, Solver};
 
@@ -59,7 +59,7 @@ impl Solver for Webroot {
     }
 
     fn stands(&self, _: &Challenge, answer: &Answer) -> bool {
-        self.0.file(answer).is_ok_and(|file| holds(&file, answer))
+        self.0.holds(answer)
     }
 }
 
@@ -86,10 +86,11 @@ impl Inner {
         [outer, inner]
     }
 
-    fn file(&self, answer: &Answer) -> Result<PathBuf, SolveError> {
+    /// Fails unless the token can be a file's name.
+    fn expect_token(&self, answer: &Answer) -> Result<(), SolveError> {
         let [_, folder] = self.folders();
         if is_token(&answer.token) {
-            return Ok(folder.join(&answer.token));
+            return Ok(());
         }
         Err(SolveError {
             what: format!("cannot write to {}", folder.display()),
@@ -98,6 +99,13 @@ impl Inner {
             hint: None,
             until: None,
         })
+    }
+
+    /// Tells whether an answer of ours is there.
+    fn holds(&self, answer: &Answer) -> bool {
+        let [_, folder] = self.folders();
+        self.expect_token(answer).is_ok()
+            && open(&folder).is_ok_and(|folder| is_there(&folder, answer))
     }
 
     /// Fails unless the document root is a folder.
@@ -130,7 +138,7 @@ impl Inner {
     }
 
     fn write(&self, answer: &Answer) -> Result<(), SolveError> {
-        let file = self.file(answer)?;
+        self.expect_token(answer)?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_folder()?;
         let [_, innermost] = self.folders();
@@ -139,28 +147,30 @@ impl Inner {
                 made.insert(folder);
             }
         }
-        if holds(&file, answer) {
-            return Ok(());
-        }
-        let draft = innermost.join(format!(".{}.{}", answer.token, std::process::id()));
         let text = answer.key_authorization.as_bytes();
-        disk::replace(&file, &draft, text, Readers::Everybody, Durability::Fleeting)
-            .map_err(|error| failed("write to", &innermost, &error))
+        let replace = || {
+            let folder = open(&innermost)?;
+            if is_there(&folder, answer) {
+                return Ok(());
+            }
+            let draft = format!(".{}.{}", answer.token, std::process::id());
+            folder.replace(&answer.token, &draft, text, Readers::Everybody, Durability::Fleeting)
+        };
+        replace().map_err(|error| failed("write to", &innermost, &error))
     }
 
     fn remove(&self, answer: &Answer) -> Result<(), SolveError> {
         // What could not be put up is not there.
-        let Ok(file) = self.file(answer) else { return Ok(()) };
+        if self.expect_token(answer).is_err() {
+            return Ok(());
+        }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let [outer, inner] = self.folders();
         // Somebody else's file under our token's name stays.
-        if holds(&file, answer) {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(failed("remove the answer from", &inner, &error));
-                }
-                Ok(()) | Err(_) => {}
-            }
+        let folder = open(&inner).ok();
+        if let Some(folder) = folder.filter(|folder| is_there(folder, answer)) {
+            let removed = folder.remove(&answer.token);
+            removed.map_err(|error| failed("remove the answer from", &inner, &error))?;
         }
         for folder in [inner, outer] {
             // A folder with something in it refuses to go, and so it should.
@@ -184,12 +194,15 @@ fn make(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Tells whether an answer of ours is there. What is no file of that length is none, and is not read: whoever may write to the
-/// folder could have put a pipe there, on which nothing ever comes.
-fn holds(file: &Path, answer: &Answer) -> bool {
-    let text = answer.key_authorization.as_bytes();
-    let is_alike = |found: Metadata| found.is_file() && found.len() == text.len() as u64;
-    fs::symlink_metadata(file).is_ok_and(is_alike) && fs::read(file).is_ok_and(|read| read == text)
+/// Opens the folder of answers. A link in its place is followed, whoever made it: that is how one folder serves several sites, and
+/// what is written there is meant for everybody.
+fn open(folder: &Path) -> io::Result<Folder> {
+    Folder::open(folder, Links::All)
+}
+
+/// Tells whether an answer of ours is there.
+fn is_there(folder: &Folder, answer: &Answer) -> bool {
+    folder.holds(&answer.token, answer.key_authorization.as_bytes())
 }
 
 fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {

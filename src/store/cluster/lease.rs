@@ -25,20 +25,45 @@ pub const NAMESPACE: &str = "kube-system";
 const RESOURCE: &str = "leases.coordination.k8s.io";
 /// cert-manager's field manager for it.
 const MANAGER: &str = "cert-manager-leader-election";
-/// How long it counts after we have last written it.
-const DURATION: Duration = Duration::from_secs(15);
-/// How often we write it.
-const RENEWAL: Duration = Duration::from_secs(5);
-/// We stop working when we could not write it for so long: well before it runs out for others.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// How often the renewing task looks at its clocks, and tries again after a failure.
+/// How often at least the renewing task looks at its clocks, and tries again after a failure.
 const TICK: Duration = Duration::from_secs(1);
-/// How long work that is under way may go on when the Lease is lost: others may take it after that.
-pub const GRACE: Duration = DURATION.saturating_sub(DEADLINE);
 /// Why it is lost when nobody answers.
 const SILENT: &str = "the API server does not answer";
-/// How often a waiting process looks again.
+/// How often at least a waiting process looks again.
 const POLL: Duration = Duration::from_secs(2);
+
+/// How long the Lease counts, and how often its holder writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// How long it counts after its holder has last written it; whole seconds.
+    pub duration: Duration,
+    /// The holder stops working when it could not write it for so long: well before it runs out for others.
+    pub renew_deadline: Duration,
+    /// How often it is written.
+    pub retry_period: Duration,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        let [duration, renew_deadline, retry_period] = [15, 10, 5].map(Duration::from_secs);
+        Self { duration, renew_deadline, retry_period }
+    }
+}
+
+impl Terms {
+    /// How long work that is under way may go on when the Lease is lost: others may take it after that.
+    pub fn grace(&self) -> Duration {
+        self.duration.saturating_sub(self.renew_deadline)
+    }
+
+    fn tick(&self) -> Duration {
+        TICK.min(self.retry_period)
+    }
+
+    fn poll(&self) -> Duration {
+        POLL.min(self.retry_period)
+    }
+}
 
 /// The Lease of one cluster.
 #[derive(Clone)]
@@ -46,6 +71,7 @@ pub struct ClusterLease {
     wire: Wire,
     namespace: String,
     identity: String,
+    terms: Terms,
 }
 
 /// Who holds the Lease.
@@ -116,7 +142,14 @@ impl ClusterLease {
     fn on(wire: Wire, namespace: &str) -> Result<Self, StoreError> {
         let host = hostname::get().unwrap_or_default();
         let identity = format!("{}_{}{OURS}", host.to_string_lossy(), dice::name("")?);
-        Ok(Self { wire, namespace: namespace.to_owned(), identity })
+        let terms = Terms::default();
+        Ok(Self { wire, namespace: namespace.to_owned(), identity, terms })
+    }
+
+    /// The same Lease, held on other terms.
+    #[must_use]
+    pub fn on_terms(self, terms: Terms) -> Self {
+        Self { terms, ..self }
     }
 
     /// The name under which this process holds it.
@@ -144,7 +177,7 @@ impl ClusterLease {
             Some((lease, _)) => lease,
             None => LeaseObject::new(&self.namespace, NAME),
         };
-        lease.take(&self.identity, DURATION, role, Timestamp::now());
+        lease.take(&self.identity, self.terms.duration, role, Timestamp::now());
         let asked = (Instant::now(), Timestamp::now());
         let written =
             if is_there { self.update(&lease).await? } else { self.create(&lease).await? };
@@ -168,7 +201,7 @@ impl ClusterLease {
             if let Some(guard) = self.try_acquire(role).await? {
                 return Ok(guard);
             }
-            sleep(POLL).await;
+            sleep(self.terms.poll()).await;
         }
     }
 
@@ -257,16 +290,17 @@ struct Keeper {
 
 impl Keeper {
     async fn keep(mut self) {
+        let terms = self.lease.terms;
         loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
-                () = sleep(TICK) => {}
+                () = sleep(terms.tick()) => {}
             }
             let kept = if self.is_overdue() {
-                Err("it could not be renewed for 10 s")
+                Err(format!("it could not be renewed for {} s", terms.renew_deadline.as_secs()))
             } else if self.is_due() {
-                self.renew().await
+                self.renew().await.map_err(str::to_owned)
             } else {
                 Ok(())
             };
@@ -278,19 +312,21 @@ impl Keeper {
         }
         self.object.release(Timestamp::now());
         let released = self.lease.update(&self.object);
-        if let Ok(Err(error)) = tokio::time::timeout(DEADLINE, released).await {
+        if let Ok(Err(error)) = tokio::time::timeout(terms.renew_deadline, released).await {
             tracing::debug!(%error, "the Lease could not be given back; it runs out by itself");
         }
     }
 
     fn is_due(&self) -> bool {
-        self.renewed.0.elapsed() + TICK > RENEWAL
+        let terms = self.lease.terms;
+        self.renewed.0.elapsed() + terms.tick() > terms.retry_period
     }
 
     fn is_overdue(&self) -> bool {
+        let deadline = self.lease.terms.renew_deadline;
         let passed = Timestamp::now().duration_since(self.renewed.1);
-        let asleep = Duration::try_from(passed).is_ok_and(|passed| passed >= DEADLINE);
-        asleep || self.renewed.0.elapsed() >= DEADLINE
+        let asleep = Duration::try_from(passed).is_ok_and(|passed| passed >= deadline);
+        asleep || self.renewed.0.elapsed() >= deadline
     }
 
     /// Writes once; says why the Lease is lost. Another failure is left to the next tick.
@@ -299,7 +335,7 @@ impl Keeper {
         let mut object = self.object.clone();
         object.renew(begun.1);
         let written = self.lease.update(&object);
-        match timeout_at(self.renewed.0 + DEADLINE, written).await {
+        match timeout_at(self.renewed.0 + self.lease.terms.renew_deadline, written).await {
             Ok(Ok(Written::Done(object))) => {
                 self.object = object;
                 self.renewed = begun;
@@ -316,7 +352,8 @@ impl Keeper {
 
     /// Somebody may have written no more than a label.
     async fn is_still_ours(&mut self) -> Result<(), &'static str> {
-        match timeout_at(self.renewed.0 + DEADLINE, self.lease.read()).await {
+        match timeout_at(self.renewed.0 + self.lease.terms.renew_deadline, self.lease.read()).await
+        {
             Ok(Ok(Some((object, _)))) if object.identity() == self.lease.identity => {
                 self.object = object;
                 Ok(())
@@ -465,6 +502,29 @@ mod tests {
         double.silent.store(true, Ordering::Relaxed);
         check(&guard, 8, false).await;
         check(&guard, 3, true).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_terms_are_written_down_and_kept() {
+        let [duration, renew_deadline, retry_period] = [40, 30, 20].map(Duration::from_secs);
+        let terms = Terms { duration, renew_deadline, retry_period };
+        assert_eq!(terms.grace(), Duration::from_secs(10));
+        let double = Double::default();
+        let guard = double.lease().on_terms(terms).try_acquire(Role::Always).await.unwrap();
+        let guard = guard.unwrap();
+        let lease = double.lease.lock().unwrap().clone().unwrap();
+        assert_eq!(lease["spec"]["leaseDurationSeconds"], 40);
+        let writes = || {
+            let lease = double.lease.lock().unwrap().clone().unwrap();
+            lease["metadata"]["resourceVersion"].as_str().unwrap().parse::<u32>().unwrap()
+        };
+        let before = writes();
+        check(&guard, 200, false).await;
+        let written = writes() - before;
+        assert!((9..=10).contains(&written), "{written} times: one in 20 s is enough");
+        double.silent.store(true, Ordering::Relaxed);
+        check(&guard, 9, false).await;
+        check(&guard, 22, true).await;
     }
 
     /// Tries to take the Lease in `nowhere`, where there is none and none can be made; tells what is said and advised.

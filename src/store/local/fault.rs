@@ -49,5 +49,8 @@ pub(super) fn explain(error: &Error) -> String {
     why.into()
 }
 
+/// Why an empty file is refused: none of ours ever is.
+pub(super) const EMPTIED: &str =
+    "it is empty, and what was in it is lost; put a copy in its place, or remove it to begin anew";
 /// Why a file of another kind is refused.
 pub(super) const NOT_OURS: &str = "it is not a file that kubectl-acme wrote";

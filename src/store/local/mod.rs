@@ -63,7 +63,8 @@ impl LocalStore {
     /// older version is migrated. Blocks for some milliseconds.
     ///
     /// # Errors
-    /// Fails with [`StoreError::Unusable`] when the file is not ours, is newer than this program, or cannot be reached.
+    /// Fails with [`StoreError::Exposed`] when folder or file are not this user's alone, and with [`StoreError::Unusable`] when
+    /// the file was emptied or written by another program, is newer than this program, or cannot be reached.
     pub fn open(folder: &Path, access: Access) -> Result<Self, StoreError> {
         signal::survive_the_file_size_limit();
         let file: Arc<Path> = folder.join(FILE).into();

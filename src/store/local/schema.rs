@@ -1,12 +1,12 @@
 //! The database file: opening it for one of several processes, and bringing it to the schema of this version.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::fault::{NOT_OURS, is_busy, refused, unusable};
+use super::fault::{EMPTIED, NOT_OURS, is_busy, refused, unusable};
 use super::network::is_on_network;
 use crate::store::{StoreError, folder};
 
@@ -19,6 +19,11 @@ const STATEMENTS: usize = 32;
 /// Held while the file is made or migrated. Two processes that switch a new file to WAL at once would fail with
 /// SQLITE_BUSY, whatever their patience.
 const OPEN_LOCK: &str = "open.lock";
+
+/// What SQLite puts behind the name of a database for the files beside it, and the database itself.
+const COMPANIONS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+/// Where a new database is made.
+const DRAFT: &str = "state.db.new";
 
 /// What each version of the schema added; `user_version` says how many of them a file has. Never edit a step that was
 /// released: add one.
@@ -71,8 +76,8 @@ pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
     let lock = file.with_file_name(OPEN_LOCK);
     let lock_file = folder::open_file(&lock)?;
     lock_file.lock().map_err(|error| folder::unusable(&lock, &error))?;
-    // Made by us, so that it is private from its first byte; SQLite gives its other files the same mode.
-    drop::<File>(folder::open_file(file)?);
+    make(file)?;
+    expect_sound(file)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = Connection::open_with_flags(file, flags);
     let mut connection = opened.map_err(|error| unusable(file, &error))?;
@@ -86,11 +91,54 @@ pub(super) fn open(file: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// Makes the file under another name first, and gives it its own when there is something in it: one that is empty has lost what
+/// it had.
+fn make(file: &Path) -> Result<(), StoreError> {
+    if fs::symlink_metadata(file).is_ok() {
+        return Ok(());
+    }
+    let draft = file.with_file_name(DRAFT);
+    // Of a process that was killed.
+    fs::remove_file(&draft).ok();
+    // Made by us, so that it is private from its first byte; SQLite gives its other files the same mode.
+    drop::<File>(folder::open_file(&draft)?);
+    let begin = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(&draft, flags)?;
+        // What fails half-way is thrown away.
+        connection.pragma_update_and_check(None, "journal_mode", "OFF", |_| Ok(()))?;
+        migrate(&mut connection)
+    };
+    let made = begin().map_err(|error| unusable(file, &error));
+    let made = made
+        .and_then(|()| fs::rename(&draft, file).map_err(|error| folder::unusable(file, &error)));
+    if made.is_err() {
+        fs::remove_file(&draft).ok();
+    }
+    made
+}
+
+/// Fails unless the file and those beside it are private, and there is something in it.
+fn expect_sound(file: &Path) -> Result<(), StoreError> {
+    folder::expect_private(folder::of(file))?;
+    for companion in COMPANIONS {
+        let mut name = file.as_os_str().to_owned();
+        name.push(companion);
+        folder::expect_private_file(Path::new(&name))?;
+    }
+    match fs::metadata(file) {
+        Ok(found) if found.len() == 0 => Err(refused(file, EMPTIED)),
+        Ok(_) => Ok(()),
+        Err(error) => Err(folder::unusable(file, &error)),
+    }
+}
+
 /// Opens the file for reading only. A missing one is made, an older one migrated, where this user may do so.
 pub(super) fn open_to_read(file: &Path) -> Result<Connection, StoreError> {
     if !file.exists() {
         drop::<Connection>(open(file)?);
     }
+    expect_sound(file)?;
     match connect_to_read(file) {
         Ok((connection, Version::Ours(STEPS_NOW))) => Ok(connection),
         Ok((_, Version::Ours(steps))) if steps < STEPS_NOW => reopen_to_read(file),

@@ -10,9 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 use kubectl_acme::acme::KeyAlgorithm;
 use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
+use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
+use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::required::Types;
 use kubectl_acme::reconcile::schedule::Limits;
@@ -110,6 +112,7 @@ impl Stage {
             zones: nobody_to_ask(),
             selection: Selection::all(),
             unwritten: Arc::default(),
+            budget: OrderBudget::new(Allowance::Standing),
             cluster_resource_namespace: self.namespace.name().to_owned(),
             limits: Limits { max_in_flight: manner.slots },
             check_period: jiff::SignedDuration::from_secs(10),

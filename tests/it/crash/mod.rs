@@ -15,8 +15,10 @@ use kubectl_acme::ca::validation::Look;
 use kubectl_acme::commands::context;
 use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::commands::drive::{Engine, Equipment};
+use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::{Fetched, Fetcher};
+use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::model::{Blob, Kind, Record};
 use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::required::Types;
@@ -30,14 +32,12 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use self::mortal::{Death, Mortal};
+use crate::support::bed::PATIENCE;
 use crate::support::ca::{TestCa, certificate, is_pair};
 use crate::support::name_server::nobody_to_ask;
 
 /// How many issuances run side by side: they wait more than they work.
 const SIDE_BY_SIDE: usize = 6;
-/// After this time an issuance that has not ended never will.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 /// What is issued.
 #[derive(Clone, Copy)]
 struct Wish {
@@ -147,6 +147,7 @@ impl Bed {
                 self.given.iter().map(|r| r.key.clone()).collect::<BTreeSet<_>>(),
             ),
             unwritten: Arc::default(),
+            budget: OrderBudget::new(Allowance::OneShot),
             approval: Approval::Ours,
             account_keys: context::LOCAL_ACCOUNT_KEYS,
             cluster_resource_namespace: "cert-manager".to_owned(),

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::site::Site;
 use crate::support::bed::free_port;
+use crate::support::fault::Fault;
+use crate::support::traffic::Endpoint;
 
 /// Runs: no order is made and nothing is written out, and once the fault is mended the same command ends well.
 #[track_caller]
@@ -29,8 +31,8 @@ fn a_ca_that_does_not_answer_is_tried_until_the_time_is_up() {
     let site = Site::new();
     let closed = free_port();
     site.change(&site.ca.directory_url(), &format!("https://127.0.0.1:{closed}/directory"));
-    check(&site, "--timeout 2s", 6, "\
-error: Certificate default/web is not done after 2s: Issuer default/acme: cannot read https://127.0.0.1:[port]/directory: Connection refused
+    check(&site, "--timeout 5s", 6, "\
+error: Certificate default/web is not done after 5s: Issuer default/acme: cannot read https://127.0.0.1:[port]/directory: Connection refused
 hint: check spec.acme.server of Issuer default/acme, and whether this machine may connect there (firewall, proxy)
 hint: run the same command again: it goes on where it stopped
 ", give_all);
@@ -77,6 +79,89 @@ fn a_page_that_is_not_there_is_no_directory() {
 error: Issuer default/acme is not ready: Failed to register ACME account: 404 urn:ietf:params:acme:error:malformed: Page not found
 hint: spec.acme.server of Issuer default/acme must be the URL of an ACME directory; then run the same command again
 ", give_all);
+}
+
+/// A refusal with a page of its own and one beside it.
+fn changed_terms() -> Fault {
+    let problem = json!({
+        "type": "urn:ietf:params:acme:error:userActionRequired",
+        "detail": "The terms have changed",
+        "instance": "https://ca.example/agree?id=1",
+    });
+    Fault::status(403)
+        .header("Content-Type", "application/problem+json")
+        .header("Link", "<https://ca.example/terms/2>;rel=\"terms-of-service\"")
+        .body(&problem.to_string())
+}
+
+const TERMS: &str = "403 urn:ietf:params:acme:error:userActionRequired: The terms have changed \
+                     (see https://ca.example/agree?id=1, https://ca.example/terms/2)";
+const AGREE: &str = "open https://ca.example/agree?id=1 and https://ca.example/terms/2 and do what the CA asks for there; \
+                     then run the same command again";
+
+#[test]
+fn terms_to_agree_to_are_told_with_their_page_wherever_the_issuer_is_shown() {
+    let site = Site::new();
+    site.proxy.inject(changed_terms().at(Endpoint::NewAccount));
+    let complaint = format!(
+        "error: Issuer default/acme is not ready: Failed to register ACME account: {TERMS}\nhint: {AGREE}\n"
+    );
+    site.run(site.order("")).check(7, &complaint);
+    for words in ["describe issuer acme", "get issuer acme -o json"] {
+        let shown = site.run(site.program(words)).result;
+        assert!(shown.contains("https://ca.example/agree?id=1"), "{shown}");
+        assert!(shown.contains("https://ca.example/terms/2"), "{shown}");
+    }
+    site.proxy.forget();
+    site.issues();
+}
+
+#[test]
+fn an_order_that_waits_for_agreement_to_terms_is_told_with_their_page() {
+    let site = Site::new();
+    site.proxy.inject(changed_terms().at(Endpoint::NewOrder));
+    let complaint = format!(
+        "\
+error: Certificate default/web was not issued: Failed to create Order: {TERMS}
+hint: {AGREE}
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+"
+    );
+    site.run(site.order("")).check(7, &complaint);
+    let order = site.run(site.program("get orders -o json")).result;
+    assert!(order.contains("https://ca.example/agree?id=1"), "{order}");
+    site.proxy.forget();
+    site.issues();
+}
+
+#[test]
+fn a_leftover_account_key_that_the_ca_refuses_is_told_with_its_secret() {
+    let site = Site::new();
+    let closed =
+        Fault::problem(403, "unauthorized", "Account is not valid, has status \"deactivated\"");
+    site.proxy.inject(closed.at(Endpoint::NewAccount));
+    check(&site, "", 7, "\
+error: Issuer default/acme is not ready: Failed to register ACME account: 403 urn:ietf:params:acme:error:unauthorized: Account is not valid, has status \"deactivated\"
+hint: the CA does not take the account key in Secret acme-account in namespace default: name another Secret in spec.acme.privateKeySecretRef of Issuer default/acme, for a new key; then run the same command again
+", |site| {
+        site.proxy.forget();
+        site.change("name: acme-account", "name: another-account");
+    });
+}
+
+#[test]
+fn a_new_account_gets_a_key_that_the_ca_takes() {
+    let site = Site::new();
+    let problem = json!({
+        "type": "urn:ietf:params:acme:error:badSignatureAlgorithm",
+        "detail": "JWS signature header contains unsupported algorithm",
+        "algorithms": ["RS256"],
+    });
+    let refused = Fault::status(400).header("Content-Type", "application/problem+json");
+    site.proxy.inject(refused.body(&problem.to_string()).at(Endpoint::NewAccount).times(1));
+    site.issues();
+    assert_eq!(site.proxy.counts().at(Endpoint::NewAccount), 2);
 }
 
 /// A machine whose CA wants an external account.
@@ -214,8 +299,8 @@ fn a_changed_issuer_whose_ca_is_away_is_not_ready() {
     let site = registered();
     let closed = free_port();
     site.change(&site.ca.directory_url(), &format!("https://127.0.0.1:{closed}/directory"));
-    site.run(site.order("--timeout 2s")).check(6, "\
-error: Issuer default/acme is not done after 2s: Issuer default/acme: cannot read https://127.0.0.1:[port]/directory: Connection refused
+    site.run(site.order("--timeout 5s")).check(6, "\
+error: Issuer default/acme is not done after 5s: Issuer default/acme: cannot read https://127.0.0.1:[port]/directory: Connection refused
 hint: check spec.acme.server of Issuer default/acme, and whether this machine may connect there (firewall, proxy)
 hint: run the same command again: it goes on where it stopped
 ");

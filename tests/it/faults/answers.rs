@@ -1,6 +1,7 @@
 //! CAs that refuse for a time, fail, or answer what nobody asked for.
 
 use rcgen::{CertificateParams, KeyPair};
+use serde_json::json;
 
 use super::site::Site;
 use crate::support::fault::Fault;
@@ -62,6 +63,37 @@ fn a_limit_that_ends_after_the_timeout_ends_at_once() {
 }
 
 #[test]
+fn a_limit_whose_end_cannot_be_read_is_no_pause() {
+    for header in ["-5", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+        let site = Site::new();
+        let limit = limit("too many certificates already issued for \"example.com\"");
+        site.proxy.inject(limit.header("Retry-After", header));
+        site.run(site.order("")).check(5, LIMITED);
+    }
+}
+
+#[test]
+fn a_ca_that_has_moved_its_endpoints_is_asked_where_they_are_now() {
+    let site = Site::new();
+    let url = site.ca.directory_url();
+    let old = url.replace("/directory", "/old");
+    let directory = json!({
+        "newNonce": format!("{old}/nonce"), "newAccount": format!("{old}/account"), "newOrder": format!("{old}/order"),
+    });
+    let before = || {
+        let old = Fault::status(200).header("Content-Type", "application/json");
+        old.body(&directory.to_string()).at(Endpoint::Directory).times(1)
+    };
+    site.proxy.inject(before());
+    site.issues();
+    assert_eq!(site.proxy.counts().at(Endpoint::Directory), 2);
+    site.proxy.forget();
+    site.proxy.inject(before());
+    site.run(site.program("certificate renew web")).check(0, "");
+    assert_eq!((site.proxy.counts().at(Endpoint::Directory), site.orders()), (2, 2));
+}
+
+#[test]
 fn a_paused_account_needs_a_person() {
     let detail = "Your account is temporarily prevented from requesting certificates for www.example.com. \
                   Please visit https://pause.example.net/unpause to resume";
@@ -83,8 +115,8 @@ fn a_ca_that_fails_once_is_asked_again() {
 #[test]
 fn a_ca_that_always_fails_is_told_when_the_time_is_up() {
     let fault = Fault::problem(503, "serverInternal", "upstream is away").at(Endpoint::NewOrder);
-    check(fault, "--timeout 2s", 6, "\
-error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the CA answers 503 urn:ietf:params:acme:error:serverInternal: upstream is away
+    check(fault, "--timeout 5s", 6, "\
+error: Certificate default/web is not done after 5s: Order default/web-1-[hash]: the CA answers 503 urn:ietf:params:acme:error:serverInternal: upstream is away
 hint: the fault is the CA's own; its status page may tell more
 hint: run the same command again: it goes on where it stopped
 ");
@@ -117,8 +149,8 @@ hint: kubectl-acme timeline certificate/web shows every step
 
 #[test]
 fn a_web_page_is_no_order() {
-    check(page().at(Endpoint::NewOrder), "--timeout 2s", 6, "\
-error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/new-order is no ACME: it is HTML: <html><title>Welcome to nginx!</title></html>
+    check(page().at(Endpoint::NewOrder), "--timeout 5s", 6, "\
+error: Certificate default/web is not done after 5s: Order default/web-1-[hash]: the answer of https://[ca]/acme/new-order is no ACME: it is HTML: <html><title>Welcome to nginx!</title></html>
 hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
 hint: run the same command again: it goes on where it stopped
 ");
@@ -126,8 +158,8 @@ hint: run the same command again: it goes on where it stopped
 
 #[test]
 fn a_web_page_is_no_certificate() {
-    check(page().at(Endpoint::Certificate), "--timeout 2s", 6, "\
-error: Certificate default/web is not done after 2s: Order default/web-1-[hash]: the answer of https://[ca]/acme/certificate/[id] is no ACME: there is no certificate in it
+    check(page().at(Endpoint::Certificate), "--timeout 5s", 6, "\
+error: Certificate default/web is not done after 5s: Order default/web-1-[hash]: the answer of https://[ca]/acme/certificate/[id] is no ACME: there is no certificate in it
 hint: check that spec.acme.server of Issuer default/acme is the URL of an ACME directory, and that no proxy answers in the CA's place
 hint: run the same command again: it goes on where it stopped
 ");
@@ -139,6 +171,17 @@ fn a_name_that_the_ca_will_not_certify_is_told_in_its_words() {
     check(Fault::problem(400, "rejectedIdentifier", detail).at(Endpoint::NewOrder), "", 2, "\
 error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: Cannot issue for \"www.example.com\": forbidden by policy
 hint: take the name out of the Certificate, or ask another CA for it
+hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
+hint: kubectl-acme timeline certificate/web shows every step
+");
+}
+
+#[test]
+fn a_profile_that_the_ca_refuses_is_told_in_its_words() {
+    let detail = "profile \"tlsserver\" not permitted for account";
+    check(Fault::problem(400, "invalidProfile", detail).at(Endpoint::NewOrder), "", 2, "\
+error: Certificate default/web was not issued: Failed to create Order: 400 urn:ietf:params:acme:error:invalidProfile: profile \"tlsserver\" not permitted for account
+hint: choose another spec.acme.profile of Issuer default/acme, or leave it out for the CA's own choice
 hint: kubectl-acme describe order/web-1-[hash] shows the CA's answers
 hint: kubectl-acme timeline certificate/web shows every step
 ");

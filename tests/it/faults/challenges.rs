@@ -40,10 +40,10 @@ fn a_name_that_does_not_exist_is_told_when_the_time_is_up() {
     let dns = empty_dns();
     check(
         &site,
-        &format!("--timeout 2s --dns {dns} --http01-resolve unused.example.com=127.0.0.1"),
+        &format!("--timeout 5s --dns {dns} --http01-resolve unused.example.com=127.0.0.1"),
         124,
         "\
-error: Certificate default/web is not done after 2s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': no such host www.example.com
+error: Certificate default/web is not done after 5s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': no such host www.example.com
 hint: make an A or AAAA record by which www.example.com leads to this machine in public DNS, or prove the name by DNS-01; resolvers may remember for minutes that there was none
 hint: run the same command again: it goes on where it stopped
 ",
@@ -57,9 +57,9 @@ hint: run the same command again: it goes on where it stopped
 fn a_closed_port_is_told_when_the_time_is_up() {
     let site = Site::new();
     let closed = free_port();
-    let more = format!("--timeout 2s --http01-resolve www.example.com=127.0.0.1:{closed}");
+    let more = format!("--timeout 5s --http01-resolve www.example.com=127.0.0.1:{closed}");
     check(&site, &more, 124, "\
-error: Certificate default/web is not done after 2s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': connection refused by 127.0.0.1:[port]
+error: Certificate default/web is not done after 5s: Challenge default/web-1-[hash]: Waiting for HTTP-01 challenge propagation: failed to perform self check GET request 'http://www.example.com/.well-known/acme-challenge/[token]': connection refused by 127.0.0.1:[port]
 hint: forward port 80 of www.example.com to [listener], where this program listens (by the router, a web server or the firewall), or leave --http01-listen out: nothing takes connections at port 80
 hint: run the same command again: it goes on where it stopped
 ");
@@ -160,7 +160,7 @@ fn names_that_dns01_alone_answers_take_no_port() {
 ",
     );
     // Nobody makes the record, here where no resolver answers.
-    let said = site.run(site.order(&format!("--dns01-manual --timeout 3s --dns {}", empty_dns())));
+    let said = site.run(site.order(&format!("--dns01-manual --timeout 5s --dns {}", empty_dns())));
     assert!(!said.talk.contains("cannot listen"), "{}", said.talk);
     assert_eq!(site.orders(), 1, "{}", said.talk);
 }

@@ -66,6 +66,29 @@ fn a_change_that_needs_no_new_certificate_is_taken_in() {
 }
 
 #[test]
+fn changed_output_formats_are_put_into_the_secret() {
+    let site = Site::new();
+    site.issues();
+    let keys = || {
+        let secret = fs::read_to_string(site.path("out/web-tls/secret.yaml")).unwrap();
+        let is_there = |key: &&str| secret.contains(&format!("  {key}: "));
+        ["key.der", "tls-combined.pem", "tls.crt", "tls.key"].into_iter().filter(is_there).count()
+    };
+    site.proxy.forget();
+    let (before, after) = (
+        "  secretName: web-tls\n",
+        "  secretName: web-tls\n  additionalOutputFormats: [{type: DER}, {type: CombinedPEM}]\n",
+    );
+    site.change(before, after);
+    check(&site, "--out-secret");
+    assert_eq!(keys(), 4);
+    site.change(after, before);
+    check(&site, "--out-secret");
+    assert_eq!(keys(), 2);
+    assert_eq!(site.proxy.counts().total(), 0);
+}
+
+#[test]
 fn a_changed_email_is_sent_though_no_certificate_is_due() {
     let site = Site::new();
     site.issues();

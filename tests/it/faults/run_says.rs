@@ -12,7 +12,7 @@ const NOWHERE: &str = "*=127.0.0.1:1";
 
 /// `run` on a Certificate whose name leads nowhere for now.
 fn run(site: &Site) -> Running<'_> {
-    let mut order = site.order("--timeout 1s");
+    let mut order = site.order("--timeout 5s");
     order.env("KUBECTL_ACME_HTTP01_RESOLVE", NOWHERE);
     assert_eq!(site.run(order).code, Some(124));
     let mut run = site.program("run");
@@ -40,7 +40,7 @@ fn a_ca_that_is_away_is_in_the_log_of_run_until_the_certificate_is_there_which_i
     let site = Site::new();
     let away = Fault::problem(503, "serverInternal", "upstream is away").at(Endpoint::NewOrder);
     site.proxy.inject(away);
-    assert_eq!(site.run(site.order("--timeout 2s")).code, Some(6));
+    assert_eq!(site.run(site.order("--timeout 5s")).code, Some(6));
     let run = site.start("run", site.program("run"));
     run.says("Order default/web-1-");
     site.proxy.calm_down();

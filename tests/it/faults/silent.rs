@@ -7,7 +7,7 @@ use crate::support::fault::Fault;
 use crate::support::traffic::Endpoint;
 
 /// More than a run takes that waits for nothing, and less than an answer is waited for.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(80);
 const INTERRUPTED: &str = "\
 error: interrupted; everything so far is kept
 hint: go on with: kubectl-acme order -f site.yaml
@@ -19,12 +19,12 @@ fn check(endpoint: Endpoint, named: &str) {
     let site = Site::new();
     site.proxy.inject(Fault::hold().at(endpoint));
     let began = Instant::now();
-    let said = site.run(site.order("--timeout 3s"));
+    let said = site.run(site.order("--timeout 5s"));
     assert!(began.elapsed() < SOON, "{}", said.talk);
     assert_eq!(said.code, Some(6), "{}", said.talk);
     let complaint = said.complaint();
     let begins = format!(
-        "error: Certificate default/web is not done after 3s: Issuer default/acme: cannot {named}"
+        "error: Certificate default/web is not done after 5s: Issuer default/acme: cannot {named}"
     );
     assert!(complaint.starts_with(&begins), "{complaint}");
     assert!(complaint.contains(": no answer for "), "{complaint}");
@@ -49,7 +49,7 @@ fn a_ca_that_is_silent_is_named_when_time_is_up_and_not_waited_for() {
 fn what_a_ca_was_asked_to_do_is_waited_for_and_nobody_has_to_press_anything() {
     let site = Site::new();
     site.proxy.inject(Fault::hold().at(Endpoint::NewOrder));
-    let order = site.start("order", site.order("--timeout 3s"));
+    let order = site.start("order", site.order("--timeout 5s"));
     order.says("waiting for the requests under way");
     site.proxy.release();
     let said = order.end();

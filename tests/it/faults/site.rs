@@ -22,15 +22,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::support::bed::{copy_program, free_port};
+use crate::support::bed::{PATIENCE, copy_program, free_port};
 use crate::support::certificates::LocalCertificates;
 use crate::support::proxy::Proxy;
 
 /// Where clients find the CA: another loopback address than its own, so that every URL leads through the proxy.
 const FRONT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-
 /// A machine with its CA. The files of a run stand beside each other in one folder, which is where the program runs:
 /// `site.yaml`, the state in `state`, results in `out`.
 pub(super) struct Site {
@@ -86,6 +83,11 @@ impl Site {
 
     /// A machine whose names lead the CA to that port of 127.0.0.1.
     pub(super) fn seen_at(config: &Config, seen: u16) -> Self {
+        Self::seen_but(config, seen, &[])
+    }
+
+    /// The same, save for some names, which lead the CA to other ports.
+    pub(super) fn seen_but(config: &Config, seen: u16, others: &[(&str, u16)]) -> Self {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -93,9 +95,10 @@ impl Site {
             .build()
             .unwrap();
         let (eyes, open) = watch::channel(true);
-        let target = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(seen));
-        let overrides =
-            Overrides { hosts: [("*".to_owned(), target)].into(), ..Overrides::default() };
+        let target = |port| (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(port));
+        let others = others.iter().map(|(name, port)| ((*name).to_owned(), target(*port)));
+        let hosts = others.chain([("*".to_owned(), target(seen))]).collect();
+        let overrides = Overrides { hosts, ..Overrides::default() };
         let look = Eyes {
             fetcher: Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
             open,
@@ -267,6 +270,13 @@ spec:
         ]);
     }
 
+    /// Puts a pipe somewhere in the folder.
+    pub(super) fn plant_pipe(&self, name: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(Command::new("mkfifo").args(["-m", "600"]).arg(path).status().unwrap().success());
+    }
+
     /// Runs a command to its end.
     #[track_caller]
     pub(super) fn run(&self, mut command: Command) -> Said {
@@ -363,6 +373,19 @@ impl Running<'_> {
         let process = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &process]).status();
         assert!(sent.unwrap().success());
+    }
+
+    /// Waits until it ends by itself when it is interrupted.
+    #[track_caller]
+    pub(super) fn hears_signals(&self) {
+        const SIGINT: u32 = 2;
+        let status = format!("/proc/{}/status", self.child.id());
+        let is_caught = || {
+            let status = fs::read_to_string(&status).unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (SIGINT - 1)) != 0
+        };
+        wait_until(is_caught, "a handler of signals");
     }
 
     /// Waits for its end.

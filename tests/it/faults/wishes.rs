@@ -87,13 +87,13 @@ fn a_certificate_for_other_names_is_not_written_over_and_one_that_loses_names_is
     let site = Site::new();
     site.change("name: web\n", "name: q-r-test\n");
     site.change("dnsNames: [www.example.com]", "dnsNames: [q-r.test, second.test]");
-    site.run(site.order("--timeout=1s"));
+    site.run(site.order("--timeout=5s"));
     site.proxy.forget();
     site.run(site.program("order --domain q.r.test --server https://127.0.0.1:9/dir")).check(2, "\
 error: cannot use --domain q.r.test: Certificate default/q-r-test is there for q-r.test, second.test
 hint: write manifests, and give the Certificate another name and secretName: kubectl-acme order --domain q.r.test --dry-run=client -o yaml > FILE.yaml
 ");
-    let narrower = "order --domain q-r.test --server https://127.0.0.1:9/dir --timeout=1s";
+    let narrower = "order --domain q-r.test --server https://127.0.0.1:9/dir --timeout=5s";
     let told = "Certificate default/q-r-test loses second.test: --domain gives all of its names";
     let talk = site.run(site.program(narrower)).talk;
     assert!(talk.contains(told), "{talk}");

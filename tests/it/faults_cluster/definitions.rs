@@ -1,15 +1,17 @@
 //! Definitions that are missing, or too old.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
-use super::site::{Site, documents, manifests, manifests_of, own_cluster};
-use crate::support::cluster::{Kubectl, eventually};
+use super::site::{Site, documents, manifests, manifests_of};
+use crate::support::cluster::{Arena, Kubectl, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
 
 const INSTALL: &str = "hint: install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -";
 
 /// All definitions, as they can be applied again.
-fn definitions(kubectl: &Kubectl) -> Vec<Value> {
+pub(crate) fn definitions(kubectl: &Kubectl) -> Vec<Value> {
     let mut all = kubectl.items("crds");
     for definition in &mut all {
         definition.as_object_mut().unwrap().remove("status");
@@ -24,7 +26,8 @@ fn group(definition: &Value) -> &str {
     definition["spec"]["group"].as_str().unwrap_or_default()
 }
 
-fn remove(kubectl: &Kubectl, definitions: &[Value]) {
+/// Removes definitions; returns when the server no longer serves them.
+pub(crate) fn remove(kubectl: &Kubectl, definitions: &[Value]) {
     let names =
         definitions.iter().map(|definition| definition["metadata"]["name"].as_str().unwrap());
     let names: Vec<&str> = names.collect();
@@ -64,7 +67,7 @@ fn wait_until_unserved(kubectl: &Kubectl, definitions: &[Value]) {
 }
 
 /// Lets the Challenges go that other tests have left unfinished: their definition would be held by them.
-fn release_challenges(kubectl: &Kubectl) {
+pub(crate) fn release_challenges(kubectl: &Kubectl) {
     let names = "jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{\"\\n\"}{end}";
     for line in kubectl.run(&["get", "challenges", "--all-namespaces", "-o", names]).lines() {
         let (namespace, name) = line.split_once(' ').unwrap();
@@ -73,8 +76,11 @@ fn release_challenges(kubectl: &Kubectl) {
     }
 }
 
-fn install(site: &Site<'_>, kubectl: &Kubectl, definitions: &[Value]) {
-    let file = site.write("crds.yaml", &documents(definitions));
+/// Applies definitions; returns when the server serves them.
+pub(crate) fn install(kubectl: &Kubectl, definitions: &[Value]) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("crds.yaml");
+    fs::write(&file, documents(definitions)).unwrap();
     kubectl.run(&["apply", "--server-side", "--force-conflicts", "-f", file.to_str().unwrap()]);
     kubectl.run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=180s"]);
 }
@@ -82,7 +88,7 @@ fn install(site: &Site<'_>, kubectl: &Kubectl, definitions: &[Value]) {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn definitions_that_are_missing_or_old_are_named() {
-    let cluster = own_cluster();
+    let cluster = Arena::enter();
     let (site, kubectl) = (Site::new(&cluster, "definitions"), cluster.kubectl());
     release_challenges(&kubectl);
     let all = definitions(&kubectl);
@@ -135,9 +141,9 @@ fn definitions_that_are_missing_or_old_are_named() {
     for definition in &mut old {
         definition["spec"]["versions"][0]["name"] = "v1alpha2".into();
     }
-    install(&site, &kubectl, &old);
+    install(&kubectl, &old);
     let says = ["it has only v1alpha2, which is older than this program reads", INSTALL];
     check("old definitions", order, 8, &says);
     remove(&kubectl, &old);
-    install(&site, &kubectl, &all);
+    install(&kubectl, &all);
 }

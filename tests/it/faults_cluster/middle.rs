@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use super::site::{Site, documents, manifests_of, own_cluster};
+use super::site::{Site, documents, manifests_of};
 use super::webhook::{Mood, Webhook};
 use crate::support::cluster::api_gate::{ApiGate, Step};
-use crate::support::cluster::{Cluster, eventually};
+use crate::support::cluster::{Arena, Cluster, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
 
 fn pebble(cluster: &Cluster) -> Pebble {
@@ -30,7 +30,7 @@ const GUARDED: [(&str, &str, &str); 6] = [
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn a_webhook_that_refuses_a_step_ends_the_command() {
-    let cluster = own_cluster();
+    let cluster = Arena::enter();
     let (pebble, webhook) = (pebble(&cluster), Webhook::start(Mood::Refuses));
     let site = Site::new(&cluster, "middle");
     let namespaces: Vec<_> = GUARDED
@@ -63,7 +63,7 @@ fn a_webhook_that_refuses_a_step_ends_the_command() {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn a_webhook_that_fails_and_a_quota_that_is_full_are_waited_for() {
-    let cluster = own_cluster();
+    let cluster = Arena::enter();
     let (pebble, webhook) = (pebble(&cluster), Webhook::start(Mood::Fails));
     let site = Site::new(&cluster, "passes");
     let kubectl = site.namespace.kubectl();
@@ -99,7 +99,7 @@ fn a_webhook_that_fails_and_a_quota_that_is_full_are_waited_for() {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn errors_of_the_api_server_and_forgotten_watches_are_gone_on_from() {
-    let cluster = own_cluster();
+    let cluster = Arena::enter();
     let pebble = pebble(&cluster);
     let site = Site::new(&cluster, "stumbles");
     site.write("web.yaml", &documents(&manifests_of(&pebble, site.name())));

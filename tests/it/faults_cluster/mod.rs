@@ -3,7 +3,7 @@
 
 mod answers;
 mod connecting;
-mod definitions;
+pub(crate) mod definitions;
 mod middle;
 mod refusals;
 mod site;

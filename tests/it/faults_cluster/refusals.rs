@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::site::{Site, documents, manifests, own_cluster};
+use super::site::{Site, documents, manifests};
 use super::webhook::{Mood, Webhook};
-use crate::support::cluster::{Cluster, eventually};
+use crate::support::cluster::{Arena, Cluster, eventually};
 
 /// Applies manifests, with and without `--dry-run=server`; the cluster refuses them either way, and has none of them.
 #[track_caller]
@@ -54,7 +54,7 @@ fn a_namespace_that_is_not_there_or_is_going_is_named() {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn a_namespace_for_the_lease_that_is_not_there_is_named() {
-    let cluster = own_cluster();
+    let cluster = Arena::enter();
     let site = Site::new(&cluster, "leaseless");
     site.write("web.yaml", &documents(&manifests(site.name())));
     let says = [

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,12 +11,6 @@ use tempfile::TempDir;
 
 use crate::support::cluster::{Cluster, Namespace};
 use crate::support::pebble::Pebble;
-
-/// The cluster of the tests that let this program drive, or change what a cluster serves; one at a time.
-pub(super) fn own_cluster() -> MutexGuard<'static, Cluster> {
-    static OWN: LazyLock<Mutex<Cluster>> = LazyLock::new(|| Mutex::new(Cluster::start(&[])));
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A namespace with a folder in which the program runs.
 pub(super) struct Site<'c> {

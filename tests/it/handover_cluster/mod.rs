@@ -7,7 +7,6 @@ pub(crate) mod side;
 mod together;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,7 @@ use self::row::{Row, Stop, apply};
 use self::scene::Scene;
 use self::side::{Side, Worker};
 use crate::support::cluster::api_gate::{ApiGate, Moment, Step};
-use crate::support::cluster::{Cluster, eventually};
+use crate::support::cluster::{Arena, Cluster, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::traffic::Endpoint;
 
@@ -30,13 +29,6 @@ const MISSED: usize = 6;
 
 /// How often each side issues without disturbance.
 const CALM: usize = 3;
-
-/// The cluster of tests whose processes hold the Lease of the whole cluster, one test after the other.
-pub(crate) fn cluster() -> MutexGuard<'static, Cluster> {
-    static CLUSTER: OnceLock<Mutex<Cluster>> = OnceLock::new();
-    let cluster = CLUSTER.get_or_init(|| Mutex::new(Cluster::start(&[])));
-    cluster.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A CA that looks where a cluster serves.
 pub(crate) fn pebble(cluster: &Cluster) -> Pebble {
@@ -57,17 +49,25 @@ const DEEDS: [Endpoint; 5] = [
     Endpoint::Certificate,
 ];
 
-/// Which writes: those behind the first so many, and of these one in so many.
-type Which = (usize, usize);
-const EVERY: Which = (0, 1);
-/// The kills that only we finish share the writes: `tests/it/crash` does both at each of them, in memory.
-const EVEN: Which = (0, 2);
-const ODD: Which = (1, 2);
+/// Which writes are tried, of all: each so many-th from one on. `KUBECTL_ACME_TEST_KILLS` says it, such as `1/4` (`tests/bed/beside`);
+/// `tests/it/crash` kills at every write, in memory.
+const SHARE: &str = "KUBECTL_ACME_TEST_KILLS";
 
-/// Kills the first side at every step of an issuance, and lets the second one finish them all.
-fn check(first: Side, second: Side, moment: Moment, which: Which) {
-    let cluster = cluster();
-    let begun = Instant::now();
+/// The first write that is tried of those that a side takes, and how many it is to the next one.
+fn share() -> (usize, usize) {
+    let text = std::env::var(SHARE).unwrap_or_else(|_| "0/4".to_owned());
+    let share = text.split_once('/').and_then(|(first, every)| {
+        let (first, every) = (first.parse().ok()?, every.parse().ok()?);
+        (first < every).then_some((first, every))
+    });
+    share.unwrap_or_else(|| panic!("{SHARE}={text} is not such as 1/4"))
+}
+
+/// Kills the first side at the steps of an issuance, and lets the second one finish them all. What is tried of the writes begins so
+/// many later than elsewhere.
+fn check(first: Side, second: Side, moment: Moment, later: usize) {
+    let cluster = Arena::enter();
+    let (begun, (from, every)) = (Instant::now(), share());
     let pebble = pebble(&cluster);
     let name = format!("{first:?}-{second:?}").to_lowercase();
     let writes = undisturbed(first, &cluster, &pebble, &format!("{name}-calm"));
@@ -76,7 +76,8 @@ fn check(first: Side, second: Side, moment: Moment, which: Which) {
         let moment = if write.is_schedulers() { Moment::Before } else { moment };
         Stop::AtWrite(write.clone(), moment)
     };
-    let mut stops: Vec<Stop> = writes.iter().skip(which.0).step_by(which.1).map(stop).collect();
+    let mut stops: Vec<Stop> =
+        writes.iter().skip((from + later) % every).step_by(every).map(stop).collect();
     stops.extend(DEEDS.map(Stop::AtCa));
     let handover = Handover { first, second, cluster: &cluster, pebble: &pebble };
     let is_serial = |stop: &Stop| match stop {
@@ -260,23 +261,23 @@ pub(crate) fn release_lease(cluster: &Cluster) {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn we_finish_what_cert_manager_began() {
-    check(Side::CertManager, Side::Run, Moment::Before, EVERY);
+    check(Side::CertManager, Side::Run, Moment::Before, 0);
 }
 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn cert_manager_finishes_what_we_began() {
-    check(Side::Run, Side::CertManager, Moment::Before, EVERY);
+    check(Side::Run, Side::CertManager, Moment::Before, 1);
 }
 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn our_controllers_killed_after_a_write_are_continued_by_the_next() {
-    check(Side::Run, Side::Run, Moment::After, EVEN);
+    check(Side::Run, Side::Run, Moment::After, 2);
 }
 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn a_one_shot_killed_before_a_write_is_continued_by_the_next() {
-    check(Side::Order, Side::Order, Moment::Before, ODD);
+    check(Side::Order, Side::Order, Moment::Before, 3);
 }

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::PAUSE;
-use crate::support::bed::Server;
+use crate::support::bed::{PATIENCE, Server};
 use crate::support::cluster::{Cluster, Peer};
 
 /// cert-manager with a Lease that runs out as soon as ours, and with workers enough: each one that is stopped holds one.
@@ -24,9 +24,6 @@ const CERT_MANAGER: [&str; 8] = [
     "--kube-api-qps=1000",
     "--kube-api-burst=1000",
 ];
-
-/// How long the end of a process may take on a busy machine.
-const END: Duration = Duration::from_mins(3);
 
 /// Sorts of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +110,7 @@ impl Ours {
 
     /// Waits for its end; returns its exit code.
     pub(crate) fn ended(&mut self) -> i32 {
-        let deadline = Instant::now() + END;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Some(code) = self.code() {
                 return code;

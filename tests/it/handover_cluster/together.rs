@@ -5,9 +5,9 @@ use std::path::Path;
 use super::row::{Row, Stop, apply};
 use super::scene::Scene;
 use super::side::{Ours, Side, Worker};
-use super::{cluster, pebble, release_lease, unfinished, wait_until_stopped};
+use super::{pebble, release_lease, unfinished, wait_until_stopped};
 use crate::support::cluster::api_gate::ApiGate;
-use crate::support::cluster::{Cluster, eventually};
+use crate::support::cluster::{Arena, Cluster, eventually};
 use crate::support::pebble::Pebble;
 use crate::support::traffic::Endpoint;
 
@@ -79,7 +79,7 @@ fn check_end(mut ours: Ours, expected: i32) {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn one_shots_wait_for_each_other() {
-    let cluster: &Cluster = &cluster();
+    let cluster: &Cluster = &Arena::enter();
     let pebble: &Pebble = &pebble(cluster);
     let place = Place::new(cluster, pebble);
     let held = place.row("together-held", Stop::AtCa(Endpoint::Finalize));
@@ -102,7 +102,7 @@ fn one_shots_wait_for_each_other() {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn whoever_stands_by_takes_over() {
-    let cluster: &Cluster = &cluster();
+    let cluster: &Cluster = &Arena::enter();
     let pebble: &Pebble = &pebble(cluster);
     let place = Place::new(cluster, pebble);
     let first = place.run();

@@ -14,23 +14,16 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::support::bed::Server;
-use crate::support::cluster::{Cluster, eventually};
+use crate::support::cluster::{Arena, Cluster, eventually};
 use crate::support::difference::Verdict;
 
-/// A cluster for this room alone: who drives is asked of all of it. One test at a time has it.
-fn cluster() -> (&'static Cluster, MutexGuard<'static, ()>) {
-    static OWN: OnceLock<Cluster> = OnceLock::new();
-    static TURN: Mutex<()> = Mutex::new(());
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let cluster = OWN.get_or_init(|| {
-        let cluster = Cluster::start(&[]);
-        cluster.kubectl().run(&["create", "namespace", "cert-manager"]);
-        cluster
-    });
-    (cluster, turn)
+/// A cluster with the namespace of cert-manager.
+fn arena() -> Arena {
+    let arena = Arena::enter();
+    arena.kubectl().try_run(&["create", "namespace", "cert-manager"]).ok();
+    arena
 }
 
 /// `kubectl-acme run` on a cluster; it ends when it goes.

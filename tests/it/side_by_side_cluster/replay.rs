@@ -6,8 +6,9 @@ use super::differences::INSTEAD;
 use super::names::Names;
 use super::plays::{DENIED, KILLED, PLAYS, Play};
 use super::scene::Scene;
-use super::{Ours, cluster, report};
-use crate::support::cluster::Witness;
+use super::{Ours, arena, report};
+use crate::handover_cluster::release_lease;
+use crate::support::cluster::{Cluster, Witness};
 use crate::support::difference::{self, Verdict};
 use crate::support::gate::Passage;
 use crate::support::purpose::EVERYWHERE;
@@ -17,7 +18,7 @@ use crate::support::story;
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn every_recording_is_done_again_with_the_same_objects_and_events() {
-    let (cluster, _turn) = cluster();
+    let cluster: &Cluster = &arena();
     let witness = Witness::of(cluster);
     // Gates live in it.
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -38,8 +39,9 @@ fn every_recording_is_done_again_with_the_same_objects_and_events() {
             scope.spawn(|| (play.act)(scene));
         }
     });
-    // The others have ended: the last one goes on under new controllers, as soon as the Lease of those killed expires.
+    // The others have ended: the last one goes on under new controllers; nobody waits until the Lease of those killed expires.
     ours.kill();
+    release_lease(cluster);
     let ours = Ours::start(cluster, &hosts);
     killed.self_check.set(Passage::Patient);
     killed.until_issued("web", 1);

@@ -43,7 +43,11 @@ fn is_of_one_run(line: &str) -> bool {
         "tls.key:",
     ];
     let line = line.trim_start();
-    FIELDS.iter().any(|field| line.starts_with(field)) || line.contains("kubectl-acme/")
+    // A long annotation has a line of its own.
+    let is_ledger = line.starts_with("[{\"number\":");
+    FIELDS.iter().any(|field| line.starts_with(field))
+        || line.contains("kubectl-acme/")
+        || is_ledger
 }
 
 /// The line with one space between words, and without ages, moments, made-up names and what the CA says of one attempt.

@@ -1,11 +1,13 @@
 //! What the local store does when its folder or file is not as it should be.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use jiff::Timestamp;
 use kubectl_acme::model::Kind;
+use kubectl_acme::store::lease::{LocalLease, Role};
 use kubectl_acme::store::local::{Access, LocalStore};
 use kubectl_acme::store::{Part, Scope, Store as _, StoreError};
 use rusqlite::Connection;
@@ -45,6 +47,7 @@ fn check_refused(prepare: impl FnOnce(&Path), expected: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state.db");
     prepare(&file);
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let before = fs::read(&file).ok();
     for access in [Access::ReadWrite, Access::ReadOnly] {
         let refused = why(LocalStore::open(folder.path(), access), folder.path());
@@ -88,6 +91,122 @@ fn a_damaged_file_is_refused() {
 }
 
 #[test]
+fn an_emptied_file_is_not_taken_for_a_new_one() {
+    let empty = |file: &Path| {
+        drop(open(file.parent().unwrap()).unwrap());
+        fs::write(file, "").unwrap();
+    };
+    check_refused(
+        empty,
+        "it is empty, and what was in it is lost; put a copy in its place, or remove it to begin anew",
+    );
+}
+
+#[test]
+fn what_a_killed_process_had_begun_makes_way() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("state.db.new"), "half of a datab").unwrap();
+    drop(open(folder.path()).unwrap());
+    assert!(!folder.path().join("state.db.new").exists());
+    assert!(fs::metadata(folder.path().join("state.db")).unwrap().len() > 0);
+}
+
+/// Opens a state folder after something has been done to it, and has it looked who drives; both are refused so, and what was not
+/// ours is as it was.
+#[track_caller]
+fn check_exposed(spoil: impl Fn(&Path), place: &str, expected: &str) {
+    let above = tempfile::tempdir().unwrap();
+    let (folder, victim) = (above.path().join("state"), above.path().join("victim"));
+    drop(open(&folder).unwrap());
+    drop(LocalLease::new(&folder).try_acquire(Timestamp::now(), Role::Once).unwrap().unwrap());
+    fs::write(&victim, "theirs").unwrap();
+    fs::set_permissions(&victim, Permissions::from_mode(0o600)).unwrap();
+    spoil(&folder);
+    let lease = || LocalLease::new(&folder).try_acquire(Timestamp::now(), Role::Once);
+    let opened = |access| LocalStore::open(&folder, access).err();
+    let refused = if place == "driver.lock" {
+        vec![lease().err(), LocalLease::new(&folder).holder().err()]
+    } else {
+        vec![opened(Access::ReadWrite), opened(Access::ReadOnly)]
+    };
+    for refused in refused {
+        let told = refused.map(|error| error.to_string()).unwrap_or_default();
+        let place = folder.join(place);
+        let place = place.display().to_string();
+        let place = place.trim_end_matches('/');
+        assert_eq!(told, format!("cannot use the state in {place}: {expected}"));
+    }
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs");
+}
+
+/// Puts a link to somebody's file in the place of a file.
+fn lead_astray(file: &Path) {
+    fs::remove_file(file).unwrap();
+    symlink("../victim", file).unwrap();
+}
+
+/// Puts a pipe in the place of a file.
+fn block(file: &Path) {
+    fs::remove_file(file).ok();
+    assert!(Command::new("mkfifo").args(["-m", "600"]).arg(file).status().unwrap().success());
+}
+
+#[test]
+fn no_link_and_no_pipe_is_followed_in_a_state_folder() {
+    for file in ["driver.lock", "state.db"] {
+        check_exposed(|folder| lead_astray(&folder.join(file)), file, "it is a link");
+        check_exposed(|folder| block(&folder.join(file)), file, "it is not a regular file");
+    }
+    for file in ["state.db-wal", "state.db-shm", "state.db-journal"] {
+        check_exposed(|folder| block(&folder.join(file)), file, "it is not a regular file");
+    }
+    let link = |folder: &Path| {
+        fs::rename(folder, folder.with_file_name("elsewhere")).unwrap();
+        symlink("elsewhere", folder).unwrap();
+    };
+    check_exposed(link, "", "it is a link");
+}
+
+#[test]
+fn state_that_others_may_use_is_not_used() {
+    let open_to = |path: PathBuf, mode| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    };
+    let told = "it is open to other users (mode 644)";
+    for file in ["driver.lock", "state.db"] {
+        check_exposed(|folder| open_to(folder.join(file), 0o644), file, told);
+    }
+    let told = "other users may write to it (mode 777)";
+    check_exposed(|folder| open_to(folder.to_owned(), 0o777), "", told);
+}
+
+#[test]
+fn a_state_folder_into_which_others_may_look_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    drop(open(folder.path()).unwrap());
+    for entry in fs::read_dir(folder.path()).unwrap() {
+        let mode = entry.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn state_of_somebody_else_is_not_used() {
+    const NOBODY: u32 = 65_534;
+    let probe = tempfile::tempdir().unwrap();
+    if chown(probe.path(), Some(NOBODY), None).is_err() {
+        // Only root can give files away; links and pipes are tried by everybody.
+        return;
+    }
+    let told = "it belongs to user 65534, and this is user 0";
+    for (place, file) in [("", ""), ("state.db", "state.db"), ("driver.lock", "driver.lock")] {
+        let give = |folder: &Path| chown(folder.join(file), Some(NOBODY), None).unwrap();
+        check_exposed(give, place, told);
+    }
+}
+
+#[test]
 fn what_is_no_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state");
@@ -102,6 +221,7 @@ async fn an_older_file_is_migrated() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("state.db");
         Connection::open(&file).unwrap().execute_batch(SCHEMA_1).unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         let store = LocalStore::open(folder.path(), access).unwrap();
         let old = store.get(&key(Kind::Order, "old")).await.unwrap().unwrap();
         assert_eq!(old.resource_version(), "41");

@@ -1,5 +1,6 @@
 //! The contract of [`Store`], one test per promise, kept by every implementation; and what only the local one promises.
 
+use crate::support::bed::PATIENCE;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -157,7 +158,7 @@ fn owned_by(owners: &[&Record]) -> Value {
 
 /// Waits until just these are there: an API server deletes what hung on an object a moment after it.
 async fn left(store: &Shared, kind: Kind, expected: &[&str]) {
-    let deadline = Instant::now() + Duration::from_mins(2);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let names = names(store, kind, Scope::all()).await;
         if names == expected || Instant::now() > deadline {
@@ -175,7 +176,7 @@ async fn names(store: &Shared, kind: Kind, scope: Scope) -> Vec<String> {
 
 /// The next change, shortened; fails rather than wait for one that never comes.
 async fn next(watch: &mut Watch) -> String {
-    let next = tokio::time::timeout(Duration::from_mins(1), watch.next()).await;
+    let next = tokio::time::timeout(PATIENCE, watch.next()).await;
     let short = |record: &Record| {
         format!("{} {}", record.key.name.name, record.text("/status/state")).trim().to_owned()
     };

@@ -124,14 +124,17 @@ async fn processes_tell_each_other_of_their_writes_at_once() {
     assert_eq!(next(&mut watch).await, "all: ");
     let _other = Killed(role("answer pings", folder.path()).spawn().unwrap());
     assert_eq!(next(&mut watch).await, "applied ready");
-    let start = Instant::now();
-    for number in 0..10 {
+    let mut rounds = Vec::new();
+    for number in 0..20 {
+        let start = Instant::now();
         store.create(order(&format!("ping-{number}"))).await.unwrap();
         assert_eq!(next(&mut watch).await, format!("applied ping-{number}"));
         assert_eq!(next(&mut watch).await, format!("applied pong-{number}"));
+        rounds.push(start.elapsed());
     }
-    // Whoever only looks each second needs twice that for there and back.
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    // Whoever only looks each second needs that for there and back, every time; a busy machine is slow now and then.
+    rounds.sort();
+    assert!(rounds[4] < Duration::from_millis(500), "{rounds:?}");
 }
 
 #[tokio::test]

@@ -101,9 +101,16 @@ async fn an_event_told_again_is_counted_up(store: Shared) {
     assert_eq!(first.metadata.object_name().to_string(), "web/a.18e9f51ba11fef00");
     assert_eq!(first.first_timestamp.unwrap().to_string(), "2026-11-21T04:30:25Z");
     assert_eq!(first.last_timestamp.unwrap().to_string(), "2026-11-21T04:30:26Z");
+    let times: Vec<String> = first.occasions().iter().map(|told| told.at.to_string()).collect();
+    assert_eq!(times, ["2026-11-21T04:30:25.5Z", "2026-11-21T04:30:26.5Z"]);
     assert_eq!(first.involved_object, about);
     assert_eq!(first.source.component, source::CHALLENGES);
     assert_eq!(first.reporting_component, source::CHALLENGES);
     assert_eq!(first.reporting_instance, "kubectl-acme");
+    // What is written later has the greater revision, at the first time and the last one.
+    let revisions: Vec<_> = first.occasions().iter().map(|told| told.revision.unwrap()).collect();
+    let others: Vec<_> = told[1..].iter().map(|e| e.occasions()[0].revision.unwrap()).collect();
+    assert!(revisions.is_sorted() && others.is_sorted(), "{revisions:?} {others:?}");
+    assert!(revisions[1] < others[0], "{revisions:?} {others:?}");
     assert_eq!(names(&store, Kind::Event, Scope::namespace("default")).await.len(), 1);
 }

@@ -1,6 +1,6 @@
 //! What is listed, and what a watcher is told.
 
-use std::time::Duration;
+use crate::support::bed::PATIENCE;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
@@ -110,7 +110,7 @@ async fn a_watch_ends_with_the_store(store: Shared) {
     let mut watch = store.watch(Kind::Order, Scope::all());
     assert_eq!(next(&mut watch).await, "all: ");
     drop(store);
-    let end = tokio::time::timeout(Duration::from_secs(10), watch.next()).await;
+    let end = tokio::time::timeout(PATIENCE, watch.next()).await;
     assert!(matches!(end, Ok(None)), "{end:?}");
 }
 

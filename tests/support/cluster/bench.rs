@@ -65,6 +65,11 @@ impl<'c> Bench<'c> {
         })
     }
 
+    /// What stands before the CA.
+    pub fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
     /// Orders that the CA took, by who asked for them.
     pub fn orders(&self) -> Orders {
         self.proxy.orders()

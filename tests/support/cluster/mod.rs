@@ -1,6 +1,7 @@
 //! A real Kubernetes API server with cert-manager's CRDs, RBAC and the controllers that tidy up.
 //!
-//! Tests share one cluster, a [`Namespace`] each; a test that stops a server starts a cluster of its own. There is no
+//! The tests of one process share one cluster, a [`Namespace`] each. Those that settle who drives, stop a server or change what is
+//! served have it for themselves ([`Arena`]): their process runs one test at a time (`tests/bed/groups`). There is no
 //! node: a stand-in runs solver Pods as local processes and serves Ingresses and HTTPRoutes at [`Cluster::http_port`],
 //! where a CA is told to look instead of port 80.
 
@@ -18,7 +19,7 @@ use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,11 +30,8 @@ pub use self::namespace::Namespace;
 pub use self::peer::Peer;
 use self::site::Site;
 pub use self::witness::{Objects, Witness};
-use super::bed::{Server, program};
+use super::bed::{PATIENCE, Server, program};
 use super::http;
-
-/// How long anything may take on a busy machine.
-const LIMIT: Duration = Duration::from_mins(3);
 
 /// The image that the stand-in runs as this crate's program, whatever its tag.
 pub const OUR_IMAGE: &str = "kubectl-acme";
@@ -41,9 +39,17 @@ pub const OUR_IMAGE: &str = "kubectl-acme";
 /// The image of which the stand-in runs this crate's `solve`, whatever its tag.
 pub const OUR_SOLVER: &str = "kubectl-acme-solver";
 
+/// Whether the harness was told to run one test after the other.
+fn runs_one_by_one() -> bool {
+    let words: Vec<String> = std::env::args().collect();
+    let is_told = words.iter().any(|word| word == "--test-threads=1")
+        || words.windows(2).any(|pair| pair == ["--test-threads", "1"]);
+    is_told || std::env::var("RUST_TEST_THREADS").is_ok_and(|threads| threads == "1")
+}
+
 /// Looks until there is something to see; fails the test when nothing comes.
 pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + LIMIT;
+    let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(seen) = look() {
             return seen;
@@ -53,23 +59,24 @@ pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A cluster in which one test at a time settles who drives.
-pub struct Arena {
-    cluster: &'static Cluster,
-    _turn: MutexGuard<'static, ()>,
-}
+/// The cluster of this test process for the one test that runs: who drives is asked of all of it.
+pub struct Arena(&'static Cluster);
 
 impl Arena {
-    /// Waits for the turn; nobody drives then.
+    /// Nobody drives when this returns.
+    ///
+    /// # Panics
+    /// Where other tests may run at the same time.
     pub fn enter() -> Self {
-        static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-        static TURN: Mutex<()> = Mutex::new(());
-        // A test that failed has left nothing that the next one needs.
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let cluster = CLUSTER.get_or_init(|| Cluster::start(&[]));
+        assert!(
+            runs_one_by_one(),
+            "this test needs the cluster for itself: run it by `just cluster`, or with --test-threads=1 (tests/bed/groups says which \
+             tests run so)"
+        );
+        let cluster = Cluster::shared();
         let leases = ["delete", "leases", "--all-namespaces", "--field-selector"];
         cluster.kubectl().run(&[&leases[..], &["metadata.name=cert-manager-controller"]].concat());
-        Self { cluster, _turn: turn }
+        Self(cluster)
     }
 }
 
@@ -77,15 +84,13 @@ impl Deref for Arena {
     type Target = Cluster;
 
     fn deref(&self) -> &Cluster {
-        self.cluster
+        self.0
     }
 }
 
 /// A running cluster; all of it ends when it goes, or with the test process.
 pub struct Cluster {
     site: Site,
-    /// Options of the API server beyond ours.
-    options: Vec<String>,
     etcd: Server,
     api_server: Mutex<Option<Server>>,
     controllers: Option<Server>,
@@ -98,15 +103,14 @@ impl Cluster {
     /// The cluster of this test process, which starts at the first call. Nobody stops its servers.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(&[]))
+        SHARED.get_or_init(Self::start)
     }
 
-    /// Starts a cluster of one's own; `options` are flags of the API server.
-    pub fn start(options: &[&str]) -> Self {
+    fn start() -> Self {
         let mut log = String::new();
         // A port that was free a moment ago may be taken: then another round.
         for _ in 0..3 {
-            match Self::try_start(options) {
+            match Self::try_start() {
                 Ok(cluster) => return cluster,
                 Err(reason) => log = reason,
             }
@@ -114,13 +118,12 @@ impl Cluster {
         panic!("cannot start a cluster: {log}");
     }
 
-    fn try_start(options: &[&str]) -> Result<Self, String> {
+    fn try_start() -> Result<Self, String> {
         let janitor = Janitor::start();
         let site = Site::choose(janitor.folder());
         let etcd = Server::start(&site.etcd(), &site.log("etcd"));
         let mut cluster = Self {
             site,
-            options: options.iter().map(ToString::to_string).collect(),
             etcd,
             api_server: Mutex::default(),
             controllers: None,
@@ -193,8 +196,8 @@ impl Cluster {
 
     fn try_start_api_server(&self) -> Result<(), String> {
         let log = self.site.log("kube-apiserver");
-        let mut server = Server::start(&self.site.api_server(&self.options), &log);
-        let deadline = Instant::now() + LIMIT;
+        let mut server = Server::start(&self.site.api_server(), &log);
+        let deadline = Instant::now() + PATIENCE;
         while let Err(error) = self.look() {
             if !server.is_running() {
                 return Err(fs::read_to_string(&log).unwrap_or_default());

@@ -60,8 +60,8 @@ impl Site {
         command
     }
 
-    /// The API server, with more flags than ours.
-    pub(super) fn api_server(&self, options: &[String]) -> Command {
+    /// The API server.
+    pub(super) fn api_server(&self) -> Command {
         let mut command = Command::new(program("kube-apiserver"));
         command
             .arg(format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port))
@@ -69,8 +69,7 @@ impl Site {
             .args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/16"])
             .args(["--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount"])
             .arg("--service-account-issuer=https://kubernetes.default.svc")
-            .args(self.identities.api_server())
-            .args(options);
+            .args(self.identities.api_server());
         command
     }
 

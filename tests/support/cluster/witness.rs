@@ -11,8 +11,9 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
+use super::super::bed::PATIENCE;
 use super::super::story::Turn;
-use super::{Cluster, LIMIT};
+use super::Cluster;
 
 /// What is watched, and where it is.
 const KINDS: [(&str, &str); 12] = [
@@ -78,7 +79,7 @@ impl Witness {
 
     /// Waits until the objects there are give something.
     pub fn until<T>(&self, what: &str, mut look: impl FnMut(&Objects<'_>) -> Option<T>) -> T {
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + PATIENCE;
         let mut seen = self.shared.seen();
         loop {
             if let Some(found) = look(&Objects(&seen.live)) {
@@ -113,7 +114,7 @@ impl Witness {
     /// Waits until what is seen is what the API server has.
     fn catch_up(&self) {
         let runtime = self.runtime.as_ref().unwrap();
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let mut there = BTreeMap::new();
             for (kind, path) in KINDS {
@@ -221,7 +222,7 @@ impl Api {
 
     /// A server that has just learned a kind asks for patience (429).
     async fn get(&self, url: &str) -> reqwest::Response {
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let answer = self.client.get(url).send().await.unwrap();
             if answer.status() != 429 || Instant::now() > deadline {

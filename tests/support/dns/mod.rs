@@ -24,16 +24,14 @@ use hickory_resolver::proto::rr::rdata::TXT;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use tempfile::TempDir;
 
-use super::bed::{Server, copy_program, free_port};
+pub(super) use super::bed::PATIENCE;
+use super::bed::{Server, copy_program, free_port, number_of_process};
 pub use query::ask;
 use query::{exchange, try_ask};
 use relay::{Asked, Relay};
 
 /// Where delegations lead.
 const PORT: u16 = 53;
-/// How long a start, or an answer, may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 /// The server programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Software {
@@ -362,9 +360,10 @@ pub fn loopback() -> IpAddr {
 
 fn loopback_v4() -> Ipv4Addr {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let number = u32::from(number_of_process());
     for _ in 0..256 {
         // Test processes that run side by side have different ones; 127.0.0.0/16 is left to the system's own services.
-        let number = std::process::id() * 251 + TAKEN.fetch_add(1, Ordering::Relaxed);
+        let number = number * 1_024 + TAKEN.fetch_add(1, Ordering::Relaxed);
         // No two numbers that follow one another are the same address: one may be kept for later.
         let [last, rest] = [number % 254 + 1, number / 254];
         let [_, _, b, c] = (rest % 0xffff).to_be_bytes();

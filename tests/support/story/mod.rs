@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use self::told::Told;
+use self::told::{Events, Told};
 
 /// One change of one object.
 #[derive(Clone, Debug)]
@@ -51,8 +51,27 @@ pub fn differences(theirs: &Story, ours: &Story) -> Vec<Finding> {
         .collect()
 }
 
-/// Tells what happened, from all turns in the order in which they came.
+/// Tells what happened, from all turns in the order in which they came; the events of an object stand in one order, as they were
+/// told.
 pub fn tell(turns: &[Turn]) -> Story {
+    told(turns).story(Events::of_object)
+}
+
+/// The same where several controllers worked side by side and nobody knows which of two was quicker: the events of an object stand
+/// in one order for each controller. Whether one sees a request before another has approved it is chance as well.
+pub fn tell_apart(turns: &[Turn]) -> Story {
+    let of_the_race =
+        |turn: &&Turn| turn.kind != "Event" || turn.object["reason"] != "WaitingForApproval";
+    let turns: Vec<Turn> = turns.iter().filter(of_the_race).cloned().collect();
+    told(&turns).story(Events::of_each_controller)
+}
+
+/// The controllers that have told of each object, one after the other, by kind and name.
+pub fn speakers(turns: &[Turn]) -> BTreeMap<String, Vec<String>> {
+    told(turns).speakers()
+}
+
+fn told(turns: &[Turn]) -> Told {
     let names = blur::made_up_names(turns);
     let mut told = Told::default();
     for turn in turns {
@@ -66,5 +85,5 @@ pub fn tell(turns: &[Turn]) -> Story {
             told.turn(&turn.kind, &object, managers, turn.gone);
         }
     }
-    told.story()
+    told
 }

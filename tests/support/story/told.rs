@@ -9,6 +9,31 @@ use super::Story;
 /// A self-check that comes before its solver Pod.
 const SLOW_POD: &str = "propagation: wrong status code '503', expected '200'";
 
+/// Events of one object in the order in which they were told, whatever the order in which they arrived: moment, reason, and which
+/// controller.
+#[derive(Default)]
+pub(super) struct Events(BTreeSet<(u64, String, String)>);
+
+impl Events {
+    /// All reasons in one order.
+    pub(super) fn of_object(&self, who: &str) -> Story {
+        let reasons: Vec<&str> = self.0.iter().map(|(_, reason, _)| reason.as_str()).collect();
+        Story::from([(format!("events of {who}"), reasons.join(" > "))])
+    }
+
+    /// The reasons of each controller in the order in which that has told them.
+    pub(super) fn of_each_controller(&self, who: &str) -> Story {
+        let mut by = BTreeMap::<&str, Vec<&str>>::new();
+        for (_, reason, source) in &self.0 {
+            by.entry(source).or_default().push(reason);
+        }
+        let line = |(source, reasons): (&str, Vec<&str>)| {
+            (format!("events of {who}, told by {source}"), reasons.join(" > "))
+        };
+        by.into_iter().map(line).collect()
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Told {
     /// Kinds and names in the order of their creation, by the first word of the name: what belongs to one Certificate.
@@ -18,8 +43,8 @@ pub(super) struct Told {
     /// Who ever managed a part of an object.
     managers: BTreeMap<String, BTreeSet<String>>,
     events: Story,
-    /// Reasons in the order in which they were given, whatever the order in which they arrived.
-    events_of: BTreeMap<String, BTreeSet<(u64, String)>>,
+    /// Events by kind and name of their object.
+    events_of: BTreeMap<String, Events>,
     /// Components that said the same of one object.
     sources: BTreeMap<String, BTreeSet<String>>,
 }
@@ -55,6 +80,10 @@ impl Told {
             return;
         }
         for (manager, fields) in managers {
+            // The order budget's ledger, an annotation of ours that every Certificate has which was ordered.
+            if kind == "Certificate" && manager == "cert-manager-orders Update" {
+                continue;
+            }
             if let Some(fields) = fields {
                 self.managers.entry(format!("{who}, {manager} of")).or_default().insert(fields);
             }
@@ -106,13 +135,21 @@ impl Told {
         // cert-manager's controllers.
         let is_of_the_race = ["WaitingForApproval", "cert-manager.io"].contains(&reason);
         if !is_of_the_race && !self.sources.contains_key(&about) {
-            let events = self.events_of.entry(format!("events of {who}")).or_default();
-            events.insert((written(text("/metadata/name")), reason.to_owned()));
+            let moment = written(text("/metadata/name"));
+            let events = self.events_of.entry(who).or_default();
+            events.0.insert((moment, reason.to_owned(), source.clone()));
         }
         self.sources.entry(about).or_default().insert(source);
     }
 
-    pub(super) fn story(self) -> Story {
+    /// The controllers that have told of each object, one after the other.
+    pub(super) fn speakers(self) -> BTreeMap<String, Vec<String>> {
+        let sources = |events: Events| events.0.into_iter().map(|(_, _, source)| source).collect();
+        self.events_of.into_iter().map(|(who, events)| (who, sources(events))).collect()
+    }
+
+    /// All of it; how events of one object are told is the caller's choice.
+    pub(super) fn story(self, events: fn(&Events, &str) -> Story) -> Story {
         let mut story = self.events;
         for (about, managers) in self.managers {
             story.insert(about, Vec::from_iter(managers).join(", "));
@@ -126,9 +163,8 @@ impl Told {
         for (about, sequence) in self.sequences {
             story.insert(about, sequence.join(" > "));
         }
-        for (about, events) in self.events_of {
-            let reasons: Vec<String> = events.into_iter().map(|(_, reason)| reason).collect();
-            story.insert(about, reasons.join(" > "));
+        for (who, all) in self.events_of {
+            story.extend(events(&all, &who));
         }
         for (who, object) in self.last {
             flatten(&object, &format!("{who}, at last "), &mut story);

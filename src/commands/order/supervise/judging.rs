@@ -199,7 +199,7 @@ impl Supervision {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
         let tried = failed.order.as_ref().map(|order| &order.uid);
         if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
-            try_mark_for_renewal(&self.store, &key.name, now).await?;
+            try_mark_for_renewal(&self.store, &key.name).await?;
             followed.inherited = None;
             self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
             return Ok(());

@@ -20,6 +20,7 @@ use super::followed::{End, Followed};
 use crate::acme::Clients;
 use crate::commands::claim::Other;
 use crate::commands::claim::takeover::Inherited;
+use crate::commands::claim::terms::Terms;
 use crate::commands::context::Interrupted;
 use crate::commands::drive::Engine;
 use crate::commands::failure::{Failure, Kind as FailureKind};
@@ -64,6 +65,8 @@ pub struct Supervision {
     pub started: Timestamp,
     /// When it gives up.
     pub deadline: Timestamp,
+    /// So long nothing has to move before that is said, where somebody else drives.
+    pub standstill: Duration,
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,
     /// Whoever makes the records of DNS-01, where a person does.
@@ -149,6 +152,7 @@ impl Supervision {
             interrupted,
             started,
             deadline,
+            standstill: Terms::default().standstill(),
             is_kept: true,
             by_hand: None,
             open,

@@ -1,7 +1,6 @@
 //! What is seen while objects are followed: whom a change concerns, and how far each challenge is.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -15,17 +14,14 @@ use crate::print::progress;
 use crate::store::Change;
 use crate::store::resources::typed;
 
-/// So long nothing has to move before that is said, where somebody else drives.
-const STANDSTILL: Duration = Duration::from_secs(30);
-
 impl Supervision {
     /// Says once that nothing moves while somebody else drives, and what to do.
     pub(super) fn look_whether_it_moves(&mut self, other: &Other, now: Timestamp) {
-        if self.stands || self.moved.elapsed() < STANDSTILL {
+        if self.stands || self.moved.elapsed() < self.standstill {
             return;
         }
         self.stands = true;
-        let seconds = STANDSTILL.as_secs();
+        let seconds = self.standstill.as_secs();
         self.progress
             .line(&format!("nothing has moved for {seconds} s; driver: {}", other.driver), now);
         self.progress.line(&other.next_step, now);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::super::api::{Api, Connection, Refusal, Reply};
 use super::super::credential::{Ambient, Credential};
-use super::super::files::read_credential;
+use super::super::files::{self, read_credential};
 use super::Keys;
 use super::sts::{SESSION, Sts};
 use crate::solvers::SolveError;
@@ -81,7 +81,7 @@ async fn from_file(ambient: &Ambient) -> Option<Keys> {
         Some(path) => path.to_owned(),
         None => format!("{}/.aws/credentials", ambient.variable("HOME")?),
     };
-    let text = zeroize::Zeroizing::new(tokio::fs::read_to_string(path).await.ok()?);
+    let text = files::read(&path).await.ok()?;
     profile(&text, ambient.variable("AWS_PROFILE").unwrap_or("default"))
 }
 

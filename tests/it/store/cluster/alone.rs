@@ -8,14 +8,15 @@ use kubectl_acme::store::lease::Role;
 use kubectl_acme::store::{Part, Scope, Store as _};
 use serde_json::json;
 
-use super::{open, own_cluster};
+use super::open;
+use crate::faults_cluster::definitions::{definitions, install, release_challenges, remove};
 use crate::store::{next, object, with};
-use crate::support::cluster::{Cluster, eventually};
+use crate::support::cluster::{Arena, eventually};
 
 #[tokio::test]
 #[ignore = "needs a Kubernetes API server: run by just cluster"]
 async fn a_watch_goes_on_after_the_server_was_gone() {
-    let cluster = own_cluster().await;
+    let cluster = Arena::enter();
     let store = open(&cluster.kubeconfig()).await;
     let namespace = cluster.namespace("restart");
     let place = json!({ "metadata": { "namespace": namespace.name() } });
@@ -48,19 +49,15 @@ async fn a_watch_goes_on_after_the_server_was_gone() {
 #[tokio::test]
 #[ignore = "needs a Kubernetes API server: run by just cluster"]
 async fn missing_and_old_definitions_are_named() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Arena::enter();
     let kubectl = cluster.kubectl();
     let store = open(&cluster.kubeconfig()).await;
     store.check_definitions().await.unwrap();
-    let crd = "orders.acme.cert-manager.io";
-    let mut definition = kubectl.object(&format!("crd/{crd}"));
-    kubectl.run(&["delete", "crd", crd]);
-    let root = "/apis/acme.cert-manager.io/v1";
-    eventually("the end of the definition", || {
-        let listed = kubectl.try_run(&["get", "--raw", &format!("{root}/orders")]);
-        let known = kubectl.run(&["get", "--raw", root]).contains("\"orders\"");
-        (listed.is_err() && !known).then_some(())
-    });
+    release_challenges(&kubectl);
+    let all = definitions(&kubectl);
+    let of = |name: &str| all.iter().find(|crd| crd["metadata"]["name"] == name).unwrap().clone();
+    let orders = of("orders.acme.cert-manager.io");
+    remove(&kubectl, std::slice::from_ref(&orders));
     let fault = "does not serve orders.acme.cert-manager.io/v1: ";
     let refused = store.list(Kind::Order, &Scope::all()).await.unwrap_err();
     let said = refused.to_string();
@@ -71,12 +68,10 @@ async fn missing_and_old_definitions_are_named() {
     let told = watch.next().await.unwrap().unwrap_err();
     assert_eq!(told.to_string(), said);
 
-    kubectl.run(&["delete", "crd", "challenges.acme.cert-manager.io"]);
-    definition["spec"]["versions"][0]["name"] = "v1alpha2".into();
-    definition["metadata"] = json!({ "name": crd });
-    definition["status"] = json!(null);
-    kubectl.apply(&definition.to_string());
-    kubectl.run(&["wait", "--for=condition=Established", &format!("crd/{crd}")]);
+    remove(&kubectl, &[of("challenges.acme.cert-manager.io")]);
+    let mut old = orders;
+    old["spec"]["versions"][0]["name"] = "v1alpha2".into();
+    install(&kubectl, std::slice::from_ref(&old));
     eventually("the old version alone", || {
         let group = kubectl.try_run(&["get", "--raw", "/apis/acme.cert-manager.io"]).ok()?;
         (!group.contains("acme.cert-manager.io/v1\"")).then_some(())
@@ -86,12 +81,14 @@ async fn missing_and_old_definitions_are_named() {
         said.contains("it has only v1alpha2, which is older than this program reads"),
         "{said}"
     );
+    remove(&kubectl, &[old]);
+    install(&kubectl, &all);
 }
 
 #[tokio::test]
 #[ignore = "needs a Kubernetes API server: run by just cluster"]
 async fn whoever_drives_is_found_wherever_a_chart_has_put_him() {
-    let cluster = own_cluster().await;
+    let cluster = Arena::enter();
     let store = open(&cluster.kubeconfig()).await;
     let driver = async || Driver::of(&store, NAMESPACE).await.unwrap();
     assert_eq!(driver().await, Driver::Nobody);

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
-use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::Shared;
 use super::tenant::Tenant;
@@ -33,10 +32,4 @@ async fn open(kubeconfig: &Path) -> ClusterStore {
 
 fn connection(kubeconfig: &Path) -> Connection {
     Connection { kubeconfig: Some(kubeconfig.to_owned()), ..Connection::default() }
-}
-
-/// A cluster of our own, for one test at a time: those that stop it, or look at all of it.
-async fn own_cluster() -> MappedMutexGuard<'static, Cluster> {
-    static OWN: Mutex<Option<Cluster>> = Mutex::const_new(None);
-    MutexGuard::map(OWN.lock().await, |own| own.get_or_insert_with(|| Cluster::start(&[])))
 }

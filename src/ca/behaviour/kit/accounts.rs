@@ -1,0 +1,272 @@
+//! Rows 31 to 42: accounts, and refusals that name their reason.
+
+use axum::http::StatusCode;
+use axum::http::header::{LINK, LOCATION};
+use axum::http::response::Parts;
+use axum::response::Response;
+use serde_json::{Value as Json, json};
+
+use super::super::rule::Deed::{Answers, Arranges, Edits, Heads, Sends};
+use super::super::rule::{Rule, SIGNED, Scene};
+use super::super::sending::Sending;
+use super::state::{deactivate_account, forget_account};
+use super::{Behaviour, Value, document, problem, with};
+
+pub(super) const KIT: &[Behaviour] = &[
+    Behaviour {
+        row: 31,
+        name: "account-forgotten",
+        value: Value::Times(1),
+        does: "has forgotten the account when it orders: accountDoesNotExist",
+        reaction: "look the account up by its key, register anew if it is gone, and go on",
+        rules: &[Rule::times(&["newOrder"], Arranges(forget_account))],
+    },
+    Behaviour {
+        row: 32,
+        name: "account-deactivated",
+        value: Value::None,
+        does: "has deactivated the account when it orders: unauthorized",
+        reaction: "stop",
+        rules: &[Rule::always(&["newOrder"], Arranges(deactivate_account))],
+    },
+    Behaviour {
+        row: 33,
+        name: "new-account-200",
+        value: Value::None,
+        does: "answers a registration with 200 in place of 201",
+        reaction: "the account is there: go on",
+        rules: &[Rule::always(&["newAccount"], Heads(|_, head| head.status = StatusCode::OK))],
+    },
+    Behaviour {
+        row: 34,
+        name: "new-account-without-body",
+        value: Value::None,
+        does: "answers a registration without a body",
+        reaction: "take the account's URL from the header: go on",
+        rules: &[Rule::always(&["newAccount"], Sends(Sending::HeadAlone))],
+    },
+    Behaviour {
+        row: 34,
+        name: "new-account-without-location",
+        value: Value::None,
+        does: "answers a registration without the account's URL",
+        reaction: "stop: nothing can be signed without it",
+        rules: &[Rule::always(&["newAccount"], Heads(without_location))],
+    },
+    Behaviour {
+        row: 35,
+        name: "user-action-required",
+        value: Value::None,
+        does: "takes no new order before somebody agrees to changed terms",
+        reaction: "stop, and show the page to agree at, and the terms",
+        rules: &[Rule::always(&["newOrder"], Answers(changed_terms))],
+    },
+    Behaviour {
+        row: 36,
+        name: "external-account-required",
+        value: Value::None,
+        does: "takes no registration without an external account",
+        reaction: "stop, and say where its keys go",
+        rules: &[
+            Rule::always(
+                &["directory"],
+                Edits(|_, directory| directory["meta"]["externalAccountRequired"] = true.into()),
+            ),
+            Rule::always(
+                &["newAccount"],
+                Answers(|_| {
+                    let detail = "This CA requires an external account binding";
+                    problem(403, "externalAccountRequired", detail)
+                }),
+            ),
+        ],
+    },
+    Behaviour {
+        row: 37,
+        name: "rejected-identifier",
+        value: Value::None,
+        does: "refuses every name of a new order by policy, with a subproblem for each",
+        reaction: "stop for those names, and report each",
+        rules: &[Rule::always(
+            &["newOrder"],
+            Answers(|scene| {
+                for_each_name(scene, "rejectedIdentifier", "is on a list of high risk")
+            }),
+        )],
+    },
+    Behaviour {
+        row: 37,
+        name: "compound",
+        value: Value::None,
+        does: "refuses a new order for several reasons, one of them about a sort of name that nobody knows",
+        reaction: "stop, and report each",
+        rules: &[Rule::always(&["newOrder"], Answers(several))],
+    },
+    Behaviour {
+        row: 37,
+        name: "caa-at-finalize",
+        value: Value::None,
+        does: "refuses finalize for CAA records, with a subproblem",
+        reaction: "stop, and report the name",
+        rules: &[Rule::always(
+            &["finalize"],
+            Answers(|_| {
+                document(&json!({
+                    "type": "urn:ietf:params:acme:error:caa",
+                    "detail": "Error finalizing order :: Rechecking CAA failed",
+                    "status": 403,
+                    "subproblems": [{
+                        "type": "urn:ietf:params:acme:error:caa",
+                        "detail": "CAA record for www.example.com prevents issuance",
+                        "status": 403,
+                        "identifier": {"type": "dns", "value": "www.example.com"},
+                    }],
+                }))
+            }),
+        )],
+    },
+    Behaviour {
+        row: 38,
+        name: "bad-csr",
+        value: Value::None,
+        does: "refuses the signing request",
+        reaction: "stop",
+        rules: &[Rule::always(
+            &["finalize"],
+            Answers(|_| {
+                problem(400, "badCSR", "Error finalizing order :: CSR is not to be signed")
+            }),
+        )],
+    },
+    Behaviour {
+        row: 38,
+        name: "bad-public-key",
+        value: Value::None,
+        does: "refuses the account's key",
+        reaction: "stop; another key only if the user's policy says so",
+        rules: &[Rule::always(
+            &["newAccount"],
+            Answers(|_| problem(400, "badPublicKey", "this key is known to others")),
+        )],
+    },
+    Behaviour {
+        row: 39,
+        name: "bad-signature-algorithm",
+        value: Value::None,
+        does: "takes signatures by RS256 only",
+        reaction: "another key for a new account, else stop and list what is taken",
+        rules: &[Rule::always(
+            SIGNED,
+            Answers(|_| {
+                document(&json!({
+                    "type": "urn:ietf:params:acme:error:badSignatureAlgorithm",
+                    "detail": "JWS signature algorithm is not taken here",
+                    "status": 400,
+                    "algorithms": ["RS256"],
+                }))
+            }),
+        )
+        .only(|scene| scene.asked.header().is_some_and(|header| header["alg"] != "RS256"))],
+    },
+    Behaviour {
+        row: 40,
+        name: "invalid-profile",
+        value: Value::None,
+        does: "refuses the profile of a new order, which it advertises",
+        reaction: "stop, and name the profile",
+        rules: &[Rule::always(
+            &["newOrder"],
+            Answers(|_| problem(400, "invalidProfile", "profile is not for this account")),
+        )],
+    },
+    Behaviour {
+        row: 40,
+        name: "profiles-not-advertised",
+        value: Value::None,
+        does: "advertises no profiles",
+        reaction: "stop where one is asked for; send no order",
+        rules: &[Rule::always(
+            &["directory"],
+            Edits(|_, directory| {
+                if let Some(meta) = directory["meta"].as_object_mut() {
+                    meta.remove("profiles");
+                }
+            }),
+        )],
+    },
+    Behaviour {
+        row: 41,
+        name: "already-replaced",
+        value: Value::Times(1),
+        does: "says of a new order that the certificate it replaces is replaced already",
+        reaction: "order again without naming what it replaces",
+        rules: &[Rule::times(
+            &["newOrder"],
+            Answers(|_| {
+                let detail = "certificate already has a replacement order";
+                problem(409, "alreadyReplaced", detail)
+            }),
+        )],
+    },
+    Behaviour {
+        row: 42,
+        name: "new-order-without-location",
+        value: Value::Times(1),
+        does: "makes an order, and does not say where it is",
+        reaction: "ask once more: the same order comes back; then stop",
+        rules: &[Rule::times(&["newOrder"], Heads(without_location))],
+    },
+];
+
+fn without_location(_: &Scene<'_>, head: &mut Parts) {
+    head.headers.remove(LOCATION);
+}
+
+fn changed_terms(scene: &Scene<'_>) -> Response {
+    let terms = scene.ca.url("/terms");
+    let refused = document(&json!({
+        "type": "urn:ietf:params:acme:error:userActionRequired",
+        "detail": "Terms of service have changed",
+        "status": 403,
+        "instance": scene.ca.url("/terms/agree"),
+    }));
+    with(refused, LINK, &format!("<{terms}>;rel=\"terms-of-service\""))
+}
+
+/// Refuses each name that is asked for.
+fn for_each_name(scene: &Scene<'_>, kind: &str, why: &str) -> Response {
+    let kind = format!("urn:ietf:params:acme:error:{kind}");
+    let wish = scene.asked.payload().unwrap_or_default();
+    let names = wish["identifiers"].as_array().cloned().unwrap_or_default();
+    let subproblems = names.into_iter().map(|identifier| {
+        let detail = format!("{} {why}", identifier["value"].as_str().unwrap_or_default());
+        json!({"type": kind, "detail": detail, "status": 400, "identifier": identifier})
+    });
+    let subproblems: Vec<Json> = subproblems.collect();
+    document(&json!({
+        "type": kind,
+        "detail": "Error creating new order :: some names are refused",
+        "status": 400,
+        "subproblems": subproblems,
+    }))
+}
+
+fn several(_: &Scene<'_>) -> Response {
+    document(&json!({
+        "type": "urn:ietf:params:acme:error:compound",
+        "detail": "several things are wrong",
+        "status": 400,
+        "subproblems": [
+            {
+                "type": "urn:ietf:params:acme:error:dns",
+                "detail": "www.example.com has no name servers",
+                "identifier": {"type": "dns", "value": "www.example.com"},
+            },
+            {
+                "type": "urn:ietf:params:acme:error:unsupportedIdentifier",
+                "detail": "smoke signals are not taken",
+                "identifier": {"type": "smoke", "value": {"puffs": 3}},
+            },
+        ],
+    }))
+}

@@ -1,0 +1,188 @@
+//! Rows 14 to 22: what becomes of orders.
+
+use serde_json::{Value as Json, json};
+
+use super::super::rule::Deed::{Answers, Arranges, Edits};
+use super::super::rule::{Rule, Scene};
+use super::state::{fail_order, forget_order, hold_validation, issue_to_a_stranger, prove, refuse};
+use super::{Behaviour, Value, empty, page};
+
+/// Longer than anybody waits, in seconds.
+const FOR_EVER: u64 = 1_000_000;
+const UNAUTHORIZED: &str = "urn:ietf:params:acme:error:unauthorized";
+/// A state that no RFC knows.
+const UNHEARD_OF: &str = "warming-up";
+
+/// A validation that fails as soon as it is asked for.
+const VALIDATION: Rule =
+    Rule::always(&["challenge"], Arranges(hold_validation)).only(|scene| !scene.asked.is_read());
+const REFUSED: Rule = Rule::always(&["challenge"], Edits(|scene, _| refuse(scene)))
+    .only(|scene| !scene.asked.is_read());
+
+pub(super) const KIT: &[Behaviour] = &[
+    Behaviour {
+        row: 14,
+        name: "finalize-says-ready",
+        value: Value::Times(1),
+        does: "issues, and answers finalize with the order as it was, ready",
+        reaction: "poll; send no other signing request while the CA may be at work",
+        rules: &[Rule::times(
+            &["finalize"],
+            Edits(|_, order| {
+                order["status"] = "ready".into();
+                remove(order, "certificate");
+            }),
+        )],
+    },
+    Behaviour {
+        row: 14,
+        name: "certificate-503",
+        value: Value::Times(1),
+        does: "issues, and answers downloads of the chain with 503 and a page",
+        reaction: "ask for the chain again; send no other signing request",
+        rules: &[Rule::times(&["certificate"], Answers(|_| page(503, "<html>busy</html>")))],
+    },
+    Behaviour {
+        row: 15,
+        name: "order-invalid-with-error",
+        value: Value::None,
+        does: "refuses every name; the order has an error with a subproblem for each",
+        reaction: "a new order after a pause; show the error, name by name",
+        rules: &[VALIDATION, REFUSED, Rule::always(&["order"], Edits(explain))],
+    },
+    Behaviour {
+        row: 16,
+        name: "order-invalid-without-error",
+        value: Value::None,
+        does: "refuses every name; only the challenges say why",
+        reaction: "read the authorizations for the reason",
+        rules: &[VALIDATION, REFUSED],
+    },
+    Behaviour {
+        row: 17,
+        name: "order-invalid-at-finalize",
+        value: Value::None,
+        does: "gives the order up just before it is finalized",
+        reaction: "as for any invalid order",
+        rules: &[Rule::always(&["finalize"], Arranges(fail_order))],
+    },
+    Behaviour {
+        row: 18,
+        name: "order-ready-at-creation",
+        value: Value::None,
+        does: "has proof of all names already: the order is born ready",
+        reaction: "finalize, and read no authorization",
+        rules: &[Rule::always(
+            &["newOrder"],
+            Edits(|scene, order| prove(scene, order, usize::MAX)),
+        )],
+    },
+    Behaviour {
+        row: 19,
+        name: "order-valid-at-creation",
+        value: Value::Times(1),
+        does: "gives an order that is valid already, with a certificate for somebody else's key",
+        reaction: "compare names and key; never store it; order again",
+        rules: &[Rule::times(
+            &["newOrder"],
+            Edits(|scene, order| {
+                prove(scene, order, usize::MAX);
+                issue_to_a_stranger(scene, order);
+            }),
+        )],
+    },
+    Behaviour {
+        row: 20,
+        name: "order-processing",
+        value: Value::Seconds(FOR_EVER),
+        does: "says that it still issues, for so many seconds after finalize",
+        reaction: "poll until a deadline of one's own, and go on later with the same order",
+        rules: &[Rule::always(&["finalize", "order"], Edits(processing))],
+    },
+    Behaviour {
+        row: 21,
+        name: "order-gone",
+        value: Value::Times(1),
+        does: "forgets an order when it is read: 404",
+        reaction: "order again",
+        rules: &[Rule::times(&["order"], Arranges(forget_order))],
+    },
+    Behaviour {
+        row: 21,
+        name: "order-gone-empty",
+        value: Value::Times(1),
+        does: "forgets an order when it is read: 404 without a body",
+        reaction: "order again",
+        rules: &[
+            Rule::times(&["order"], Arranges(forget_order)),
+            Rule::times(&["order"], Answers(|_| empty(404))),
+        ],
+    },
+    Behaviour {
+        row: 22,
+        name: "unknown-order-status",
+        value: Value::Times(2),
+        does: "gives an order a status that nobody knows",
+        reaction: "not the end: poll",
+        rules: &[Rule::times(&["order"], Edits(|_, order| order["status"] = UNHEARD_OF.into()))],
+    },
+    Behaviour {
+        row: 22,
+        name: "unknown-authorization-status",
+        value: Value::Times(1),
+        does: "gives an authorization a status that nobody knows",
+        reaction: "not the end: read it again",
+        rules: &[Rule::times(
+            &["authorization"],
+            Edits(|_, authorization| authorization["status"] = UNHEARD_OF.into()),
+        )],
+    },
+    Behaviour {
+        row: 22,
+        name: "unknown-challenge-status",
+        value: Value::Times(1),
+        does: "gives the challenges of an authorization a status that nobody knows",
+        reaction: "not the end: read it again",
+        rules: &[Rule::times(
+            &["authorization"],
+            Edits(|_, authorization| {
+                for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
+                    challenge["status"] = UNHEARD_OF.into();
+                }
+            }),
+        )],
+    },
+];
+
+fn remove(object: &mut Json, member: &str) {
+    if let Some(object) = object.as_object_mut() {
+        object.remove(member);
+    }
+}
+
+/// Gives an invalid order an error, with a part for each name.
+fn explain(_: &Scene<'_>, order: &mut Json) {
+    if order["status"] != "invalid" {
+        return;
+    }
+    let names = order["identifiers"].as_array().cloned().unwrap_or_default();
+    let subproblems = names.into_iter().map(|identifier| {
+        let detail = format!("{} shows another page", identifier["value"].as_str().unwrap_or(""));
+        json!({"type": UNAUTHORIZED, "detail": detail, "status": 403, "identifier": identifier})
+    });
+    order["error"] = json!({
+        "type": UNAUTHORIZED,
+        "detail": "Some names could not be validated",
+        "status": 403,
+        "subproblems": subproblems.collect::<Vec<_>>(),
+    });
+}
+
+/// Shows a valid order as one that is being worked on.
+fn processing(scene: &Scene<'_>, order: &mut Json) {
+    let seconds = scene.asked.since_finalize.map(|since| since.as_secs());
+    if order["status"] == "valid" && seconds.is_some_and(|seconds| seconds < scene.value) {
+        order["status"] = "processing".into();
+        remove(order, "certificate");
+    }
+}

@@ -1,0 +1,268 @@
+//! Rows 1 to 13: nonces, limits, and answers that are lost.
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+
+use super::super::super::protocol::REPLAY_NONCE;
+use super::super::rule::Deed::{Answers, Heads, Replaces, Sends};
+use super::super::rule::{Rule, SIGNED, Scene};
+use super::super::sending::Sending;
+use super::{
+    Behaviour, Value, empty, http_date, page, problem, set, with_retry_after, within_seconds,
+};
+
+const LIMITED: &str = "too many new orders recently";
+const GATEWAY_PAGE: &str = "<html><head><title>503 Service Temporarily Unavailable</title></head>\
+    <body><h1>503 Service Temporarily Unavailable</h1><hr>gateway</body></html>";
+
+pub(super) const KIT: &[Behaviour] = &[
+    Behaviour {
+        row: 1,
+        name: "bad-nonce-once",
+        value: Value::Times(1),
+        does: "refuses the nonce of a new order, with a fresh one in the answer",
+        reaction: "send the same request at once, with the nonce of the refusal",
+        rules: &[Rule::times(&["newOrder"], Answers(bad_nonce))],
+    },
+    Behaviour {
+        row: 2,
+        name: "bad-nonce-without-nonce",
+        value: Value::Times(1),
+        does: "refuses the nonce of a new order, without a fresh one in the answer",
+        reaction: "fetch a nonce, then send the same request",
+        rules: &[
+            Rule::times(&["newOrder"], Answers(bad_nonce)),
+            Rule::times(
+                &["newOrder"],
+                Heads(|_, head| {
+                    head.headers.remove(&REPLAY_NONCE);
+                }),
+            ),
+        ],
+    },
+    Behaviour {
+        row: 3,
+        name: "bad-nonce-storm",
+        value: Value::None,
+        does: "refuses every nonce",
+        reaction: "a bounded number of tries with growing pauses, then the time limit",
+        rules: &[Rule::always(SIGNED, Answers(bad_nonce))],
+    },
+    Behaviour {
+        row: 4,
+        name: "bad-nonce-of-old",
+        value: Value::Times(1),
+        does: "refuses a nonce with status 403 and the error namespace of the drafts (urn:acme:)",
+        reaction: "as for any badNonce: the last word of the type counts",
+        rules: &[Rule::times(
+            &["newOrder"],
+            Answers(|_| {
+                let body = r#"{"type":"urn:acme:error:badNonce","detail":"JWS has an invalid anti-replay nonce"}"#;
+                let content_type = [(CONTENT_TYPE, "application/problem+json")];
+                (StatusCode::FORBIDDEN, content_type, body).into_response()
+            }),
+        )],
+    },
+    Behaviour {
+        row: 5,
+        name: "new-nonce-204",
+        value: Value::None,
+        does: "answers HEAD newNonce with 204",
+        reaction: "take the nonce of any good answer",
+        rules: &[Rule::always(
+            &["newNonce"],
+            Heads(|_, head| head.status = StatusCode::NO_CONTENT),
+        )],
+    },
+    Behaviour {
+        row: 5,
+        name: "new-nonce-without-head",
+        value: Value::None,
+        does: "answers HEAD newNonce with 405 and no nonce",
+        reaction: "ask with GET",
+        rules: &[
+            Rule::always(&["newNonce"], Answers(|_| empty(405)))
+                .only(|scene| scene.asked.method == Method::HEAD),
+            Rule::always(
+                &["newNonce"],
+                Heads(|_, head| {
+                    head.headers.remove(&REPLAY_NONCE);
+                }),
+            )
+            .only(|scene| scene.asked.method == Method::HEAD),
+        ],
+    },
+    Behaviour {
+        row: 5,
+        name: "new-nonce-429",
+        value: Value::Seconds(1),
+        does: "gives no nonce for so many seconds: 429 with Retry-After",
+        reaction: "wait until then",
+        rules: &[
+            Rule::always(&["newNonce"], Answers(|scene| limited(scene, &scene.value.to_string())))
+                .only(within_seconds),
+            Rule::always(
+                &["newNonce"],
+                Heads(|_, head| {
+                    if head.status == StatusCode::TOO_MANY_REQUESTS {
+                        head.headers.remove(&REPLAY_NONCE);
+                    }
+                }),
+            ),
+        ],
+    },
+    Behaviour {
+        row: 6,
+        name: "new-order-429",
+        value: Value::Seconds(1),
+        does: "takes no new order for so many seconds: 429 with Retry-After",
+        reaction: "ask again then, and never before",
+        rules: &[Rule::always(
+            &["newOrder"],
+            Answers(|scene| limited(scene, &scene.value.to_string())),
+        )
+        .only(within_seconds)],
+    },
+    Behaviour {
+        row: 7,
+        name: "new-order-429-date",
+        value: Value::Seconds(2),
+        does: "takes no new order once: 429 with Retry-After as a date, so many seconds ahead",
+        reaction: "ask again then; a date too far ahead is reported, not waited for",
+        rules: &[Rule::once(
+            &["newOrder"],
+            Answers(|scene| {
+                let seconds = i64::try_from(scene.value).unwrap_or(i64::MAX);
+                limited(scene, &http_date(seconds))
+            }),
+        )],
+    },
+    Behaviour {
+        row: 7,
+        name: "new-order-429-past",
+        value: Value::Times(1),
+        does: "takes no new order: 429 with Retry-After as a date an hour ago",
+        reaction: "ask again after a pause of one's own, of a second at least",
+        rules: &[Rule::times(&["newOrder"], Answers(|scene| limited(scene, &http_date(-3600))))],
+    },
+    Behaviour {
+        row: 7,
+        name: "new-order-429-unreadable",
+        value: Value::Times(1),
+        does: "takes no new order: 429 with a Retry-After that says nothing",
+        reaction: "ask again after a pause of one's own, of a second at least",
+        rules: &[Rule::times(&["newOrder"], Answers(|scene| limited(scene, "soon")))],
+    },
+    Behaviour {
+        row: 7,
+        name: "poll-retry-after-zero",
+        value: Value::None,
+        does: "answers every reading of an order with Retry-After: 0",
+        reaction: "poll at one's own pace",
+        rules: &[Rule::always(&["order"], Heads(|_, head| set(head, RETRY_AFTER, "0")))],
+    },
+    Behaviour {
+        row: 7,
+        name: "poll-retry-after-past",
+        value: Value::None,
+        does: "answers every reading of an order with a Retry-After that is over",
+        reaction: "poll at one's own pace",
+        rules: &[Rule::always(
+            &["order"],
+            Heads(|_, head| set(head, RETRY_AFTER, &http_date(-3600))),
+        )],
+    },
+    Behaviour {
+        row: 8,
+        name: "new-order-paused",
+        value: Value::None,
+        does: "takes no new order: 429 without Retry-After, with a page that ends the pause",
+        reaction: "stop, and show the page",
+        rules: &[Rule::always(
+            &["newOrder"],
+            Answers(|_| {
+                problem(
+                    429,
+                    "rateLimited",
+                    "Your account is temporarily prevented from requesting certificates for www.example.com. \
+                     Please visit: https://portal.example/unpause?jwt=abc",
+                )
+            }),
+        )],
+    },
+    Behaviour {
+        row: 9,
+        name: "gateway-page",
+        value: Value::Times(1),
+        does: "answers a new order with 503 and a page of HTML",
+        reaction: "judge by the status, and try again",
+        rules: &[Rule::times(&["newOrder"], Answers(|_| page(503, GATEWAY_PAGE)))],
+    },
+    Behaviour {
+        row: 10,
+        name: "new-order-lost",
+        value: Value::Status(500),
+        does: "makes the order, and answers with 500, 502 or 504 once",
+        reaction: "send the same request: the same order comes back",
+        rules: &[Rule::once(&["newOrder"], Replaces(failed))],
+    },
+    Behaviour {
+        row: 11,
+        name: "finalize-lost",
+        value: Value::Status(500),
+        does: "issues, and answers finalize with 500 once",
+        reaction: "read the order; finalize again only if it is still ready",
+        rules: &[Rule::once(&["finalize"], Replaces(failed))],
+    },
+    Behaviour {
+        row: 11,
+        name: "finalize-reset",
+        value: Value::Times(1),
+        does: "issues, and ends the connection without an answer",
+        reaction: "read the order; finalize again only if it is still ready",
+        rules: &[Rule::times(&["finalize"], Sends(Sending::Nothing))],
+    },
+    Behaviour {
+        row: 12,
+        name: "challenge-lost",
+        value: Value::Status(500),
+        does: "takes the acceptance of a challenge, and answers with 500 once",
+        reaction: "read the authorization; accept again only if it is still pending",
+        rules: &[Rule::once(&["challenge"], Replaces(failed))],
+    },
+    Behaviour {
+        row: 12,
+        name: "challenge-reset",
+        value: Value::Times(1),
+        does: "takes the acceptance of a challenge, and ends the connection without an answer",
+        reaction: "read the authorization; accept again only if it is still pending",
+        rules: &[Rule::times(&["challenge"], Sends(Sending::Nothing))],
+    },
+    Behaviour {
+        row: 13,
+        name: "finalize-not-ready",
+        value: Value::Times(1),
+        does: "refuses finalize with 403 orderNotReady although the order is ready",
+        reaction: "read the order, and go on by its state",
+        rules: &[Rule::times(
+            &["finalize"],
+            Answers(|_| {
+                problem(403, "orderNotReady", "Order's status is not acceptable for finalization")
+            }),
+        )],
+    },
+];
+
+fn bad_nonce(_: &Scene<'_>) -> Response {
+    problem(400, "badNonce", "JWS has an invalid anti-replay nonce")
+}
+
+fn limited(_: &Scene<'_>, retry_after: &str) -> Response {
+    with_retry_after(problem(429, "rateLimited", LIMITED), retry_after)
+}
+
+fn failed(scene: &Scene<'_>) -> Response {
+    let status = u16::try_from(scene.value).unwrap_or(500);
+    problem(status, "serverInternal", "Error creating new order")
+}

@@ -1,0 +1,151 @@
+//! What behaviours change in the CA's memory.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rcgen::KeyPair;
+use serde_json::Value as Json;
+
+use super::super::super::certificates::issue;
+use super::super::super::issuance::SubjectKey;
+use super::super::super::orders;
+use super::super::super::refusal::{Kind, Refusal};
+use super::super::super::state::{Authorization, Id, Issuance, Method, Status, Validation};
+use super::super::super::validation::validate;
+use super::super::rule::Scene;
+
+/// The number at the end of a URL.
+pub(super) fn id_in(url: &Json) -> Option<Id> {
+    url.as_str()?.rsplit('/').next()?.parse().ok()
+}
+
+/// The account that asks.
+pub(super) fn account(scene: &Scene<'_>) -> Option<Id> {
+    id_in(&scene.asked.header()?["kid"])
+}
+
+/// Has the CA believe that somebody is looking already, so that it does not look.
+pub(super) fn hold_validation(scene: &Scene<'_>) {
+    if let Some(id) = scene.asked.id()
+        && let Some(authorization) = scene.ca.state().authorizations.get_mut(&id)
+    {
+        authorization.being_validated = true;
+    }
+}
+
+/// Refuses the authorization of a challenge, or of every challenge of an order.
+pub(super) fn refuse(scene: &Scene<'_>) {
+    settle(scene, Some("Invalid response from http://www.example.com/: 404"));
+}
+
+/// Takes every name of an order as proven, or the one of a challenge.
+pub(super) fn accept(scene: &Scene<'_>) {
+    settle(scene, None);
+}
+
+fn settle(scene: &Scene<'_>, refused: Option<&str>) {
+    let Some(id) = scene.asked.id() else { return };
+    let mut state = scene.ca.state();
+    let authorizations = match state.orders.get(&id) {
+        Some(order) => order.authorizations.clone(),
+        None => vec![id],
+    };
+    for id in authorizations {
+        if let Some(authorization) = state.authorizations.get_mut(&id) {
+            end(authorization, refused);
+        }
+    }
+}
+
+fn end(authorization: &mut Authorization, refused: Option<&str>) {
+    authorization.status = if refused.is_some() { Status::Invalid } else { Status::Valid };
+    authorization.being_validated = false;
+    authorization.validation = Some(Validation {
+        method: Method::Http01,
+        at: Timestamp::now(),
+        hops: Vec::new(),
+        refusal: refused.map(|why| Refusal::new(Kind::Unauthorized, why)),
+    });
+}
+
+/// Looks at last, as a CA that tries again by itself.
+pub(super) fn look_again(scene: &Scene<'_>) {
+    let state = scene.ca.state();
+    let open = state.authorizations.iter().filter(|(_, a)| a.status == Status::Pending);
+    for (id, authorization) in open {
+        let account = state.accounts.get(&authorization.account);
+        let thumbprint = account.map(|account| account.key.thumbprint()).unwrap_or_default();
+        scene.ca.spawn(validate(Arc::clone(scene.ca), *id, Method::Http01, thumbprint));
+    }
+}
+
+/// Deactivates an authorization.
+pub(super) fn deactivate(scene: &Scene<'_>) {
+    if let Some(id) = scene.asked.id()
+        && let Some(authorization) = scene.ca.state().authorizations.get_mut(&id)
+    {
+        authorization.status = Status::Deactivated;
+    }
+}
+
+/// Forgets an order.
+pub(super) fn forget_order(scene: &Scene<'_>) {
+    if let Some(id) = scene.asked.id() {
+        scene.ca.state().orders.remove(&id);
+    }
+}
+
+/// Gives an order up that was to be finalized.
+pub(super) fn fail_order(scene: &Scene<'_>) {
+    if let Some(id) = scene.asked.id()
+        && let Some(order) = scene.ca.state().orders.get_mut(&id)
+    {
+        order.issuance = Issuance::Failed;
+    }
+}
+
+/// Forgets the account that asks.
+pub(super) fn forget_account(scene: &Scene<'_>) {
+    if let Some(id) = account(scene) {
+        scene.ca.state().accounts.remove(&id);
+    }
+}
+
+/// Deactivates the account that asks.
+pub(super) fn deactivate_account(scene: &Scene<'_>) {
+    if let Some(id) = account(scene)
+        && let Some(account) = scene.ca.state().accounts.get_mut(&id)
+    {
+        account.deactivated = true;
+    }
+}
+
+/// Takes the first names of a new order as proven; all of them without a number.
+pub(super) fn prove(scene: &Scene<'_>, order: &mut Json, most: usize) {
+    let urls = order["authorizations"].as_array().cloned().unwrap_or_default();
+    for id in urls.iter().take(most).filter_map(id_in) {
+        if let Some(authorization) = scene.ca.state().authorizations.get_mut(&id) {
+            end(authorization, None);
+        }
+    }
+    show(scene, order);
+}
+
+/// Issues a new order's certificate for a key of somebody else.
+pub(super) fn issue_to_a_stranger(scene: &Scene<'_>, order: &mut Json) {
+    let (Some(id), Ok(key)) = (id_in(&order["finalize"]), KeyPair::generate()) else { return };
+    let octets = key.public_key_raw().to_vec();
+    let key = SubjectKey { octets, algorithm: &rcgen::PKCS_ECDSA_P256_SHA256 };
+    issue(scene.ca, &mut scene.ca.state(), id, &key, Timestamp::now());
+    show(scene, order);
+}
+
+/// Shows an order as it is now.
+fn show(scene: &Scene<'_>, order: &mut Json) {
+    let state = scene.ca.state();
+    if let Some(id) = id_in(&order["finalize"])
+        && let Some(known) = state.orders.get(&id)
+    {
+        *order = orders::view(scene.ca, &state, id, known);
+    }
+}

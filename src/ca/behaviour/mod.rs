@@ -1,0 +1,225 @@
+//! Behaviours: what a client of ACME has to survive, by name. A CA shows those it is asked for; without any it is a good one.
+//!
+//! The beginning of a kit for clients. A behaviour is a few rules ([`rule`]); a rule works at one of the seams around the CA
+//! ([`seam`], [`wire`]), so that the CA's own code knows nothing of it. The tables of the kit are in [`mod@kit`], by what they
+//! concern; the numbers of their rows are those of the list of 56 things that a server or the network may do.
+
+mod kit;
+mod rule;
+pub(super) mod seam;
+mod sending;
+pub(super) mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::body::Bytes;
+use axum::http::request::Parts;
+
+use self::rule::{Active, Asked, Deed, Rule};
+use super::statistics;
+
+/// One thing that a server or the network may do.
+#[derive(Debug)]
+pub struct Behaviour {
+    /// Its row; several ways of the same thing share one.
+    pub row: u8,
+    /// What it is asked for by.
+    pub name: &'static str,
+    /// What a value behind the name says.
+    pub value: Value,
+    /// What the server or the network does.
+    pub does: &'static str,
+    /// What a client should do then.
+    pub reaction: &'static str,
+    rules: &'static [Rule],
+}
+
+/// What a value behind a behaviour's name says, and what it is when none is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// There is none.
+    None,
+    /// How often it is done.
+    Times(u64),
+    /// How many seconds.
+    Seconds(u64),
+    /// How many of whatever the behaviour is about.
+    Number(u64),
+    /// The HTTP status.
+    Status(u64),
+}
+
+impl Value {
+    /// What counts when no value is given.
+    pub fn default_value(self) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Times(value)
+            | Self::Seconds(value)
+            | Self::Number(value)
+            | Self::Status(value) => Some(value),
+        }
+    }
+
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Times(_) => "times",
+            Self::Seconds(_) => "seconds",
+            Self::Number(_) => "number",
+            Self::Status(_) => "status",
+        }
+    }
+}
+
+/// A behaviour that is asked for, with its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    behaviour: &'static Behaviour,
+    value: u64,
+}
+
+/// Why a behaviour cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    /// No behaviour has this name.
+    #[error("no behaviour is called {0:?}")]
+    Name(String),
+    /// There is no value to give.
+    #[error("{name} takes no value, not {given:?}")]
+    NoValue {
+        /// The behaviour.
+        name: &'static str,
+        /// What was given.
+        given: String,
+    },
+    /// The value is no number.
+    #[error("{name} takes a number ({takes}), not {given:?}")]
+    Value {
+        /// The behaviour.
+        name: &'static str,
+        /// What its value says.
+        takes: &'static str,
+        /// What was given.
+        given: String,
+    },
+}
+
+impl Wanted {
+    /// Reads `NAME` or `NAME=VALUE`.
+    ///
+    /// # Errors
+    /// Fails when no behaviour has that name, or none such a value.
+    pub fn parse(text: &str) -> Result<Self, Unknown> {
+        let (name, given) = match text.split_once('=') {
+            Some((name, given)) => (name, Some(given)),
+            None => (text, None),
+        };
+        let behaviour = kit().find(|behaviour| behaviour.name == name);
+        let behaviour = behaviour.ok_or_else(|| Unknown::Name(name.to_owned()))?;
+        let value = match (behaviour.value.default_value(), given) {
+            (default, None) => default.unwrap_or_default(),
+            (None, Some(given)) => {
+                return Err(Unknown::NoValue { name: behaviour.name, given: given.to_owned() });
+            }
+            (Some(_), Some(given)) => given.parse().map_err(|_| Unknown::Value {
+                name: behaviour.name,
+                takes: behaviour.value.word(),
+                given: given.to_owned(),
+            })?,
+        };
+        Ok(Self { behaviour, value })
+    }
+}
+
+/// All behaviours, by their rows.
+pub fn kit() -> impl Iterator<Item = &'static Behaviour> {
+    kit::ALL.iter().copied().flatten()
+}
+
+/// The behaviours of a CA at work.
+#[derive(Debug, Default)]
+pub(super) struct Behaviours {
+    active: Vec<Active>,
+    seen: Mutex<BTreeMap<&'static str, (Instant, u64)>>,
+}
+
+impl Behaviours {
+    /// Sets up those that are asked for.
+    pub(super) fn new(wanted: &[Wanted]) -> Self {
+        let active = wanted.iter().flat_map(|Wanted { behaviour, value }| {
+            behaviour.rules.iter().map(|rule| Active::new(rule, *value))
+        });
+        Self { active: active.collect(), seen: Mutex::default() }
+    }
+
+    /// How connections are served.
+    pub(super) fn wire(&self) -> wire::Wire {
+        let wires = self.active.iter().filter_map(|active| match active.rule.deed {
+            Deed::Speaks(wire) => Some(wire(active.value)),
+            _ => None,
+        });
+        wires.last().unwrap_or_default()
+    }
+
+    /// Takes note of a request.
+    fn note(&self, head: &Parts, body: Bytes) -> Asked {
+        let (what, now) = (statistics::what(head.uri.path()), Instant::now());
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, count) = seen.entry(what).or_insert((now, 0));
+        let (since_first, nth) = (now.duration_since(*first), *count);
+        *count += 1;
+        let since_finalize = seen.get("finalize").map(|(first, _)| now.duration_since(*first));
+        Asked {
+            what,
+            method: head.method.clone(),
+            path: head.uri.path().to_owned(),
+            nth,
+            since_first,
+            since_finalize,
+            body,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_row_that_is_a_cas_has_a_behaviour() {
+        let rows: BTreeSet<u8> = kit().map(|behaviour| behaviour.row).collect();
+        // What web servers and name servers do is theirs.
+        let expected: BTreeSet<u8> = (1..=56).filter(|row| ![53, 54].contains(row)).collect();
+        assert_eq!(rows, expected);
+        assert!(kit().is_sorted_by_key(|behaviour| behaviour.row));
+    }
+
+    #[test]
+    fn names_are_plain_and_each_is_there_once() {
+        let names: BTreeSet<_> = kit().map(|behaviour| behaviour.name).collect();
+        assert_eq!(names.len(), kit().count());
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(names.iter().all(|name| name.chars().all(plain)), "{names:?}");
+    }
+
+    #[test]
+    fn a_value_is_a_number_where_there_is_one_to_give() {
+        let check = |text: &str, expected: Result<u64, &str>| {
+            let parsed = Wanted::parse(text).map(|wanted| wanted.value);
+            assert_eq!(parsed.map_err(|why| why.to_string()), expected.map_err(str::to_owned));
+        };
+        check("bad-nonce-once", Ok(1));
+        check("bad-nonce-once=3", Ok(3));
+        check("new-order-429", Ok(1));
+        check("empty-token", Ok(0));
+        check("nothing-of-ours", Err("no behaviour is called \"nothing-of-ours\""));
+        check("bad-nonce-once=few", Err("bad-nonce-once takes a number (times), not \"few\""));
+        check("empty-token=1", Err("empty-token takes no value, not \"1\""));
+    }
+}

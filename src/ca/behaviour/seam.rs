@@ -1,0 +1,129 @@
+//! The two seams around the CA's own handlers. Nothing of this is there when no behaviour is asked for.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+
+use super::super::Ca;
+use super::super::protocol::REPLAY_NONCE;
+use super::super::refusal::Refusal;
+use super::rule::{Active, Asked, Deed};
+
+/// Most that a request may have.
+const LONGEST: usize = 1 << 20;
+
+/// Lets behaviours work before the handlers: on what the CA remembers, or in its place.
+pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, ca: &Arc<Ca>) -> Router<Arc<Ca>> {
+    if ca.behaviours.active.is_empty() {
+        return routes;
+    }
+    routes.layer(from_fn_with_state(Arc::clone(ca), before))
+}
+
+/// Lets behaviours work on the answers, when they have everything that all of them have.
+pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, ca: &Arc<Ca>) -> Router<Arc<Ca>> {
+    if ca.behaviours.active.is_empty() {
+        return routes;
+    }
+    routes.layer(from_fn_with_state(Arc::clone(ca), around))
+}
+
+async fn before(
+    State(ca): State<Arc<Ca>>,
+    Extension(asked): Extension<Arc<Asked>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    for active in &ca.behaviours.active {
+        match active.rule.deed {
+            Deed::Arranges(arrange) => {
+                if let Some(scene) = active.meets(&ca, &asked) {
+                    arrange(&scene);
+                }
+            }
+            Deed::Answers(answer) => {
+                if let Some(scene) = active.meets(&ca, &asked) {
+                    return answer(&scene);
+                }
+            }
+            Deed::IsSilent => {
+                if active.meets(&ca, &asked).is_some() {
+                    pending::<()>().await;
+                }
+            }
+            Deed::Replaces(_)
+            | Deed::Heads(_)
+            | Deed::Edits(_)
+            | Deed::Chains(_)
+            | Deed::Sends(_)
+            | Deed::Speaks(_) => {}
+        }
+    }
+    next.run(request).await
+}
+
+async fn around(State(ca): State<Arc<Ca>>, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let body = match to_bytes(body, LONGEST).await {
+        Ok(body) => body,
+        Err(error) => return Refusal::malformed(error.to_string()).into_response(),
+    };
+    let asked = Arc::new(ca.behaviours.note(&head, body.clone()));
+    head.extensions.insert(Arc::clone(&asked));
+    let mut response = next.run(Request::from_parts(head, Body::from(body))).await;
+    for active in &ca.behaviours.active {
+        response = change(active, &ca, &asked, response).await;
+    }
+    response
+}
+
+/// What a rule makes of an answer.
+async fn change(active: &Active, ca: &Arc<Ca>, asked: &Asked, response: Response) -> Response {
+    let good = response.status().is_success();
+    let is_due = match active.rule.deed {
+        Deed::Replaces(_) | Deed::Heads(_) | Deed::Sends(_) => true,
+        Deed::Edits(_) | Deed::Chains(_) => good,
+        Deed::Arranges(_) | Deed::Answers(_) | Deed::IsSilent | Deed::Speaks(_) => false,
+    };
+    let Some(scene) = is_due.then(|| active.meets(ca, asked)).flatten() else {
+        return response;
+    };
+    let (mut head, body) = response.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    head.headers.remove(CONTENT_LENGTH);
+    match active.rule.deed {
+        Deed::Replaces(replace) => {
+            let mut replaced = replace(&scene);
+            if let Some(nonce) = head.headers.remove(&REPLAY_NONCE) {
+                replaced.headers_mut().insert(REPLAY_NONCE, nonce);
+            }
+            replaced
+        }
+        Deed::Heads(change) => {
+            change(&scene, &mut head);
+            Response::from_parts(head, Body::from(body))
+        }
+        Deed::Edits(edit) => match serde_json::from_slice(&body) {
+            Ok(mut object) => {
+                edit(&scene, &mut object);
+                Response::from_parts(head, Body::from(object.to_string()))
+            }
+            Err(_) => Response::from_parts(head, Body::from(body)),
+        },
+        Deed::Chains(write) => {
+            let chain = pem::parse_many(&body).unwrap_or_default();
+            let chain: Vec<_> = chain.into_iter().map(pem::Pem::into_contents).collect();
+            Response::from_parts(head, Body::from(write(&scene, &chain)))
+        }
+        Deed::Sends(sending) => Response::from_parts(head, sending.body(body)),
+        Deed::Arranges(_) | Deed::Answers(_) | Deed::IsSilent | Deed::Speaks(_) => {
+            Response::from_parts(head, Body::from(body))
+        }
+    }
+}

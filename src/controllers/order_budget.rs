@@ -1,0 +1,526 @@
+//! The order budget at work: keeps the ledger in the store before a newOrder goes out, and remembers what became of it.
+//!
+//! The ledger is an annotation of the Certificate, so that it outlives the Order, the process and a change of driver. What hangs
+//! on no Certificate is remembered by the process alone: its Order asks once. Within a process nothing rests on the wall clock:
+//! how long ago something was asked is measured from the moment at which this process first knew of it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use super::ReconcileError;
+use super::order_requests::Unanswered;
+use crate::acme::AcmeError;
+use crate::model::event::source;
+use crate::model::order_budget::{
+    Allowance, Became, Budget, COUNTS_FOR, Denial, Entry, Excuse, Ledger, OverBudget, Past, Permit,
+    names_of,
+};
+use crate::model::request::REVISION;
+use crate::model::{Identifier, Key, Kind, Metadata, Order, OrderStatus, Record, State};
+use crate::reconcile::Refusal;
+use crate::reconcile::order::{Outcome, dropped};
+use crate::store::manager::Manager;
+use crate::store::{Part, Store, StoreError, under};
+
+/// How often the ledger is read and written again because somebody else wrote in between.
+const TRIES: usize = 10;
+
+/// What one process has asked of its CAs, and what it knows of those before it.
+#[derive(Debug)]
+pub struct OrderBudget {
+    allowance: Allowance,
+    known: Mutex<Vec<Known>>,
+}
+
+/// An entry of a ledger that this process has seen or made.
+#[derive(Clone, Debug)]
+struct Known {
+    holder: String,
+    entry: Entry,
+    is_ours: bool,
+    /// Why its answer was not read.
+    error: Option<AcmeError>,
+    /// How long ago it was asked when it came to be known.
+    ago: SignedDuration,
+    since: Instant,
+}
+
+/// A newOrder that may go out.
+#[derive(Debug)]
+pub(super) struct Granted {
+    /// The right to send it.
+    pub(super) permit: Permit,
+    /// Why there is another one after one before, if so.
+    pub(super) excuse: Option<Excuse>,
+}
+
+impl OrderBudget {
+    /// A budget of which nothing is spent yet.
+    pub fn new(allowance: Allowance) -> Arc<Self> {
+        Arc::new(Self { allowance, known: Mutex::default() })
+    }
+
+    /// Grants the newOrder of an Order, and keeps in the store that it goes out.
+    ///
+    /// # Errors
+    /// Fails with [`ReconcileError::OverBudget`] when none may go out, and when the store cannot keep it: nothing goes out then.
+    pub(super) async fn ask(
+        &self,
+        store: &Arc<dyn Store>,
+        order: &Order,
+        (account, names): (&str, &[Identifier]),
+        now: Timestamp,
+    ) -> Result<Granted, ReconcileError> {
+        let names = names_of(names);
+        let store = under(store, Manager::Controller(source::ORDERS));
+        for turn in 0..TRIES {
+            let holder = holder(&*store, order, turn > 0).await?;
+            self.learn(&holder, now);
+            let budget = Budget {
+                allowance: self.allowance,
+                holder: &holder.uid,
+                order: &order.metadata.uid,
+                account,
+                names: &names,
+                issued: holder.issued,
+            };
+            let grant = match budget.judge(&self.past()) {
+                Ok(grant) => grant,
+                Err(denial) => return Err(self.denied(&holder, order, denial, now)),
+            };
+            let granted = Granted { permit: grant.permit, excuse: grant.excuse };
+            if let Some(number) = grant.again {
+                self.asked_again(&holder.uid, number);
+                return Ok(granted);
+            }
+            let annotations = &order.metadata.annotations;
+            let revision = annotations.get(REVISION).and_then(|text| text.parse().ok());
+            let entry = Entry {
+                number: self.next_number(&holder.uid),
+                at: now,
+                order: order.metadata.name.clone(),
+                uid: order.metadata.uid.clone(),
+                revision: revision.unwrap_or(0),
+                account: account.to_owned(),
+                names: names.clone(),
+                became: Became::Asked,
+            };
+            let mut ledger = self.ledger(&holder.uid);
+            ledger.0.push(entry.clone());
+            match write(&*store, &holder, &ledger).await {
+                Ok(()) => {
+                    self.all().push(Known {
+                        holder: holder.uid,
+                        entry,
+                        is_ours: true,
+                        error: None,
+                        ago: SignedDuration::ZERO,
+                        since: Instant::now(),
+                    });
+                    return Ok(granted);
+                }
+                Err(StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(StoreError::Conflict { key: Key::new(Kind::Order, order.name()) }.into())
+    }
+
+    /// What came of a deed; an order that the CA has dropped is replaced where that may be.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub(super) async fn replace(
+        &self,
+        store: &Arc<dyn Store>,
+        order: &Order,
+        outcome: Outcome,
+        now: Timestamp,
+    ) -> Result<Outcome, StoreError> {
+        let Some(why) = dropped(order, &outcome) else { return Ok(outcome) };
+        let holder = holder(&**store, order, false).await?;
+        self.learn(&holder, now);
+        let budget = Budget {
+            allowance: self.allowance,
+            holder: &holder.uid,
+            order: &order.metadata.uid,
+            account: "",
+            names: "",
+            issued: holder.issued,
+        };
+        Ok(if budget.replaces(&self.past()) { Outcome::Dropped(why) } else { outcome })
+    }
+
+    /// Remembers what became of the newOrder that an Order asked for last.
+    pub(super) fn note(&self, order: &Order, became: Became) {
+        let mut all = self.all();
+        if let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) {
+            known.entry.became = became;
+        }
+    }
+
+    /// Remembers what the answer to the newOrder says that an Order asked for last: that there is no order, or why nothing was read.
+    pub(super) fn note_answer(&self, order: &Order, asked: &Result<Outcome, Unanswered>) {
+        if is_not_made(asked) {
+            self.note(order, Became::NotMade);
+        }
+        let Err(Unanswered { error, .. }) = asked else { return };
+        let mut all = self.all();
+        if let Some(known) = all.iter_mut().rfind(|k| k.entry.uid == order.metadata.uid) {
+            known.error = Some(error.clone());
+        }
+    }
+
+    /// Why nothing goes out; what kept the CA from answering the last time is what there is to say until it may be asked again.
+    fn denied(
+        &self,
+        holder: &Holder,
+        order: &Order,
+        denial: Denial,
+        now: Timestamp,
+    ) -> ReconcileError {
+        let all = self.all();
+        let last = all.iter().rfind(|known| known.entry.uid == order.metadata.uid);
+        match (&denial, last.and_then(|last| last.error.clone())) {
+            (Denial::TooSoon { .. }, Some(error)) => error.into(),
+            _ => over(holder, denial, now),
+        }
+    }
+
+    /// Remembers what became of it, and keeps that in the store: whoever comes after this process must know that it failed.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub(super) async fn keep(
+        &self,
+        store: &Arc<dyn Store>,
+        order: &Order,
+        became: Became,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let store = under(store, Manager::Controller(source::ORDERS));
+        for turn in 0..TRIES {
+            let holder = holder(&*store, order, turn > 0).await?;
+            self.learn(&holder, now);
+            self.note(order, became);
+            let ledger = self.ledger(&holder.uid);
+            if ledger.0.is_empty() || ledger == holder.ledger {
+                return Ok(());
+            }
+            match write(&*store, &holder, &ledger).await {
+                Err(StoreError::Conflict { .. }) => {}
+                // Somebody has deleted it: nothing is asked for it any more.
+                Err(StoreError::NotFound { .. }) => return Ok(()),
+                written => return written,
+            }
+        }
+        Err(StoreError::Conflict { key: Key::new(Kind::Order, order.name()) })
+    }
+
+    /// Takes over what others have written, and drops what counts no more.
+    fn learn(&self, holder: &Holder, now: Timestamp) {
+        let mut all = self.all();
+        all.retain(|known| known.is_ours || known.ago() < COUNTS_FOR);
+        for entry in &holder.ledger.0 {
+            let is_known = |known: &Known| {
+                known.holder == holder.uid
+                    && (known.entry.number, &known.entry.uid) == (entry.number, &entry.uid)
+            };
+            // One from the future was asked by another clock, or before ours was set back.
+            let ago = now.duration_since(entry.at).max(SignedDuration::ZERO);
+            if ago < COUNTS_FOR && !all.iter().any(is_known) {
+                all.push(Known {
+                    holder: holder.uid.clone(),
+                    entry: entry.clone(),
+                    is_ours: false,
+                    error: None,
+                    ago,
+                    since: Instant::now(),
+                });
+            }
+        }
+        all.sort_by_key(|known| known.entry.number);
+    }
+
+    fn past(&self) -> Vec<Past> {
+        let past = |known: &Known| Past {
+            entry: known.entry.clone(),
+            holder: known.holder.clone(),
+            ago: known.ago(),
+            is_ours: known.is_ours,
+        };
+        self.all().iter().map(past).collect()
+    }
+
+    fn ledger(&self, holder: &str) -> Ledger {
+        let all = self.all();
+        let of_holder = all.iter().filter(|known| known.holder == holder);
+        Ledger(of_holder.map(|known| known.entry.clone()).collect())
+    }
+
+    fn next_number(&self, holder: &str) -> u64 {
+        self.ledger(holder).0.iter().map(|entry| entry.number).max().map_or(1, |last| last + 1)
+    }
+
+    fn asked_again(&self, holder: &str, number: u64) {
+        let mut all = self.all();
+        let found = |known: &&mut Known| known.holder == holder && known.entry.number == number;
+        if let Some(known) = all.iter_mut().find(found) {
+            (known.is_ours, known.entry.became, known.error) = (true, Became::Asked, None);
+            (known.ago, known.since) = (SignedDuration::ZERO, Instant::now());
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn ago(&self) -> SignedDuration {
+        let elapsed: Duration = self.since.elapsed();
+        SignedDuration::try_from(elapsed)
+            .ok()
+            .and_then(|elapsed| self.ago.checked_add(elapsed))
+            .unwrap_or(SignedDuration::MAX)
+    }
+}
+
+/// The object whose orders are counted.
+#[derive(Debug)]
+struct Holder {
+    key: Key,
+    uid: String,
+    ledger: Ledger,
+    /// The last issuance that succeeded.
+    issued: i64,
+    /// The Certificate, where there is one: its ledger is kept.
+    certificate: Option<Record>,
+}
+
+/// The Certificate above an Order, else the last owner that there is; `anew` after a write that rested on something old.
+async fn holder(store: &dyn Store, order: &Order, anew: bool) -> Result<Holder, StoreError> {
+    let mut key = Key::new(Kind::Order, order.name());
+    let mut metadata = order.metadata.clone();
+    while let Some((above, uid)) = metadata.controller_key() {
+        let found = if anew { store.get_anew(&above).await? } else { store.get(&above).await? };
+        let Some(found) = found.filter(|found| found.uid() == uid) else { break };
+        metadata = found.metadata();
+        if above.kind == Kind::Certificate {
+            return Ok(Holder {
+                key: above,
+                uid: metadata.uid,
+                ledger: Ledger::read(&metadata.annotations),
+                issued: found.object["status"]["revision"].as_i64().unwrap_or(0),
+                certificate: Some(found),
+            });
+        }
+        key = above;
+    }
+    let Metadata { uid, .. } = metadata;
+    Ok(Holder { key, uid, ledger: Ledger::default(), issued: 0, certificate: None })
+}
+
+async fn write(store: &dyn Store, holder: &Holder, ledger: &Ledger) -> Result<(), StoreError> {
+    let Some(certificate) = &holder.certificate else { return Ok(()) };
+    let mut metadata = certificate.metadata();
+    ledger.write(&mut metadata.annotations);
+    let object = serde_json::json!({ "metadata": metadata });
+    let key = certificate.key.clone();
+    store.replace(Record { key, object }, Part::Metadata).await.map(drop)
+}
+
+fn over(holder: &Holder, denial: Denial, now: Timestamp) -> ReconcileError {
+    let until = denial.pause().and_then(|pause| now.checked_add(pause).ok());
+    ReconcileError::OverBudget(Box::new(OverBudget { holder: holder.key.clone(), denial, until }))
+}
+
+/// What became of the newOrder of an Order by what is recorded now of an outcome.
+pub(super) fn became(order: &Order, is_dropped: bool, now: &OrderStatus) -> Option<Became> {
+    let before = &order.status;
+    if is_dropped {
+        return Some(Became::Dropped);
+    }
+    let has_failed = now.state.is_some_and(State::is_failure);
+    match (before.url.is_empty(), now.url.is_empty()) {
+        (true, _) => has_failed.then_some(Became::Refused),
+        (false, true) => Some(Became::LostToAnother),
+        (false, false) if has_failed => Some(Became::Failed),
+        (false, false) => (!now.certificate.is_empty()).then_some(Became::Issued),
+    }
+}
+
+/// Tells whether the CA answered that it made no order; a gateway's fault does not tell.
+fn is_not_made(asked: &Result<Outcome, Unanswered>) -> bool {
+    match asked {
+        Ok(Outcome::Refused(_, Refusal::Until(problem, _))) => problem.status < 500,
+        Err(Unanswered { error, .. }) => error.problem().is_some_and(|p| p.status < 500),
+        Ok(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::ObjectName;
+    use crate::model::order_budget::ORDERS;
+    use crate::store::memory::MemoryStore;
+    use crate::store::resources::typed;
+
+    const ACCOUNT: &str = "https://ca.example/account/1";
+
+    /// A Certificate with its request, and Orders below that.
+    struct Scene {
+        store: Arc<dyn Store>,
+        orders: Vec<Order>,
+    }
+
+    async fn scene(orders: usize) -> Scene {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let create = async |kind: Kind, name: &str, owner: Option<&Record>| {
+            let owners = owner.map(|owner| {
+                let kind = owner.key.kind;
+                json!({"apiVersion": kind.api_version(), "kind": kind.as_str(), "name": owner.key.name.name,
+                       "uid": owner.uid(), "controller": true})
+            });
+            let object = json!({
+                "apiVersion": kind.api_version(), "kind": kind.as_str(),
+                "spec": {"request": "", "issuerRef": {"name": "ca"}},
+                "metadata": {"name": name, "namespace": "web", "annotations": {REVISION: "1"},
+                             "ownerReferences": owners.into_iter().collect::<Vec<Value>>()},
+            });
+            store.create(Record::new(object).unwrap()).await.unwrap()
+        };
+        let certificate = create(Kind::Certificate, "web", None).await;
+        let request = create(Kind::CertificateRequest, "web-1", Some(&certificate)).await;
+        let mut made = Vec::new();
+        for number in 0..orders {
+            let order = create(Kind::Order, &format!("web-1-{number}"), Some(&request)).await;
+            made.push(typed(order).unwrap());
+        }
+        Scene { store, orders: made }
+    }
+
+    impl Scene {
+        async fn ask(
+            &self,
+            budget: &OrderBudget,
+            order: usize,
+            now: Timestamp,
+        ) -> Result<Granted, OverBudget> {
+            let names = [Identifier::parse("www.example.com").unwrap()];
+            match budget.ask(&self.store, &self.orders[order], (ACCOUNT, &names), now).await {
+                Ok(granted) => Ok(granted),
+                Err(ReconcileError::OverBudget(over)) => Err(*over),
+                Err(error) => panic!("{error}"),
+            }
+        }
+
+        /// What became of each newOrder, as another process reads it.
+        async fn kept(&self) -> Vec<Became> {
+            let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
+            let metadata = self.store.get(&key).await.unwrap().unwrap().metadata();
+            Ledger::read(&metadata.annotations).0.iter().map(|entry| entry.became).collect()
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-23T06:00:00.5Z".parse().unwrap()
+    }
+
+    fn minutes(minutes: i64) -> SignedDuration {
+        SignedDuration::from_mins(minutes)
+    }
+
+    /// Whoever asks for an order at every step gets one a run, by whatever clock.
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_orders_at_every_step_gets_one_order_a_run() {
+        let scene = scene(100).await;
+        for step in [SignedDuration::ZERO, -minutes(1), minutes(1)] {
+            let budget = OrderBudget::new(Allowance::OneShot);
+            let (mut granted, mut at) = (0, now());
+            for order in 0..100 {
+                match scene.ask(&budget, order, at).await {
+                    Ok(_) => {
+                        granted += 1;
+                        budget
+                            .keep(&scene.store, &scene.orders[order], Became::Failed, at)
+                            .await
+                            .unwrap();
+                    }
+                    Err(over) => assert_eq!(over.until, None, "{over}"),
+                }
+                at += step;
+                tokio::time::advance(Duration::from_secs(30)).await;
+            }
+            assert_eq!(granted, 1, "{step:?}");
+        }
+        assert_eq!(scene.kept().await, [Became::Failed; 3]);
+    }
+
+    /// Unwatched, the same machine fails five times an hour, whatever the wall clock says.
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_orders_at_every_step_fails_five_times_an_hour_in_run() {
+        for step in [SignedDuration::ZERO, -minutes(10), minutes(1)] {
+            let scene = scene(240).await;
+            let budget = OrderBudget::new(Allowance::Standing);
+            let mut granted = Vec::new();
+            let mut at = now();
+            // Two hours, one step each half minute.
+            for order in 0..240 {
+                if scene.ask(&budget, order, at).await.is_ok() {
+                    granted.push(order / 2);
+                    budget
+                        .keep(&scene.store, &scene.orders[order], Became::Refused, at)
+                        .await
+                        .unwrap();
+                }
+                at += step;
+                tokio::time::advance(Duration::from_secs(30)).await;
+            }
+            assert_eq!(granted, [0, 0, 1, 1, 2, 60, 60, 61, 61, 62], "{step:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_ledger_is_written_before_the_request_and_another_process_reads_it() {
+        let scene = scene(1).await;
+        let first = OrderBudget::new(Allowance::OneShot);
+        assert_eq!(scene.ask(&first, 0, now()).await.unwrap().excuse, None);
+        assert_eq!(scene.kept().await, [Became::Asked]);
+        // That process was killed before the answer.
+        let second = OrderBudget::new(Allowance::OneShot);
+        let excuse = scene.ask(&second, 0, now()).await.unwrap().excuse;
+        assert_eq!(excuse, Some(Excuse::Unread));
+        assert_eq!(scene.kept().await, [Became::Asked], "it is the same try");
+        second.note(&scene.orders[0], Became::Made);
+        let over = scene.ask(&second, 0, now()).await.unwrap_err();
+        assert_eq!(
+            over.to_string(),
+            "no other order is asked for in this run: Certificate web/web has had its one, at 2026-11-23T06:00:00Z by Order \
+             web-1-0"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_written_is_not_asked_for_and_what_is_not_ours_stays() {
+        let scene = scene(2).await;
+        let budget = OrderBudget::new(Allowance::Standing);
+        scene.ask(&budget, 0, now()).await.unwrap();
+        let over = scene.ask(&budget, 1, now()).await.unwrap_err();
+        assert_eq!(over.until, Some(now() + SignedDuration::from_secs(10)), "{over}");
+        let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
+        let metadata = scene.store.get(&key).await.unwrap().unwrap().metadata();
+        assert_eq!(metadata.annotations[REVISION], "1");
+        assert!(metadata.annotations.contains_key(ORDERS));
+        scene.store.delete(&key).await.unwrap();
+        tokio::time::advance(Duration::from_secs(10)).await;
+        // Its Certificate is gone, and the process still knows.
+        budget.keep(&scene.store, &scene.orders[0], Became::Failed, now()).await.unwrap();
+    }
+}

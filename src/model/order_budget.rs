@@ -1,0 +1,534 @@
+//! The order budget: what has been asked of a CA for a set of names, and whether one more newOrder may go out.
+//!
+//! An order costs a CA's limits, and a mistake anywhere above could ask for one again and again. So every newOrder takes a
+//! [`Permit`], and only [`Budget::judge`] makes one. The rule looks at a ledger and at nothing else: not at states, conditions or
+//! reasons, which are what a mistake would get wrong. How long ago something was asked is given as a length of time, measured by
+//! whoever asks on a clock that never steps back; moments in the ledger are for other processes and for people.
+//!
+//! It stands on this floor because `acme` takes the permit and may import nothing else of ours.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::naming;
+use super::{Identifier, Key};
+
+/// Where the ledger of a Certificate is kept, as JSON; the same key on a CertificateRequest or an Order that nobody owns.
+pub const ORDERS: &str = "kubectl-acme/certificate-orders";
+/// How long an entry counts.
+pub const COUNTS_FOR: SignedDuration = SignedDuration::from_hours(1);
+/// So many orders for one set of names may fail within [`COUNTS_FOR`] while nobody watches; Let's Encrypt's limit is the same.
+const FAILURES: usize = 5;
+/// So many entries are kept in the store.
+const KEPT: usize = 20;
+/// So many orders of one run may be lost to others.
+const LOST: usize = 16;
+/// So many orders that the CA has dropped are replaced, in one run or within [`COUNTS_FOR`].
+const REPLACED: usize = 1;
+/// The least pause between two newOrders for one set of names while nobody watches.
+const APART: SignedDuration = SignedDuration::from_secs(10);
+/// The same in a run that a person waits for, for one Certificate.
+const APART_ONE_SHOT: SignedDuration = SignedDuration::from_secs(1);
+
+/// The right to send one newOrder. It cannot be copied, and nobody but [`Budget::judge`] makes one.
+#[derive(Debug)]
+pub struct Permit(());
+
+/// How many orders may be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// A person or a pipeline waits: one for each Certificate and run, one more for each that was lost to others, and one for the
+    /// first that the CA has dropped.
+    OneShot,
+    /// Nobody watches: as long as few fail, and never two at once.
+    Standing,
+}
+
+/// What became of a newOrder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Became {
+    /// It went out, and its answer was not read yet, or never will be: the process was killed, or the connection cut.
+    Asked,
+    /// The CA answered that it made no order, and not for good: a limit, an account that it has forgotten.
+    NotMade,
+    /// The CA made an order.
+    Made,
+    /// The CA refused for good.
+    Refused,
+    /// The order ended badly.
+    Failed,
+    /// The order was used by another Order.
+    LostToAnother,
+    /// The CA has dropped the order, or what it rests on, before anything was finalized.
+    Dropped,
+    /// The certificate came.
+    Issued,
+    /// A word of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// One newOrder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Counts up within a ledger.
+    pub number: u64,
+    /// When it went out, by the clock of whoever asked.
+    pub at: Timestamp,
+    /// Name of the Order that asked.
+    pub order: String,
+    /// UID of the Order that asked.
+    pub uid: String,
+    /// Number of the issuance it belongs to; 0 where there is none.
+    #[serde(default)]
+    pub revision: i64,
+    /// URL of the account.
+    pub account: String,
+    /// The set of names: a hash, see [`names_of`].
+    pub names: String,
+    /// What became of it.
+    pub became: Became,
+}
+
+/// What was asked for one Certificate, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ledger(pub Vec<Entry>);
+
+impl Ledger {
+    /// Reads the ledger of an object; what cannot be read counts as empty.
+    pub fn read(annotations: &BTreeMap<String, String>) -> Self {
+        let text = annotations.get(ORDERS);
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// Writes the newest entries into annotations.
+    pub fn write(&self, annotations: &mut BTreeMap<String, String>) {
+        let newest = &self.0[self.0.len().saturating_sub(KEPT)..];
+        if let Ok(text) = serde_json::to_string(newest) {
+            annotations.insert(ORDERS.to_owned(), text);
+        }
+    }
+}
+
+/// A set of names as ledgers compare it: the same whatever their order.
+pub fn names_of(identifiers: &[Identifier]) -> String {
+    let mut names: Vec<String> = identifiers.iter().map(ToString::to_string).collect();
+    names.sort_unstable();
+    names.dedup();
+    format!("{:08x}", naming::fnv1(names.join(" ").as_bytes()))
+}
+
+/// An entry as the process sees it that wants to ask.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// The entry.
+    pub entry: Entry,
+    /// UID of the object whose ledger it is in.
+    pub holder: String,
+    /// How long ago it went out.
+    pub ago: SignedDuration,
+    /// Whether this process has sent it.
+    pub is_ours: bool,
+}
+
+/// Who wants to ask for an order, and for what.
+#[derive(Clone, Debug)]
+pub struct Budget<'a> {
+    /// How many there may be.
+    pub allowance: Allowance,
+    /// UID of the object whose ledger counts.
+    pub holder: &'a str,
+    /// UID of the Order that asks.
+    pub order: &'a str,
+    /// URL of the account.
+    pub account: &'a str,
+    /// The set of names, see [`names_of`].
+    pub names: &'a str,
+    /// The last issuance of the holder that succeeded.
+    pub issued: i64,
+}
+
+/// A newOrder may go out.
+#[derive(Debug)]
+pub struct Grant {
+    /// The right to send it.
+    pub permit: Permit,
+    /// Why there is another one after one that went out before, if so.
+    pub excuse: Option<Excuse>,
+    /// The entry that it goes out under, where there is one of the same try.
+    pub again: Option<u64>,
+}
+
+/// Why another order is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Excuse {
+    /// What the CA said to the one before was never read, so it may have made an order of which nobody knows.
+    Unread,
+    /// Another Order was given the same one, and has used it.
+    LostToAnother,
+    /// The CA has dropped the one before.
+    Dropped,
+}
+
+impl fmt::Display for Excuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unread => "the CA's answer to the newOrder before was never read",
+            Self::LostToAnother => {
+                "the order before was given to another Order, too, and used there"
+            }
+            Self::Dropped => "the CA has dropped the order before",
+        })
+    }
+}
+
+/// Why no newOrder may go out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// This run has had its order.
+    Spent {
+        /// Name of the Order that had it.
+        order: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Too many orders of this run were lost to others.
+    Lost,
+    /// Too many have failed; in that time one of them counts no more.
+    Failures {
+        /// How long until then.
+        pause: SignedDuration,
+    },
+    /// The last one went out just now; the next may go out after that time.
+    TooSoon {
+        /// How long until then.
+        pause: SignedDuration,
+    },
+}
+
+impl Denial {
+    /// How long to wait; none where time changes nothing in this run.
+    pub fn pause(&self) -> Option<SignedDuration> {
+        match self {
+            Self::Spent { .. } | Self::Lost => None,
+            Self::Failures { pause } | Self::TooSoon { pause } => Some(*pause),
+        }
+    }
+}
+
+impl Budget<'_> {
+    /// Decides whether a newOrder may go out after all that is known of those before.
+    ///
+    /// # Errors
+    /// Fails with the reason when none may.
+    pub fn judge(&self, past: &[Past]) -> Result<Grant, Denial> {
+        let of_set =
+            |past: &&Past| past.entry.account == self.account && past.entry.names == self.names;
+        let of_set: Vec<&Past> = past.iter().filter(of_set).collect();
+        let of_holder: Vec<&Past> =
+            of_set.iter().filter(|past| past.holder == self.holder).copied().collect();
+        let last = of_holder.last().copied();
+        match self.allowance {
+            Allowance::OneShot => one_shot(&of_holder)?,
+            Allowance::Standing => self.standing(&of_set)?,
+        }
+        // One try asks until it is answered; it never has an order by that.
+        let again = last
+            .filter(|last| last.entry.uid == self.order)
+            .filter(|last| matches!(last.entry.became, Became::Asked | Became::NotMade));
+        let excuse = last.and_then(|last| match last.entry.became {
+            // What this process has not read the Order says.
+            Became::Asked if last.is_ours => None,
+            Became::Asked => Some(Excuse::Unread),
+            Became::LostToAnother => Some(Excuse::LostToAnother),
+            Became::Dropped => Some(Excuse::Dropped),
+            Became::NotMade
+            | Became::Made
+            | Became::Refused
+            | Became::Failed
+            | Became::Issued
+            | Became::Unknown => None,
+        });
+        Ok(Grant { permit: Permit(()), excuse, again: again.map(|last| last.entry.number) })
+    }
+
+    /// Tells whether an order that the CA has dropped may be replaced by another one: the first may, no other.
+    pub fn replaces(&self, past: &[Past]) -> bool {
+        let counts = |past: &&Past| {
+            past.holder == self.holder
+                && past.entry.became == Became::Dropped
+                && match self.allowance {
+                    Allowance::OneShot => past.is_ours,
+                    Allowance::Standing => past.ago < COUNTS_FOR,
+                }
+        };
+        past.iter().filter(counts).count() < REPLACED
+    }
+
+    /// Few failures, and never two at once.
+    fn standing(&self, of_set: &[&Past]) -> Result<(), Denial> {
+        let mut failed: Vec<SignedDuration> = of_set
+            .iter()
+            .filter(|past| past.ago < COUNTS_FOR && self.has_failed(past))
+            .map(|past| past.ago)
+            .collect();
+        failed.sort_unstable();
+        if let Some(oldest) = failed.get(FAILURES - 1) {
+            return Err(Denial::Failures { pause: COUNTS_FOR - *oldest });
+        }
+        apart(of_set.iter().map(|past| past.ago), APART)
+    }
+
+    /// Whether an order failed, or nobody knows that it did not.
+    fn has_failed(&self, past: &Past) -> bool {
+        match past.entry.became {
+            Became::Refused | Became::Failed | Became::Dropped => true,
+            Became::NotMade | Became::LostToAnother | Became::Issued => false,
+            Became::Asked if past.entry.uid == self.order => false,
+            // Of what another Certificate has under way here, its own budget knows.
+            Became::Asked | Became::Made | Became::Unknown if past.holder != self.holder => {
+                !past.is_ours
+            }
+            Became::Asked | Became::Made | Became::Unknown => past.entry.revision > self.issued,
+        }
+    }
+}
+
+/// One order for each Certificate and run.
+fn one_shot(of_holder: &[&Past]) -> Result<(), Denial> {
+    let ours = || of_holder.iter().filter(|past| past.is_ours);
+    let dropped = ours().filter(|past| past.entry.became == Became::Dropped).nth(REPLACED);
+    let spent = ours().find(|past| match past.entry.became {
+        Became::Made | Became::Refused | Became::Failed | Became::Issued | Became::Unknown => true,
+        Became::Asked | Became::NotMade | Became::LostToAnother | Became::Dropped => false,
+    });
+    let spent = spent.or(dropped);
+    if let Some(Past { entry, .. }) = spent {
+        return Err(Denial::Spent { order: entry.order.clone(), at: entry.at });
+    }
+    if ours().filter(|past| past.entry.became == Became::LostToAnother).count() >= LOST {
+        return Err(Denial::Lost);
+    }
+    apart(ours().map(|past| past.ago), APART_ONE_SHOT)
+}
+
+fn apart(
+    lengths: impl Iterator<Item = SignedDuration>,
+    least: SignedDuration,
+) -> Result<(), Denial> {
+    match lengths.min().filter(|ago| *ago < least) {
+        Some(ago) => Err(Denial::TooSoon { pause: least - ago }),
+        None => Ok(()),
+    }
+}
+
+/// No order may be asked for now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct OverBudget {
+    /// Whose budget it is.
+    pub holder: Key,
+    /// Why.
+    pub denial: Denial,
+    /// When the next order may be asked for; none where that takes another run.
+    pub until: Option<Timestamp>,
+}
+
+impl OverBudget {
+    /// Tells whether it is only the pause after an order.
+    pub fn is_pause(&self) -> bool {
+        matches!(self.denial, Denial::TooSoon { .. })
+    }
+}
+
+impl fmt::Display for OverBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { holder, denial, .. } = self;
+        match denial {
+            Denial::Spent { order, at } => write!(
+                f,
+                "no other order is asked for in this run: {holder} has had its one, at {at:.0} by Order {order}"
+            ),
+            Denial::Lost => write!(
+                f,
+                "no other order is asked for in this run: {LOST} orders of {holder} were used by others"
+            ),
+            Denial::Failures { .. } => write!(
+                f,
+                "no other order is asked for: {FAILURES} for the names of {holder} have failed within an hour"
+            ),
+            Denial::TooSoon { .. } => {
+                write!(
+                    f,
+                    "no other order is asked for so soon after the last one for the names of {holder}"
+                )
+            }
+        }?;
+        match self.until {
+            Some(until) => write!(f, "; the next one not before {until:.0}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A permit for the tests of sessions, which have no ledger.
+#[cfg(test)]
+pub(crate) fn permit() -> Permit {
+    Permit(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was asked, from the oldest on: seconds ago, what became of it, whether this run asked, and the Order that did.
+    type Row = (i64, Became, bool, &'static str);
+
+    fn scene(allowance: Allowance, rows: &[Row]) -> (Budget<'static>, Vec<Past>) {
+        let past = |(index, (ago, became, is_ours, uid)): (usize, &Row)| Past {
+            entry: Entry {
+                number: index as u64 + 1,
+                at: Timestamp::UNIX_EPOCH,
+                order: format!("web-{uid}"),
+                uid: (*uid).to_owned(),
+                revision: 1,
+                account: "https://ca.example/account/1".to_owned(),
+                names: "n".to_owned(),
+                became: *became,
+            },
+            holder: "certificate".to_owned(),
+            ago: SignedDuration::from_secs(*ago),
+            is_ours: *is_ours,
+        };
+        let past: Vec<Past> = rows.iter().enumerate().map(past).collect();
+        let budget = Budget {
+            allowance,
+            holder: "certificate",
+            order: "new",
+            account: "https://ca.example/account/1",
+            names: "n",
+            issued: 0,
+        };
+        (budget, past)
+    }
+
+    fn judge(allowance: Allowance, rows: &[Row]) -> Result<Grant, Denial> {
+        let (budget, past) = scene(allowance, rows);
+        budget.judge(&past)
+    }
+
+    /// The excuse and whether it is the same try, or the sort of denial and its pause in seconds.
+    fn check(allowance: Allowance, rows: &[Row], expected: &str) {
+        let found = match judge(allowance, rows) {
+            Ok(Grant { excuse, again, .. }) => format!("{excuse:?} {again:?}"),
+            Err(Denial::Spent { order, .. }) => format!("spent by {order}"),
+            Err(Denial::Lost) => "lost".to_owned(),
+            Err(Denial::Failures { pause }) => format!("failures {}", pause.as_secs()),
+            Err(Denial::TooSoon { pause }) => format!("too soon {}", pause.as_secs()),
+        };
+        assert_eq!(found, expected, "{rows:?}");
+    }
+
+    #[test]
+    fn a_run_has_one_order_for_a_certificate_whatever_earlier_runs_had() {
+        use Became::{Failed, Issued, Made, Refused, Unknown};
+        let check = |rows: &[Row], expected| check(Allowance::OneShot, rows, expected);
+        check(&[], "None None");
+        for became in [Made, Refused, Failed, Issued, Unknown] {
+            check(&[(0, became, false, "other")], "None None");
+            check(&[(9, became, true, "other")], "spent by web-other");
+            check(&[(9, became, true, "new")], "spent by web-new");
+            check(&[(7200, became, true, "other")], "spent by web-other");
+        }
+        check(&[(1, Failed, false, "a"); 50], "None None");
+    }
+
+    #[test]
+    fn what_brought_no_order_is_asked_again_and_what_nobody_knows_is_told() {
+        use Became::{Asked, LostToAnother, NotMade};
+        let check = |rows: &[Row], expected| check(Allowance::OneShot, rows, expected);
+        check(&[(1, Asked, true, "new")], "None Some(1)");
+        check(&[(1, NotMade, true, "new")], "None Some(1)");
+        check(&[(1, Asked, false, "new")], "Some(Unread) Some(1)");
+        check(&[(1, Asked, false, "killed")], "Some(Unread) None");
+        check(&[(1, LostToAnother, true, "new")], "Some(LostToAnother) None");
+        check(&[(0, Asked, true, "new")], "too soon 1");
+        check(&[(0, Asked, false, "new")], "Some(Unread) Some(1)");
+        check(&[(1, LostToAnother, true, "new"); LOST], "lost");
+    }
+
+    #[test]
+    fn one_order_that_the_ca_has_dropped_is_replaced() {
+        use Became::Dropped;
+        let replaces = |allowance, rows: &[Row]| {
+            let (budget, past) = scene(allowance, rows);
+            budget.replaces(&past)
+        };
+        for allowance in [Allowance::OneShot, Allowance::Standing] {
+            assert!(replaces(allowance, &[]));
+            assert!(!replaces(allowance, &[(20, Dropped, true, "new")]));
+            check(allowance, &[(20, Dropped, true, "new")], "Some(Dropped) None");
+        }
+        assert!(replaces(Allowance::OneShot, &[(20, Dropped, false, "new")]));
+        assert!(!replaces(Allowance::Standing, &[(20, Dropped, false, "new")]));
+        assert!(replaces(Allowance::Standing, &[(3600, Dropped, false, "new")]));
+        // Whoever replaced the second, too, gets no third.
+        check(Allowance::OneShot, &[(20, Dropped, true, "new"); 2], "spent by web-new");
+        check(Allowance::Standing, &[(20, Dropped, true, "new"); 5], "failures 3580");
+    }
+
+    #[test]
+    fn nobody_who_is_not_watched_fails_more_than_five_times_an_hour() {
+        use Became::{Asked, Failed, Issued, LostToAnother, Made, NotMade, Refused};
+        let check = |rows: &[Row], expected| check(Allowance::Standing, rows, expected);
+        check(&[], "None None");
+        check(&[(3601, Failed, false, "a"); 5], "None None");
+        check(&[(600, Failed, false, "a"); 4], "None None");
+        check(&[(600, Failed, false, "a"); 5], "failures 3000");
+        let rows = [3000, 2000, 1000, 500, 400, 300].map(|ago| (ago, Refused, true, "a"));
+        check(&rows, "failures 1600");
+        // A process that is killed each time cannot say that it failed.
+        check(&[(60, Asked, false, "killed"); 5], "failures 3540");
+        check(&[(60, Made, false, "killed"); 5], "failures 3540");
+        check(&[(60, Issued, true, "a"); 9], "None None");
+        check(&[(60, NotMade, true, "a"); 9], "None None");
+        check(&[(60, LostToAnother, true, "a"); 9], "Some(LostToAnother) None");
+        check(&[(9, Issued, true, "a")], "too soon 1");
+        check(&[(0, NotMade, true, "new")], "too soon 10");
+        check(&[(10, Asked, true, "new")], "None Some(1)");
+    }
+
+    #[test]
+    fn a_set_of_names_is_the_same_whatever_its_order() {
+        let name = |text: &str| Identifier::parse(text).unwrap();
+        let [a, b] = ["a.example", "b.example"].map(name);
+        assert_eq!(names_of(&[a.clone(), b.clone()]), names_of(&[b.clone(), a.clone(), b.clone()]));
+        assert_ne!(names_of(std::slice::from_ref(&a)), names_of(&[a.clone(), b]));
+    }
+
+    #[test]
+    fn a_ledger_survives_a_round_trip_and_stays_small() {
+        let entry = |number| Entry {
+            number,
+            at: "2026-11-23T06:00:00.000001Z".parse().unwrap(),
+            order: "web-1-1".to_owned(),
+            uid: "u".to_owned(),
+            revision: 1,
+            account: "a".to_owned(),
+            names: "n".to_owned(),
+            became: Became::LostToAnother,
+        };
+        let mut annotations = BTreeMap::new();
+        Ledger((1..=30).map(entry).collect()).write(&mut annotations);
+        assert_eq!(Ledger::read(&annotations), Ledger((11..=30).map(entry).collect()));
+        let later = annotations[ORDERS].replace("lost-to-another", "a-later-word");
+        annotations.insert(ORDERS.to_owned(), later);
+        assert_eq!(Ledger::read(&annotations).0[0].became, Became::Unknown);
+        annotations.insert(ORDERS.to_owned(), "nonsense".to_owned());
+        assert_eq!(Ledger::read(&annotations), Ledger::default());
+    }
+}

@@ -1,0 +1,35 @@
+//! What a terminal can do, by what the environment says of it.
+
+use std::env;
+
+/// Tells whether the terminal moves its cursor and knows colours; one that is called dumb does not, and of one without a name
+/// nobody knows.
+pub fn is_capable() -> bool {
+    is_capable_as(env::var("TERM").ok().as_deref())
+}
+
+fn is_capable_as(name: Option<&str>) -> bool {
+    match name {
+        // Windows names none of its terminals, and all of them can.
+        None | Some("") => cfg!(windows),
+        Some(name) => name != "dumb",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_and_one_without_a_name_can_do_nothing() {
+        for (name, expected) in [
+            (Some("xterm-256color"), true),
+            (Some("linux"), true),
+            (Some("dumb"), false),
+            (Some(""), cfg!(windows)),
+            (None, cfg!(windows)),
+        ] {
+            assert_eq!(is_capable_as(name), expected, "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Challenge: what came of a deed, and how it is written down.
+
+use jiff::Timestamp;
+
+use super::challenge_facts::{memory, verified};
+use super::lingering::Lingering;
+use super::pauses::{Polled, worth_keeping};
+use super::{NEXT_TRY, Note, Recorded, Refusal};
+use crate::model::event::{reason, source};
+use crate::model::{Challenge, ChallengeStatus, Problem, State};
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The Order has failed, or is gone.
+    Abandoned,
+    /// The CA knows; this is its first word.
+    Accepted(Seen),
+    /// The CA could not be told, which may pass; why, in words.
+    AcceptFailed(String),
+    /// The answer and the finalizer are gone.
+    CleanedUp,
+    /// The answer could not be taken down.
+    CleanUpFailed(String),
+    /// Acceptance waits in place of a self-check, in words.
+    Deferred(String),
+    /// A person puts the answer up.
+    HandedOver,
+    /// Acceptance waits until nobody keeps the record as it was before.
+    HeldBack(Lingering),
+    /// Our finalizer is on the object.
+    FinalizerAdded,
+    /// The answer is about to be a file below that document root, which outlives whoever writes it.
+    Placed(String),
+    /// The answer is up.
+    Presented,
+    /// The answer could not be put up.
+    PresentFailed(String),
+    /// The CA did not take the answer.
+    Refused(Refusal),
+    /// The self-check does not see the answer yet.
+    NotVisible(String),
+    /// It is over.
+    Settled,
+    /// The state the Order has read.
+    StateTaken(State),
+    /// The authorization was read.
+    StateFetched(Seen),
+}
+
+/// What the CA said of a challenge or its authorization.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// State; none for a word we do not know, which counts as not final.
+    pub state: Option<State>,
+    /// Why it is invalid.
+    pub problem: Option<Problem>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// When the authorization was read last, if this outcome is an answer that shows it.
+pub fn polled(outcome: &Outcome, now: Timestamp) -> Option<Polled> {
+    let Outcome::StateFetched(seen) = outcome else { return None };
+    Some(Polled { at: now, retry_after: seen.retry_after })
+}
+
+/// Folds an outcome into status, memory and notes.
+pub fn record(
+    challenge: &Challenge,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Recorded<ChallengeStatus> {
+    let mut new =
+        Recorded { status: challenge.status.clone(), memory: memory(challenge), notes: Vec::new() };
+    match outcome {
+        Outcome::FinalizerAdded => {}
+        Outcome::Abandoned => {
+            new.status.state = Some(State::Errored);
+            "The Order has failed or is gone: the challenge is not needed any more"
+                .clone_into(&mut new.status.reason);
+        }
+        Outcome::Placed(webroot) => new.memory.webroot = Some(webroot),
+        Outcome::CleanedUp | Outcome::Settled => {
+            new.memory.webroot = None;
+            new.status.presented = false;
+            new.status.processing = false;
+            if !challenge.status.state.is_some_and(State::is_final) {
+                // What a self-check saw of an answer that is down says nothing any more.
+                new.status.reason = String::new();
+            }
+        }
+        Outcome::CleanUpFailed(why) => {
+            let message = format!("Error cleaning up challenge: {why}");
+            new.status.processing = false;
+            if challenge.status.state != Some(State::Valid) {
+                new.status.reason.clone_from(&message);
+            }
+            new.notes.push(Note::warning(source::CHALLENGES, reason::CLEAN_UP_ERROR, message));
+        }
+        Outcome::Presented | Outcome::HandedOver => {
+            new.memory.by_hand = outcome == Outcome::HandedOver;
+            presented(challenge, &mut new, now);
+        }
+        Outcome::PresentFailed(why) => {
+            let message = format!("Error presenting challenge: {why}");
+            new.status.reason = why;
+            new.notes.push(Note::warning(source::CHALLENGES, reason::PRESENT_ERROR, message));
+        }
+        Outcome::Deferred(why) => new.status.reason = why,
+        Outcome::HeldBack(kept) => {
+            new.memory.next_try = Some(kept.until);
+            new.status.reason = kept.reason(challenge);
+        }
+        Outcome::NotVisible(why) => {
+            new.status.reason =
+                format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
+        }
+        Outcome::AcceptFailed(why) => {
+            new.status.reason = format!("Error accepting challenge: {why}");
+        }
+        Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
+        Outcome::Accepted(said) => {
+            new.memory.accepted_at = Some(now);
+            // Its Retry-After is about the validation; the authorization, which is what is read, has one of its own.
+            new.memory.next_try = None;
+            // What a failed self-check left behind is no longer true.
+            new.status.reason = String::new();
+            if said.state.is_some_and(State::is_final) {
+                seen(challenge, &mut new, said.state, said.problem);
+            }
+        }
+        Outcome::StateFetched(said) => {
+            let passed = new.memory.passed_try(now);
+            new.memory.next_try = worth_keeping(said.retry_after, now).or(passed);
+            // A first word that we do not know is no end.
+            let first = challenge.status.state.is_none().then_some(State::Pending);
+            seen(challenge, &mut new, said.state.or(first), said.problem);
+        }
+        Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
+    }
+    if new.status.state.is_some_and(State::is_final) {
+        new.memory.next_try = memory(challenge).passed_try(now);
+    }
+    new
+}
+
+fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {
+    if challenge.status.presented {
+        new.status.presented_at.get_or_insert_with(|| now.into());
+        return;
+    }
+    new.status.presented = true;
+    new.status.presented_at = Some(now.into());
+    new.status.reason = String::new();
+    let message = match (challenge.spec.kind, new.memory.by_hand) {
+        (kind, false) => format!("Presented challenge using {kind} challenge mechanism"),
+        (kind, true) => format!("Left the {kind} record to a person"),
+    };
+    new.notes.push(Note::normal(source::CHALLENGES, reason::PRESENTED, message));
+}
+
+fn seen(
+    challenge: &Challenge,
+    new: &mut Recorded<ChallengeStatus>,
+    state: Option<State>,
+    problem: Option<Problem>,
+) {
+    let Some(state) = state else { return };
+    let name = &challenge.spec.dns_name;
+    match state {
+        State::Valid => {
+            "Successfully authorized domain".clone_into(&mut new.status.reason);
+            // An authorization that was valid before we did anything is no news.
+            if new.memory.accepted_at.is_some() {
+                let message = verified(name, challenge.spec.kind);
+                new.notes.push(Note::normal(source::CHALLENGES, reason::DOMAIN_VERIFIED, message));
+            }
+        }
+        State::Invalid | State::Expired | State::Errored => {
+            let said = match problem {
+                Some(problem) => problem.to_string(),
+                None => format!("the authorization is {state}, and the CA gives no reason"),
+            };
+            let error = format!("acme: authorization error for {name}: {said}");
+            new.status.reason = format!("Error accepting authorization: {error}");
+            let message = format!("Accepting challenge authorization failed: {error}");
+            new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
+        }
+        State::Pending | State::Processing | State::Ready => {
+            if let (None, Some(problem)) = (new.memory.accepted_at, problem) {
+                new.status.reason = problem.detail;
+            }
+            // While the CA validates, the CRD's word stays `pending`, as cert-manager leaves it.
+            new.status.state = Some(State::Pending);
+            return;
+        }
+    }
+    new.status.state = Some(state);
+}
+
+fn refused(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, refusal: Refusal) {
+    let problem = match refusal {
+        Refusal::Until(problem, at) => {
+            new.memory.next_try = Some(at);
+            new.status.reason = format!("Error accepting challenge: {problem}{NEXT_TRY}{at:.0}");
+            return;
+        }
+        Refusal::Final(problem) => problem,
+    };
+    if problem.short_kind() == "malformed" {
+        new.status.state = Some(State::Expired);
+        new.status.reason = format!("Error accepting challenge: {problem}");
+    } else {
+        new.status.state = Some(State::Errored);
+        // The words are cert-manager's, although it is a challenge.
+        new.status.reason = format!("Failed to retrieve Order resource: {problem}");
+    }
+    let name = &challenge.spec.dns_name;
+    let message = format!("Accepting challenge authorization failed: {name}: {problem}");
+    new.notes.push(Note::warning(source::CHALLENGES, reason::FAILED, message));
+}
