@@ -216,7 +216,7 @@ impl Authority {
             let reply = self.read_directory().await?;
             wire::directory(self.origin(&reply.url), &reply.body)
                 .map(Arc::new)
-                .map_err(|why| AcmeError::NoDirectory { url: reply.url.to_string(), why })
+                .map_err(|why| AcmeError::NotAcme { url: reply.url.to_string(), why })
         };
         self.directory.get(DAY, since, read).await
     }

@@ -85,15 +85,16 @@ pub enum AcmeError {
         /// What kind of fault it is.
         fault: Fault,
     },
-    /// What the server URL leads to is no ACME directory, although it is an answer.
+    /// An answer that no CA should give and that another try does not change: what the server URL leads to is no ACME directory,
+    /// or newAccount names no account.
     #[error("the answer of {url} is no ACME: {why}")]
-    NoDirectory {
+    NotAcme {
         /// URL.
         url: String,
         /// What is there.
         why: String,
     },
-    /// An answer that no CA should give: not JSON, missing headers, foreign URLs, too large.
+    /// An answer that no CA should give, although the next one may be good: not JSON, missing headers, foreign URLs, too large.
     #[error("the answer of {url} is no ACME: {why}")]
     Protocol {
         /// URL.
@@ -131,7 +132,7 @@ impl AcmeError {
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused { problem, .. } => Some(problem),
-            Self::Transport { .. } | Self::NoDirectory { .. } | Self::Protocol { .. } => None,
+            Self::Transport { .. } | Self::NotAcme { .. } | Self::Protocol { .. } => None,
         }
     }
 }

@@ -49,7 +49,7 @@ pub enum Sort {
 pub fn retry(error: &AcmeError) -> Retry {
     match error {
         AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
-        | AcmeError::NoDirectory { .. } => Retry::Never,
+        | AcmeError::NotAcme { .. } => Retry::Never,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
         | AcmeError::Protocol { .. } => Retry::Backoff,
         AcmeError::Refused { problem, retry_after, .. } => match (problem.status, retry_after) {
@@ -76,7 +76,7 @@ pub fn is_nowhere(error: &AcmeError) -> bool {
     match error {
         AcmeError::Refused { problem, .. } => matches!(problem.status, 404 | 405 | 410),
         AcmeError::Transport { fault, .. } => matches!(fault, Fault::NoSuchHost | Fault::Untrusted),
-        AcmeError::NoDirectory { .. } | AcmeError::Protocol { .. } => false,
+        AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => false,
     }
 }
 
@@ -84,7 +84,7 @@ pub fn is_nowhere(error: &AcmeError) -> bool {
 pub fn sort(error: &AcmeError) -> Sort {
     match error {
         AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
-        | AcmeError::NoDirectory { .. } => Sort::Connection,
+        | AcmeError::NotAcme { .. } => Sort::Connection,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
         | AcmeError::Protocol { .. } => Sort::Unavailable,
         AcmeError::Refused { problem, .. } => match sort_problem(problem) {

@@ -87,8 +87,9 @@ impl Session {
         }
         let reply = sent?;
         let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
-        let url = self.location(&reply)?.ok_or_else(|| {
-            protocol(&reply.url, "it names no account: there is no Location header")
+        let url = self.location(&reply)?.ok_or_else(|| AcmeError::NotAcme {
+            url: reply.url.to_string(),
+            why: "it names no account: there is no Location header".to_owned(),
         })?;
         if matches!(account.status.as_str(), "deactivated" | "revoked") {
             return Err(closed(&url, &account.status));

@@ -25,7 +25,7 @@ use crate::model::{
     Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, Order, OrderStatus,
     Record, State,
 };
-use crate::reconcile::order::{self, Action, Heard, Observed, Outcome, Required, Wanted};
+use crate::reconcile::order::{self, Action, Deed, Heard, Observed, Outcome, Required, Wanted};
 use crate::reconcile::required::{Types, required};
 use crate::reconcile::shared_order::Sharer;
 use crate::reconcile::{Note, Recorded, Wake};
@@ -247,7 +247,7 @@ impl OrderController {
                 Ok(granted.permit)
             }
             Err(ReconcileError::OverBudget(over)) if !over.is_pause() => {
-                let why = Outcome::Unanswered("create Order", over.to_string());
+                let why = Outcome::Unanswered(Deed::Create, over.to_string());
                 self.write(order, why, now).await?;
                 Err(ReconcileError::OverBudget(over))
             }

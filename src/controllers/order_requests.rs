@@ -15,10 +15,8 @@ use crate::model::persist::{AccountForm, Offer};
 use crate::model::text::listed;
 use crate::model::{Challenge, Order, Problem, State};
 use crate::reconcile::Refusal;
-use crate::reconcile::order::{Outcome, READ, Seen, Wanted};
+use crate::reconcile::order::{Deed, Outcome, Seen, Wanted};
 
-/// newOrder in cert-manager's words.
-const CREATE: &str = "create Order";
 /// How many profiles of a CA are told, and how much of the name of each.
 const PROFILES: usize = 20;
 const PROFILE: usize = 100;
@@ -43,8 +41,8 @@ pub struct OrderAtCa<'a> {
 /// A deed that another try may bring to its end.
 #[derive(Debug)]
 pub struct Unanswered {
-    /// The deed in cert-manager's words (`create Order`).
-    pub deed: &'static str,
+    /// What was asked for.
+    pub deed: Deed,
     /// What the CA said, or why it said nothing.
     pub error: AcmeError,
 }
@@ -75,7 +73,7 @@ impl OrderAtCa<'_> {
         match self.acme.create_order(&request, permit).await {
             Ok(reply) => Ok(Outcome::Created(seen(reply))),
             Err(error) if is_unknown_account(&error) => Err(unanswered(error)),
-            Err(error) => refused(CREATE, error),
+            Err(error) => refused(Deed::Create, error),
         }
     }
 
@@ -93,7 +91,7 @@ impl OrderAtCa<'_> {
         });
         let read = match try_join_all(reads).await {
             Ok(read) => read,
-            Err(error) => return refused("fetch authorization", error),
+            Err(error) => return refused(Deed::FetchAuthorizations, error),
         };
         let lost = |reply: &AuthorizationReply| Some((name_of(reply), lost_word(&reply.status)?));
         if let Some((name, word)) = read.iter().find_map(|(_, reply)| lost(reply)) {
@@ -123,7 +121,7 @@ impl OrderAtCa<'_> {
     pub async fn fetch(&self) -> Result<Outcome, Unanswered> {
         let reply = match self.acme.order(&self.order.status.url).await {
             Ok(reply) => reply,
-            Err(error) => return refused(READ, error),
+            Err(error) => return refused(Deed::Fetch, error),
         };
         Ok(self.conclude(reply).await?.map_or_else(|other| other, Outcome::Fetched))
     }
@@ -159,13 +157,13 @@ impl OrderAtCa<'_> {
             Err(error) if error.problem().is_some_and(|problem| problem.status == 403) => {
                 match self.acme.order(url).await {
                     Ok(reply) if is_ready(&reply) && !is_not_ready(&error) => {
-                        refused("finalize Order", error)
+                        refused(Deed::Finalize, error)
                     }
                     Ok(reply) => self.after_refusal(reply).await,
-                    Err(error) => refused(READ, error),
+                    Err(error) => refused(Deed::Fetch, error),
                 }
             }
-            Err(error) => refused("finalize Order", error),
+            Err(error) => refused(Deed::Finalize, error),
         }
     }
 
@@ -192,7 +190,7 @@ impl OrderAtCa<'_> {
         let served = match chain::choose(self.acme, &url, self.preferred_chain).await {
             Ok(served) => served,
             Err(error) => {
-                return refused("retrieve signed certificate", error).map(Err);
+                return refused(Deed::Download, error).map(Err);
             }
         };
         let request = match csr::read(&self.order.spec.request.0) {
@@ -239,7 +237,7 @@ impl OrderAtCa<'_> {
 }
 
 fn unanswered(error: AcmeError) -> Unanswered {
-    Unanswered { deed: CREATE, error }
+    Unanswered { deed: Deed::Create, error }
 }
 
 /// An authorization as it is kept: one that the CA proves already counts as processing, for the schema of an Order has no
@@ -328,7 +326,7 @@ fn is_not_ready(error: &AcmeError) -> bool {
 ///
 /// # Errors
 /// Fails when another try may help.
-pub fn refused(deed: &'static str, error: AcmeError) -> Result<Outcome, Unanswered> {
+pub fn refused(deed: Deed, error: AcmeError) -> Result<Outcome, Unanswered> {
     match (error.retry(), error) {
         (Retry::Never, AcmeError::Refused { problem, .. }) => {
             Ok(Outcome::Refused(deed, Refusal::Final(problem)))

@@ -257,17 +257,21 @@ impl Budget<'_> {
         Ok(Grant { permit: Permit(()), excuse, again: again.map(|last| last.entry.number) })
     }
 
-    /// Tells whether an order that the CA has dropped may be replaced by another one: the first may, no other.
+    /// Tells whether an order that the CA has dropped may be replaced by another one: the first may, no other. It is the last one
+    /// of its Order, which the ledger may call dropped already: the Order itself could not be written then.
     pub fn replaces(&self, past: &[Past]) -> bool {
+        let of_holder = || past.iter().filter(|past| past.holder == self.holder);
+        let this = of_holder().rfind(|past| past.entry.uid == self.order);
+        let this = this.map(|past| past.entry.number);
         let counts = |past: &&Past| {
-            past.holder == self.holder
+            Some(past.entry.number) != this
                 && past.entry.became == Became::Dropped
                 && match self.allowance {
                     Allowance::OneShot => past.is_ours,
                     Allowance::Standing => past.ago < COUNTS_FOR,
                 }
         };
-        past.iter().filter(counts).count() < REPLACED
+        of_holder().filter(counts).count() < REPLACED
     }
 
     /// Few failures, and never two at once.
@@ -463,19 +467,26 @@ mod tests {
 
     #[test]
     fn one_order_that_the_ca_has_dropped_is_replaced() {
-        use Became::Dropped;
+        use Became::{Dropped, Made};
         let replaces = |allowance, rows: &[Row]| {
             let (budget, past) = scene(allowance, rows);
             budget.replaces(&past)
         };
         for allowance in [Allowance::OneShot, Allowance::Standing] {
             assert!(replaces(allowance, &[]));
-            assert!(!replaces(allowance, &[(20, Dropped, true, "new")]));
+            assert!(replaces(allowance, &[(20, Made, true, "new")]));
+            assert!(replaces(allowance, &[(20, Dropped, true, "new")]), "it is known as dropped");
+            assert!(!replaces(allowance, &[(20, Dropped, true, "new"), (10, Made, true, "new")]));
+            assert!(!replaces(
+                allowance,
+                &[(20, Dropped, true, "new"), (10, Dropped, true, "new")]
+            ));
+            assert!(!replaces(allowance, &[(20, Dropped, true, "other")]));
             check(allowance, &[(20, Dropped, true, "new")], "Some(Dropped) None");
         }
-        assert!(replaces(Allowance::OneShot, &[(20, Dropped, false, "new")]));
-        assert!(!replaces(Allowance::Standing, &[(20, Dropped, false, "new")]));
-        assert!(replaces(Allowance::Standing, &[(3600, Dropped, false, "new")]));
+        assert!(replaces(Allowance::OneShot, &[(20, Dropped, false, "other")]));
+        assert!(!replaces(Allowance::Standing, &[(20, Dropped, false, "other")]));
+        assert!(replaces(Allowance::Standing, &[(3600, Dropped, false, "other")]));
         // Whoever replaced the second, too, gets no third.
         check(Allowance::OneShot, &[(20, Dropped, true, "new"); 2], "spent by web-new");
         check(Allowance::Standing, &[(20, Dropped, true, "new"); 5], "failures 3580");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Wake;
-pub use super::order_outcome::{Outcome, READ, Seen, dropped, polled, record, solver_message};
+pub use super::order_outcome::{Deed, Outcome, Seen, dropped, polled, record, solver_message};
 use super::pauses::{Pace, Polled, poll_at};
 use super::required::wanted;
 use super::schedule;
@@ -446,11 +446,11 @@ mod tests {
     fn a_refusal_is_forgotten_with_the_next_answer() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let refusal = Refusal::Until(Box::new(problem(429, "rateLimited")), at(20));
-        let refused = record(&read, Outcome::Refused("retrieve Order", refusal), at(5));
+        let refused = record(&read, Outcome::Refused(Deed::Fetch, refusal), at(5));
         assert!(super::super::names_a_moment(&refused.status.reason));
-        let away = Outcome::Unanswered("retrieve Order", "cut off".to_owned());
+        let away = Outcome::Unanswered(Deed::Fetch, "cut off".to_owned());
         let away = record(&read, away, at(5));
-        assert_eq!(away.status.reason, "Failed to retrieve Order: cut off");
+        assert_eq!(away.status.reason, "Failed to retrieve Order resource: cut off");
         for waiting in [refused, away] {
             let waiting = order("o").change(|o| o.status = waiting.status).build();
             let seen = || Seen { state: Some(State::Pending), ..Seen::default() };
@@ -682,10 +682,10 @@ mod tests {
         let lost = Outcome::AuthorizationLost(NAME.to_owned(), "revoked");
         for (outcome, is_dropped) in [
             (lost, true),
-            (refused(READ, 404), true),
-            (refused(READ, 410), true),
-            (refused(READ, 403), false),
-            (refused("create Order", 404), false),
+            (refused(Deed::Fetch, 404), true),
+            (refused(Deed::Fetch, 410), true),
+            (refused(Deed::Fetch, 403), false),
+            (refused(Deed::Create, 404), false),
             (Outcome::GivenUp(String::new()), false),
         ] {
             assert_eq!(dropped(&young, &outcome).is_some(), is_dropped, "{outcome:?}");
@@ -829,7 +829,7 @@ mod tests {
     fn a_refusal_ends_the_order_and_a_limit_only_delays_it() {
         let fresh = order("o").build();
         let outcome = Outcome::Refused(
-            "create Order",
+            Deed::Create,
             Refusal::Final(Box::new(problem(400, "rejectedIdentifier"))),
         );
         let new = record(&fresh, outcome, at(5));
@@ -840,7 +840,7 @@ mod tests {
             "Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: no"
         );
         let outcome = Outcome::Refused(
-            "create Order",
+            Deed::Create,
             Refusal::Until(Box::new(problem(429, "rateLimited")), at(3600)),
         );
         let new = record(&fresh, outcome, at(5));

@@ -1,6 +1,7 @@
 //! Order: what came of a deed, and how it is written down.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,11 +21,36 @@ pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How long after the loss of an order to somebody else another one is asked for.
 const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
 
-/// The reading of an order, in cert-manager's words.
-pub const READ: &str = "retrieve Order resource";
-
 /// Before what the CA did not do.
 const FAILED: &str = "Failed to ";
+
+/// What the CA is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// newOrder (RFC 8555 §7.4).
+    Create,
+    /// The reading of the order.
+    Fetch,
+    /// The reading of its authorizations (RFC 8555 §7.5).
+    FetchAuthorizations,
+    /// The signing request.
+    Finalize,
+    /// The download of the chain (RFC 8555 §7.4.2).
+    Download,
+}
+
+impl fmt::Display for Deed {
+    /// In cert-manager's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create Order",
+            Self::Fetch => "retrieve Order resource",
+            Self::FetchAuthorizations => "fetch authorization",
+            Self::Finalize => "finalize Order",
+            Self::Download => "retrieve signed certificate",
+        })
+    }
+}
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,10 +77,10 @@ pub enum Outcome {
     AuthorizationsFetched(Vec<Authorization>),
     /// An authorization holds no more, nor can it be shown any more: its name, and the CA's word for that.
     AuthorizationLost(String, &'static str),
-    /// The CA refused; the deed in cert-manager's words (`create Order`).
-    Refused(&'static str, Refusal),
-    /// The CA did not answer, or not usefully: the deed in cert-manager's words, and why.
-    Unanswered(&'static str, String),
+    /// The CA refused.
+    Refused(Deed, Refusal),
+    /// The CA did not answer, or not usefully, in words.
+    Unanswered(Deed, String),
     /// The certificate of the order is for another key than ours, in words.
     OtherKey(String),
     /// Another Order goes first, in words.
@@ -199,7 +225,7 @@ pub fn dropped(order: &Order, outcome: &Outcome) -> Option<String> {
     if let Outcome::AuthorizationLost(name, word) = outcome {
         return Some(lost(name, word));
     }
-    let Outcome::Refused(READ, Refusal::Final(problem)) = outcome else { return None };
+    let Outcome::Refused(Deed::Fetch, Refusal::Final(problem)) = outcome else { return None };
     matches!(problem.status, 404 | 410).then(|| format!("the CA has dropped the order: {problem}"))
 }
 

@@ -135,7 +135,7 @@ fn for_ca(error: &AcmeError, site: Site<'_>) -> Option<String> {
         (AcmeError::Transport { fault: Fault::Passing, .. }, _) => {
             format!("check {server}, and whether this machine may connect there (firewall, proxy)")
         }
-        (AcmeError::NoDirectory { .. } | AcmeError::Protocol { .. }, _) => format!(
+        (AcmeError::NotAcme { .. } | AcmeError::Protocol { .. }, _) => format!(
             "check that {server} is the URL of an ACME directory, and that no proxy answers in the CA's place"
         ),
         (AcmeError::Refused { problem, .. }, _) if needs_user(problem.short_kind()) => {

@@ -154,10 +154,8 @@ fn accounts() -> Vec<Row> {
         ends(32, "account-deactivated", 7),
         issues(33, "new-account-200"),
         issues(34, "new-account-without-body"),
-        // An account is asked for again at no cost (RFC 8555 §7.3.1): a gateway may have cut the answer short.
         ends(34, "new-account-without-location", 6)
-            .runs_out_of_time()
-            .asks_between("newAccount", 1, 20)
+            .asks_between("newAccount", 1, 5)
             .asks("newOrder", 0)
             .says("there is no Location header"),
         ends(35, "user-action-required", 7).says("/terms/agree").says("/terms"),
@@ -184,7 +182,7 @@ fn refusals() -> Vec<Row> {
             .issuer("profile", "tlsserver")
             .says("profile is not for this account"),
         ends(40, "profiles-not-advertised", 2).issuer("profile", "tlsserver").asks("newOrder", 0),
-        // Nothing of ours names a certificate that is replaced: without that there is nothing to leave out.
+        // No order of ours names yet what it replaces (renewal information): there is nothing to leave out.
         ends(41, "already-replaced", 1).says("certificate already has a replacement order"),
         issues(42, "new-order-without-location").asks("newOrder", 2),
         ends(42, "new-order-without-location=9", 1).asks("newOrder", 2),

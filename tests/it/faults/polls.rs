@@ -1,6 +1,8 @@
 //! How often a CA is asked that never comes to an end, or says more than it should.
 
-use std::time::Duration;
+use std::fs;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
 
 use kubectl_acme::ca::Config;
 use serde_json::{Value, json};
@@ -40,20 +42,71 @@ fn check_pace(retry_after: Option<u32>, fault: Option<Fault>) {
 
 #[test]
 fn an_order_is_polled_at_our_own_pace_where_the_ca_names_no_moment_to_come() {
-    check_pace(None, None);
-    check_pace(Some(0), None);
-    let past = "Sun, 06 Nov 1994 08:49:37 GMT";
-    check_pace(None, Some(Fault::change(|_| ()).header("Retry-After", past)));
+    thread::scope(|scope| {
+        scope.spawn(|| check_pace(None, None));
+        scope.spawn(|| check_pace(Some(0), None));
+        scope.spawn(|| check_pace(None, Some(in_the_past())));
+    });
+}
+
+/// An answer that names a moment which is over.
+fn in_the_past() -> Fault {
+    Fault::change(|_| ()).header("Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT")
+}
+
+/// `run` before a CA that never issues: what it asks of each of two orders, once the first polls are over.
+#[track_caller]
+fn check_pace_of_run(retry_after: Option<u32>, faults: Vec<Fault>) {
+    let never = Some(Duration::from_hours(1));
+    let site = Site::with(&Config { finalize_delay: never, retry_after, ..Config::default() });
+    for fault in faults {
+        site.proxy.inject(fault);
+    }
+    let manifest = fs::read_to_string(site.path("site.yaml")).unwrap();
+    let certificate = manifest.split_once("---").unwrap().1;
+    let other = certificate.replace("name: web", "name: other").replace("www.", "other.");
+    let other = other.replace("secretName: web-tls", "secretName: other-tls");
+    site.give(&format!("{manifest}---{other}"));
+    assert_eq!(site.run(site.order("--timeout 2s")).code, Some(124));
+    let run = site.start("run", site.program("run"));
+    sleep(Duration::from_secs(10));
+    let (before, from) = (site.proxy.counts(), Instant::now());
+    sleep(Duration::from_secs(10));
+    let (after, elapsed) = (site.proxy.counts(), from.elapsed());
+    run.signal("TERM");
+    let said = run.end();
+    let asked = after.total() - before.total();
+    let polls = after.at(Endpoint::Order) - before.at(Endpoint::Order);
+    assert!(polls >= 2, "nobody asks any more: {after}\n{}", said.talk);
+    // Of each order once in two seconds, and once more for where the ten seconds begin.
+    let most = 2 * (usize::try_from(elapsed.as_secs()).unwrap() / 2 + 1);
+    assert!(asked <= most, "{asked} requests in {elapsed:?}, of which {polls} polls: {after}");
+}
+
+#[test]
+fn run_asks_for_an_order_once_in_two_seconds_whatever_the_ca_says() {
+    thread::scope(|scope| {
+        scope.spawn(|| check_pace_of_run(None, Vec::new()));
+        scope.spawn(|| check_pace_of_run(Some(0), Vec::new()));
+        scope.spawn(|| check_pace_of_run(None, vec![in_the_past().at(Endpoint::Order)]));
+        let twice = repeats_its_first_authorization().at(Endpoint::NewOrder);
+        let again = repeats_its_first_authorization().at(Endpoint::Order);
+        scope.spawn(|| check_pace_of_run(Some(0), vec![twice, again]));
+    });
+}
+
+/// An order whose first authorization stands in it a thousand times.
+fn repeats_its_first_authorization() -> Fault {
+    Fault::change(|order| {
+        let first = order["authorizations"][0].clone();
+        order["authorizations"] = vec![first; 1000].into();
+    })
 }
 
 #[test]
 fn an_authorization_that_stands_a_thousand_times_is_read_once() {
     let site = Site::new();
-    let many = Fault::change(|order| {
-        let first = order["authorizations"][0].clone();
-        order["authorizations"] = vec![first; 1000].into();
-    });
-    site.proxy.inject(many.at(Endpoint::NewOrder));
+    site.proxy.inject(repeats_its_first_authorization().at(Endpoint::NewOrder));
     site.issues();
     assert_eq!(site.proxy.counts().at(Endpoint::Authorization), 1, "{}", site.proxy.counts());
 }
