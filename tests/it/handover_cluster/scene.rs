@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::support::cluster::Cluster;
 
 /// Kinds of which [`Scene::lacks`] tells.
-const ENDS: &str = "certificates,challenges,secrets,pods,services,ingresses";
+const ENDS: [&str; 6] = ["certificates", "challenges", "secrets", "pods", "services", "ingresses"];
 /// Other kinds that an issuance makes.
-const WAYS: &str = "certificaterequests,orders,events";
+const WAYS: [&str; 3] = ["certificaterequests", "orders", "events"];
 
 /// All objects of an issuance in all namespaces.
 pub(crate) struct Scene(BTreeMap<String, Vec<Value>>);
@@ -17,19 +17,18 @@ pub(crate) struct Scene(BTreeMap<String, Vec<Value>>);
 impl Scene {
     /// Looks at everything.
     pub(crate) fn look(cluster: &Cluster) -> Self {
-        Self::of(cluster, &format!("{ENDS},{WAYS}"))
+        Self::of(cluster, &[&ENDS[..], &WAYS].concat())
     }
 
     /// Looks at what tells whether an issuance has ended.
     pub(crate) fn glance(cluster: &Cluster) -> Self {
-        Self::of(cluster, ENDS)
+        Self::of(cluster, &ENDS)
     }
 
-    fn of(cluster: &Cluster, kinds: &str) -> Self {
-        let text = cluster.kubectl().run(&["get", kinds, "--all-namespaces", "--output=json"]);
-        let mut all: Value = serde_json::from_str(&text).unwrap();
+    fn of(cluster: &Cluster, kinds: &[&str]) -> Self {
+        let kubectl = cluster.kubectl();
         let mut scene = BTreeMap::<String, Vec<Value>>::new();
-        for object in all["items"].as_array_mut().unwrap().drain(..) {
+        for object in kinds.iter().flat_map(|kind| kubectl.everywhere(kind)) {
             let namespace = text_of(&object, "/metadata/namespace").to_owned();
             scene.entry(namespace).or_default().push(object);
         }

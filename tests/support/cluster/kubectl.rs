@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use super::super::bed::program;
+use super::api::{self, Api};
 use super::eventually;
+use super::site::LESS_COLLECTION;
 
 /// kubectl with one user's kubeconfig.
 #[derive(Clone, Debug)]
@@ -51,12 +53,24 @@ impl Kubectl {
 
     /// Returns an object or a list, such as `certificate/web` or `pods`.
     pub fn object(&self, what: &str) -> Value {
-        serde_json::from_str(&self.run(&["get", what, "-o", "json"])).expect("kubectl writes JSON")
+        self.read(what, Some(self.namespace.as_deref().unwrap_or("default")))
     }
 
     /// Returns the items of a kind.
     pub fn items(&self, kind: &str) -> Vec<Value> {
         self.object(kind)["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// The items of a kind in all namespaces.
+    pub fn everywhere(&self, kind: &str) -> Vec<Value> {
+        self.read(kind, None)["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    fn read(&self, what: &str, namespace: Option<&str>) -> Value {
+        let path = api::path(what, namespace).unwrap_or_else(|| panic!("no path for {what}"));
+        let api = Api::of(&self.kubeconfig);
+        let read = api::wait(async move { api.read(&path).await });
+        read.unwrap_or_else(|error| panic!("reading {what}: {error:?}"))
     }
 
     /// The items of a kind that are not being deleted: a Pod goes only when its kubelet has ended it.
@@ -80,6 +94,7 @@ impl Kubectl {
     fn feed(&self, arguments: &[&str], input: &str) -> Result<String, String> {
         let mut command = Command::new(program("kubectl"));
         command.arg("--kubeconfig").arg(&self.kubeconfig).env_remove("KUBECONFIG");
+        command.env("GOGC", LESS_COLLECTION);
         if let Some(namespace) = &self.namespace {
             command.args(["--namespace", namespace]);
         }

@@ -5,6 +5,7 @@
 //! node: a stand-in runs solver Pods as local processes and serves Ingresses and HTTPRoutes at [`Cluster::http_port`],
 //! where a CA is told to look instead of port 80.
 
+mod api;
 pub mod api_gate;
 mod bench;
 mod identities;

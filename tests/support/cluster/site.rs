@@ -13,6 +13,9 @@ use super::{OUR_IMAGE, OUR_SOLVER};
 const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,serviceaccount-controller,\
                            endpoints-controller,endpointslice-controller";
 
+/// Memory is there, processor time is not: Go collects a quarter as often (`GOGC`).
+pub(super) const LESS_COLLECTION: &str = "400";
+
 /// This crate's program.
 const OURS: &str = env!("CARGO_BIN_EXE_kubectl-acme");
 
@@ -51,6 +54,7 @@ impl Site {
         let peer = format!("http://127.0.0.1:{}", self.etcd_peer_port);
         let mut command = Command::new(program("etcd"));
         command
+            .env("GOGC", LESS_COLLECTION)
             .arg("--unsafe-no-fsync")
             .arg("--data-dir")
             .arg(self.folder.join("etcd"))
@@ -64,6 +68,8 @@ impl Site {
     pub(super) fn api_server(&self) -> Command {
         let mut command = Command::new(program("kube-apiserver"));
         command
+            .env("GOGC", LESS_COLLECTION)
+            .arg("--enable-priority-and-fairness=false")
             .arg(format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port))
             .arg(format!("--secure-port={}", self.api_port))
             .args(["--bind-address=127.0.0.1", "--service-cluster-ip-range=10.0.0.0/16"])

@@ -1,12 +1,9 @@
 //! Who watches an API server and writes down every change, by nothing of ours but HTTP.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -14,6 +11,7 @@ use tokio::runtime::Runtime;
 use super::super::bed::PATIENCE;
 use super::super::story::Turn;
 use super::Cluster;
+use super::api::Api;
 
 /// What is watched, and where it is.
 const KINDS: [(&str, &str); 12] = [
@@ -55,12 +53,6 @@ struct Seen {
     live: BTreeMap<Place, Value>,
 }
 
-#[derive(Clone)]
-struct Api {
-    client: reqwest::Client,
-    server: String,
-}
-
 impl Witness {
     /// Begins to watch; what is there already is known when this returns.
     pub fn of(cluster: &Cluster) -> Self {
@@ -69,9 +61,9 @@ impl Witness {
             .enable_all()
             .build()
             .unwrap();
-        let (api, shared) = (Api::of(cluster), Arc::new(Shared::default()));
+        let (api, shared) = (Api::of(&cluster.kubeconfig()), Arc::new(Shared::default()));
         for (kind, path) in KINDS {
-            let revision = runtime.block_on(api.list(kind, path, &mut shared.seen().live));
+            let revision = runtime.block_on(list(&api, kind, path, &mut shared.seen().live));
             runtime.spawn(watch(api.clone(), kind, path, revision, Arc::clone(&shared)));
         }
         Self { api, shared, runtime: Some(runtime) }
@@ -118,7 +110,7 @@ impl Witness {
         loop {
             let mut there = BTreeMap::new();
             for (kind, path) in KINDS {
-                runtime.block_on(self.api.list(kind, path, &mut there));
+                runtime.block_on(list(&self.api, kind, path, &mut there));
             }
             let revisions = |objects: &BTreeMap<Place, Value>| -> Vec<(Place, Value)> {
                 let revision = |object: &Value| object["metadata"]["resourceVersion"].clone();
@@ -198,54 +190,18 @@ fn place(kind: &'static str, object: &Value) -> Place {
     (kind, text("namespace"), text("name"))
 }
 
-impl Api {
-    /// As one who may do everything.
-    fn of(cluster: &Cluster) -> Self {
-        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-        let config = fs::read_to_string(cluster.kubeconfig()).unwrap();
-        let config: Value = serde_json::from_str(&config).unwrap();
-        let decode = |pointer: &str| {
-            STANDARD.decode(config.pointer(pointer).and_then(Value::as_str).unwrap()).unwrap()
-        };
-        let key = decode("/users/0/user/client-key-data");
-        let certificate = decode("/users/0/user/client-certificate-data");
-        let ca = decode("/clusters/0/cluster/certificate-authority-data");
-        let client = reqwest::Client::builder()
-            .tls_certs_only([reqwest::Certificate::from_pem(&ca).unwrap()])
-            .identity(reqwest::Identity::from_pem(&[key, certificate].concat()).unwrap())
-            .no_proxy()
-            .build()
-            .unwrap();
-        let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned();
-        Self { client, server }
+/// Adds the objects of a kind; returns the revision of the list.
+async fn list(
+    api: &Api,
+    kind: &'static str,
+    path: &str,
+    into: &mut BTreeMap<Place, Value>,
+) -> String {
+    let list = api.read(path).await.unwrap();
+    for object in list["items"].as_array().unwrap() {
+        into.insert(place(kind, object), object.clone());
     }
-
-    /// A server that has just learned a kind asks for patience (429).
-    async fn get(&self, url: &str) -> reqwest::Response {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let answer = self.client.get(url).send().await.unwrap();
-            if answer.status() != 429 || Instant::now() > deadline {
-                return answer.error_for_status().unwrap();
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    }
-
-    /// Adds the objects of a kind; returns the revision of the list.
-    async fn list(
-        &self,
-        kind: &'static str,
-        path: &str,
-        into: &mut BTreeMap<Place, Value>,
-    ) -> String {
-        let answer = self.get(&format!("{}{path}", self.server)).await;
-        let list: Value = answer.json().await.unwrap();
-        for object in list["items"].as_array().unwrap() {
-            into.insert(place(kind, object), object.clone());
-        }
-        list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
-    }
+    list["metadata"]["resourceVersion"].as_str().unwrap().to_owned()
 }
 
 /// Notes every change of a kind since a revision, for as long as a test may take.
@@ -256,9 +212,8 @@ async fn watch(
     revision: String,
     shared: Arc<Shared>,
 ) {
-    let url =
-        format!("{}{path}?watch=1&timeoutSeconds=3600&resourceVersion={revision}", api.server);
-    let answer = api.get(&url).await;
+    let path = format!("{path}?watch=1&timeoutSeconds=3600&resourceVersion={revision}");
+    let answer = api.get(&path).await.unwrap();
     let (mut chunks, mut pending) = (answer.bytes_stream(), Vec::new());
     while let Some(chunk) = chunks.next().await {
         pending.extend_from_slice(&chunk.unwrap());
