@@ -69,7 +69,7 @@ oldest:
 # Run every test of the gate, in processes side by side (tests/bed/groups)
 tests:
     @tests/bed/beside quick pebble
-    @tests/bed/beside kills outages drivers alone cluster
+    @tests/bed/beside kills outages drivers roles alone cluster
 
 # Run every test that needs nothing but loopback
 test *arguments:
@@ -81,7 +81,7 @@ pebble *words:
 
 # Run the tests that need a Kubernetes API server, on some that they start; words choose tests by their names
 cluster *words:
-    @tests/bed/beside kills outages drivers alone cluster -- {{ words }}
+    @tests/bed/beside kills outages drivers roles alone cluster -- {{ words }}
 
 # Run the tests with many certificates; words choose tests by their names
 scale *words:

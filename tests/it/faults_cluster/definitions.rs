@@ -33,8 +33,8 @@ pub(crate) fn remove(kubectl: &Kubectl, definitions: &[Value]) {
     let names: Vec<&str> = names.collect();
     kubectl.run(&[&["delete", "crd", "--wait=false"], &names[..]].concat());
     // The server tries again after five minutes when its storage was just changing, and at once when it is written to.
-    for number in 0..40 {
-        let wait = [&["wait", "--for=delete", "--timeout=10s", "crd"], &names[..]].concat();
+    for number in 0..100 {
+        let wait = [&["wait", "--for=delete", "--timeout=3s", "crd"], &names[..]].concat();
         if kubectl.try_run(&wait).is_ok() {
             wait_until_unserved(kubectl, definitions);
             return;
