@@ -18,6 +18,7 @@ pub mod fault;
 pub mod gate;
 pub mod http;
 pub mod name_server;
+pub mod outcome;
 pub mod pebble;
 pub mod proxy;
 pub mod purpose;

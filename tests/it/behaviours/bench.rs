@@ -11,11 +11,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use kubectl_acme::model::{Blob, Kind};
-use kubectl_acme::store::local::{Access, LocalStore};
-use kubectl_acme::store::{Scope, Store as _};
 
 use super::row::{Names, Row};
 use crate::support::bed::free_port;
+use crate::support::outcome;
 
 /// How long a process may take to begin or end on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -59,18 +58,15 @@ pub(super) fn run(row: &Row, timeout: Duration) -> Seen {
     let ended = command.output().unwrap();
     let took = began.elapsed();
     let asked = ca.end();
+    let stored = |kind| outcome::stored(&bench.path("state"), kind);
     Seen {
         code: ended.status.code(),
         talk: String::from_utf8_lossy(&ended.stderr).into_owned(),
         took,
         asked,
-        files: bench.files(),
-        stored: bench
-            .stored(Kind::Order)
-            .into_iter()
-            .chain(bench.stored(Kind::Challenge))
-            .collect(),
-        secrets: bench.stored(Kind::Secret).iter().map(name).collect(),
+        files: outcome::files(&bench.path("out")),
+        stored: [stored(Kind::Order), stored(Kind::Challenge)].concat(),
+        secrets: stored(Kind::Secret).iter().map(name).collect(),
     }
 }
 
@@ -102,31 +98,6 @@ impl Bench {
             (self.resolve.0, &self.resolve.1),
         ]);
         command
-    }
-
-    /// Objects in the program's store.
-    fn stored(&self, kind: Kind) -> Vec<Value> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let store = LocalStore::open(&self.path("state"), Access::ReadOnly).unwrap();
-        let listed = runtime.block_on(store.list(kind, &Scope::all())).unwrap();
-        listed.into_iter().map(|record| record.object).collect()
-    }
-
-    fn files(&self) -> BTreeMap<String, Vec<u8>> {
-        let mut found = BTreeMap::new();
-        let mut folders = vec![self.path("out")];
-        while let Some(folder) = folders.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for path in entries.map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let below = path.strip_prefix(self.path("out")).unwrap();
-                    found.insert(below.display().to_string(), fs::read(&path).unwrap());
-                }
-            }
-        }
-        found
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use kubectl_acme::model::Kind;
+
 use super::site::Site;
 
 /// Runs with a changed manifest and flags; the CA must not have heard of it, and nothing may have been written.
@@ -12,8 +14,9 @@ fn check(change: impl FnOnce(&Site), more: &str, code: i32, complaint: &str) {
     site.run(site.order(more)).check(code, complaint);
     assert_eq!(site.proxy.counts().total(), 0);
     assert_eq!(site.results(), [""; 0]);
-    let stored = site.run(site.program("get secrets,issuers,certificates -o name --local=state"));
-    assert_eq!(stored.result, "");
+    for kind in [Kind::Secret, Kind::Issuer, Kind::Certificate] {
+        assert_eq!(site.stored(kind), [""; 0]);
+    }
 }
 
 fn replace(from: &str, to: &str) -> impl FnOnce(&Site) {

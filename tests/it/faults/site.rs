@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use kubectl_acme::ca::{self, Config, Server, validation::Look};
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetched, Fetcher, Overrides};
-use kubectl_acme::model::{Blob, Identifier};
+use kubectl_acme::model::{Blob, Identifier, Kind};
 use rcgen::KeyPair;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -24,6 +24,7 @@ use url::Url;
 
 use crate::support::bed::{PATIENCE, copy_program, free_port};
 use crate::support::certificates::LocalCertificates;
+use crate::support::outcome;
 use crate::support::proxy::Proxy;
 
 /// Where clients find the CA: another loopback address than its own, so that every URL leads through the proxy.
@@ -302,21 +303,13 @@ spec:
 
     /// Every file below `out`, by its path there.
     pub(super) fn results(&self) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut folders = vec![self.path("out")];
-        while let Some(folder) = folders.pop() {
-            let Ok(entries) = fs::read_dir(&folder) else { continue };
-            for path in entries.map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let below = path.strip_prefix(self.path("out")).unwrap();
-                    found.push(below.display().to_string());
-                }
-            }
-        }
-        found.sort();
-        found
+        outcome::files(&self.path("out")).into_keys().collect()
+    }
+
+    /// Names of the objects of a kind that are stored.
+    pub(super) fn stored(&self, kind: Kind) -> Vec<String> {
+        let name = |object: Value| object["metadata"]["name"].as_str().unwrap().to_owned();
+        outcome::stored(&self.path("state"), kind).into_iter().map(name).collect()
     }
 
     /// Takes everything that differs from run to run out of a text.
