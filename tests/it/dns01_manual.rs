@@ -264,15 +264,17 @@ fn what_a_provider_has_published_is_taken_away_by_it_though_a_person_goes_on() {
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
 fn more_names_than_there_are_slots_are_asked_for_at_once() {
-    let names: Vec<String> = (0..70).map(|number| format!("n{number}.example.com")).collect();
+    // Few, for Pebble gives its resolver two seconds: on a busy machine sixty validations at once are too many.
+    const SLOTS: &str = "--max-concurrent-challenges=3";
+    let names: Vec<String> = (0..8).map(|number| format!("n{number}.example.com")).collect();
     let site = Site::new(Software::Knot, &names.iter().map(String::as_str).collect::<Vec<_>>());
-    let (said, records) = site.wants(&[]);
+    let (said, records) = site.wants(&[SLOTS]);
     assert_eq!(records.len(), names.len(), "{said:?}");
     for record in &records {
         site.make(record);
     }
     let started = Instant::now();
-    let said = site.order(&["--timeout=2m"]);
+    let said = site.order(&[SLOTS, "--timeout=2m"]);
     if said.code != Some(0) {
         let there = records.iter().filter(|(name, value)| site.server.texts(name) == [&**value]);
         let (there, all) = (there.count(), records.len());
