@@ -993,4 +993,30 @@ mod tests {
         disabled.later(91 * 86_400);
         disabled.check(&["ready False Expired", "wait"]);
     }
+
+    #[test]
+    fn a_failure_of_this_try_is_its_own_though_the_clock_was_set_back() {
+        let mut web = world(&json!({})).issued();
+        web.later(60);
+        web.renew();
+        web.run();
+        web.later(-5);
+        web.fail("web-2");
+        let steps = web.run();
+        assert!(steps.iter().any(|step| step.starts_with("failed Failed: ")), "{steps:?}");
+        assert!(!steps.iter().any(|step| step.contains("web-2 [Requested]")), "{steps:?}");
+    }
+
+    #[test]
+    fn another_try_takes_another_key_than_the_one_that_failed() {
+        let mut web = world(&json!({})).issued();
+        web.later(60);
+        web.renew();
+        web.run();
+        web.fail("web-2");
+        // Asked for again, while the Secret is still there.
+        web.certificate.status.next_private_key_secret_name.clear();
+        let steps = web.run();
+        assert!(steps.contains(&"delete key web-next".to_owned()), "{steps:?}");
+    }
 }

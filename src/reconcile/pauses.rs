@@ -143,6 +143,7 @@ mod tests {
                 continue;
             }
             moments.push(now);
+            assert!(moments.len() < 10_000, "a storm");
             polled = Some(Polled { at: now, retry_after: named(now) });
         }
         let within = |from, to| moments.iter().filter(|m| (at(from)..at(to)).contains(m)).count();

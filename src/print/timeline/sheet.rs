@@ -587,4 +587,35 @@ mod tests {
     fn without_events_there_is_nothing() {
         assert_eq!(check(&[], Sequence::Moments, "2026-11-21T04:42:29Z"), "");
     }
+
+    #[test]
+    fn what_is_told_late_belongs_to_the_issuance_of_its_object() {
+        let events = [
+            told("03:00:00", 1, BEGUN),
+            told("03:00:01", 2, KEY),
+            told("03:00:01", 3, REQUESTED),
+            told("03:00:02", 4, ORDERED),
+            told("03:00:03", 5, FAILED),
+            told("04:00:00", 6, ("Certificate/web", "Issuing", "Renewing")),
+            told("04:00:01", 7, ORDER_FAILED),
+        ];
+        let entries = entries(&events, Sequence::Revisions);
+        let late = entries.iter().find(|entry| entry.reason == "OrderFailed").unwrap();
+        assert_eq!(late.issuance, 0);
+        assert!(entries.iter().any(|entry| entry.issuance == 1));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_within_an_issuance_measures_nothing_negative() {
+        let approved = ("CertificateRequest/web-1", "cert-manager.io", "approved");
+        let events = [
+            told("03:00:10", 1, BEGUN),
+            told("03:00:11", 2, REQUESTED),
+            told("03:00:05", 3, approved),
+        ];
+        let entries = entries(&events, Sequence::Revisions);
+        assert_eq!(entries.len(), 3);
+        let is_negative = |e: &Entry| e.step.is_negative() || e.since_start.is_negative();
+        assert!(!entries.iter().any(is_negative), "{entries:?}");
+    }
 }

@@ -118,7 +118,7 @@ hint: the certificate is safe in the store; run the same command again to write 
 fn a_place_of_results_that_is_no_folder_is_told_before_anything_is_spent() {
     let site = Site::new();
     fs::write(site.path("out"), "").unwrap();
-    for flags in ["", "--rehearse=loopback"] {
+    for flags in ["", "--rehearse=loopback", "--dry-run=server"] {
         site.run(site.order(flags)).check(
             2,
             "\
@@ -390,5 +390,16 @@ mod cluster {
         kubectl.run(&["apply", "-f", manifest]);
         kubectl.run(&["apply", "--server-side", "--force-conflicts", "-f", manifest]);
         assert_eq!(kubectl.object("secret/web-tls")["type"], "kubernetes.io/tls");
+    }
+}
+
+#[test]
+fn a_secret_that_is_written_says_nothing_that_only_the_local_store_may_say() {
+    let site = Site::new();
+    site.run(site.order("--out-secret")).check(0, "");
+    let text = fs::read_to_string(site.path("out/web-tls/secret.yaml")).unwrap();
+    assert!(text.contains("kind: Secret") && text.contains("name: web-tls"), "{text}");
+    for field in ["resourceVersion", "uid", "creationTimestamp", "managedFields", "generation"] {
+        assert!(!text.contains(&format!("{field}:")), "{field}: {text}");
     }
 }
