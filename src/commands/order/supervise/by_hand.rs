@@ -130,7 +130,7 @@ impl ByHand {
         &self,
         store: &Arc<dyn Store>,
         certificate: &Key,
-        moving: &BTreeSet<ObjectName>,
+        queued: &BTreeSet<ObjectName>,
     ) -> Result<Vec<Open>, StoreError> {
         let Some(chain) = Chain::read(store, &certificate.name).await? else {
             return Ok(Vec::new());
@@ -152,7 +152,8 @@ impl ByHand {
         let open: Vec<&Challenge> = own.into_iter().filter(is_ours).collect();
         let waits = |challenge: &&Challenge| {
             let is_up = challenge.status.processing && challenge.status.presented;
-            let is_queued = !challenge.status.processing && !moving.contains(&challenge.name());
+            // One made since the queue was read is in none.
+            let is_queued = !challenge.status.processing && queued.contains(&challenge.name());
             self.hands.wait_for(challenge) && (is_up || is_queued)
         };
         if order.status.authorizations.is_empty() || !has_begun || !open.iter().all(waits) {
@@ -174,10 +175,10 @@ impl Supervision {
         hand.looked = Some(Instant::now());
         let challenges = Resources::<Challenge>::new(Arc::clone(&self.store), Kind::Challenge);
         let all = challenges.list(&Scope::all()).await?;
-        let moving = moving(&all, hand.limits);
+        let queued = queued(&all, hand.limits);
         let mut open = Vec::new();
         for key in self.open.keys() {
-            let own = hand.open_of(&self.store, key, &moving).await?;
+            let own = hand.open_of(&self.store, key, &queued).await?;
             if own.is_empty() && !is_late {
                 return Ok(());
             }
@@ -271,21 +272,20 @@ fn is_blind(look: &Observation) -> bool {
     }
 }
 
-/// Challenges in the queue that start now, or as soon as the CA has looked at one before them.
-fn moving(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
-    let Plan { admitted, queue } = plan(all, limits);
-    let starting = admitted.into_iter().map(Challenge::name);
+/// Challenges in the queue that start neither now nor as soon as the CA has looked at one before them.
+fn queued(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
+    let Plan { queue, .. } = plan(all, limits);
     let validated: BTreeSet<ObjectName> =
         all.iter().filter(|c| c.status.processing && is_accepted(c)).map(Challenge::name).collect();
-    let next = queue.into_iter().filter_map(|queued| {
+    let stay = queue.into_iter().filter_map(|queued| {
         let is_next = match &queued.waits {
             Waits::Lock { holder } => validated.contains(holder),
             Waits::Slot { .. } => !validated.is_empty(),
             Waits::Nothing => true,
         };
-        is_next.then(|| queued.challenge.name())
+        (!is_next).then(|| queued.challenge.name())
     });
-    starting.chain(next).collect()
+    stay.collect()
 }
 
 fn flat(wanted: &BTreeMap<Key, Vec<Wanted>>) -> impl Iterator<Item = (&Key, &Wanted)> {
@@ -349,5 +349,21 @@ fn end_of_aliases(look: &Observation) -> Option<String> {
         | Seen::Reply { .. }
         | Seen::Nothing { .. }
         | Seen::NoLook { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing::challenge;
+
+    #[test]
+    fn only_what_waits_in_the_queue_waits_for_a_person_there() {
+        let waiting = challenge("www.example.com").dns01().build();
+        let limits = |max_in_flight| Limits { max_in_flight };
+        let all = [waiting.clone()];
+        assert_eq!(queued(&all, limits(0)), [waiting.name()].into());
+        assert_eq!(queued(&all, limits(1)), BTreeSet::new(), "it starts now");
+        assert_eq!(queued(&[], limits(0)), BTreeSet::new(), "it was made after the queue was read");
     }
 }
