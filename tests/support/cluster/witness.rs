@@ -11,22 +11,22 @@ use tokio::runtime::Runtime;
 use super::super::bed::PATIENCE;
 use super::super::story::Turn;
 use super::Cluster;
-use super::api::Api;
+use super::api::{self, Api};
 
-/// What is watched, and where it is.
-const KINDS: [(&str, &str); 12] = [
-    ("Certificate", "/apis/cert-manager.io/v1/certificates"),
-    ("CertificateRequest", "/apis/cert-manager.io/v1/certificaterequests"),
-    ("Challenge", "/apis/acme.cert-manager.io/v1/challenges"),
-    ("ClusterIssuer", "/apis/cert-manager.io/v1/clusterissuers"),
-    ("Event", "/api/v1/events"),
-    ("HTTPRoute", "/apis/gateway.networking.k8s.io/v1/httproutes"),
-    ("Ingress", "/apis/networking.k8s.io/v1/ingresses"),
-    ("Issuer", "/apis/cert-manager.io/v1/issuers"),
-    ("Order", "/apis/acme.cert-manager.io/v1/orders"),
-    ("Pod", "/api/v1/pods"),
-    ("Secret", "/api/v1/secrets"),
-    ("Service", "/api/v1/services"),
+/// What is watched.
+const KINDS: [&str; 12] = [
+    "Certificate",
+    "CertificateRequest",
+    "Challenge",
+    "ClusterIssuer",
+    "Event",
+    "HTTPRoute",
+    "Ingress",
+    "Issuer",
+    "Order",
+    "Pod",
+    "Secret",
+    "Service",
 ];
 
 /// Kind, namespace and name.
@@ -62,9 +62,9 @@ impl Witness {
             .build()
             .unwrap();
         let (api, shared) = (Api::of(&cluster.kubeconfig()), Arc::new(Shared::default()));
-        for (kind, path) in KINDS {
-            let revision = runtime.block_on(list(&api, kind, path, &mut shared.seen().live));
-            runtime.spawn(watch(api.clone(), kind, path, revision, Arc::clone(&shared)));
+        for kind in KINDS {
+            let revision = runtime.block_on(list(&api, kind, &mut shared.seen().live));
+            runtime.spawn(watch(api.clone(), kind, revision, Arc::clone(&shared)));
         }
         Self { api, shared, runtime: Some(runtime) }
     }
@@ -109,8 +109,8 @@ impl Witness {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let mut there = BTreeMap::new();
-            for (kind, path) in KINDS {
-                runtime.block_on(list(&self.api, kind, path, &mut there));
+            for kind in KINDS {
+                runtime.block_on(list(&self.api, kind, &mut there));
             }
             let revisions = |objects: &BTreeMap<Place, Value>| -> Vec<(Place, Value)> {
                 let revision = |object: &Value| object["metadata"]["resourceVersion"].clone();
@@ -185,19 +185,19 @@ impl Shared {
     }
 }
 
+/// Where the objects of a kind are, in all namespaces.
+fn path(kind: &str) -> String {
+    api::path(&kind.to_lowercase(), None).expect("a kind that tests look at")
+}
+
 fn place(kind: &'static str, object: &Value) -> Place {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (kind, text("namespace"), text("name"))
 }
 
 /// Adds the objects of a kind; returns the revision of the list.
-async fn list(
-    api: &Api,
-    kind: &'static str,
-    path: &str,
-    into: &mut BTreeMap<Place, Value>,
-) -> String {
-    let list = api.read(path).await.unwrap();
+async fn list(api: &Api, kind: &'static str, into: &mut BTreeMap<Place, Value>) -> String {
+    let list = api.read(&path(kind)).await.unwrap();
     for object in list["items"].as_array().unwrap() {
         into.insert(place(kind, object), object.clone());
     }
@@ -205,14 +205,8 @@ async fn list(
 }
 
 /// Notes every change of a kind since a revision, for as long as a test may take.
-async fn watch(
-    api: Api,
-    kind: &'static str,
-    path: &'static str,
-    revision: String,
-    shared: Arc<Shared>,
-) {
-    let path = format!("{path}?watch=1&timeoutSeconds=3600&resourceVersion={revision}");
+async fn watch(api: Api, kind: &'static str, revision: String, shared: Arc<Shared>) {
+    let path = format!("{}?watch=1&timeoutSeconds=3600&resourceVersion={revision}", path(kind));
     let answer = api.get(&path).await.unwrap();
     let (mut chunks, mut pending) = (answer.bytes_stream(), Vec::new());
     while let Some(chunk) = chunks.next().await {
