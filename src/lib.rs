@@ -5,16 +5,19 @@
 //! and what speaks with people: [`commands`] and [`mod@print`]. ARCHITECTURE.md says why.
 
 pub mod acme;
+pub mod app;
 pub mod ca;
 pub mod cli;
 pub mod commands;
 pub mod controllers;
+pub mod diagnosis;
 pub mod disk;
 pub mod dns;
 pub mod fetch;
 pub mod model;
 pub mod print;
 pub mod probes;
+pub mod process;
 pub mod reconcile;
 pub mod serve;
 pub mod solvers;

@@ -3,14 +3,14 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use kubectl_acme::cli;
-use kubectl_acme::commands::{completion, context};
+use kubectl_acme::cli::{self, completion};
+use kubectl_acme::process;
 
 fn main() -> ExitCode {
     // A second provider would be ours as well.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     // Before all that prints or logs.
-    if completion::complete_words() {
+    if completion::complete_words(cli::command) {
         return ExitCode::SUCCESS;
     }
     let cli = cli::parse();
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let code = runtime.block_on(context::run(cli.global, cli.command));
+    let code = runtime.block_on(process::execute(cli.global, cli.command));
     // A look-up that hangs in the system's resolver does not hold the process.
     runtime.shutdown_background();
     code

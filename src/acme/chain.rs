@@ -8,11 +8,12 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::error::X509Error;
 use x509_parser::prelude::FromDer as _;
 
+use super::Acme;
 use super::csr::SigningRequest;
+use super::error::{AcmeError, Retry};
 use super::keys::to_pem;
 use super::replies::CertificateChain;
 use super::x509::{self, AlternativeNames};
-use super::{Acme, AcmeError, Retry};
 use crate::model::certificate::Subject;
 use crate::model::text::{listed, shortened};
 

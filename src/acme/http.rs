@@ -12,7 +12,7 @@ use reqwest::{Certificate, Client, RequestBuilder};
 use rustls::CertificateError;
 use url::Url;
 
-use super::{AcmeError, Fault};
+use super::error::{AcmeError, Fault};
 use crate::model::names::is_loopback;
 
 /// RFC 8555 §6.1 asks clients to say who they are.

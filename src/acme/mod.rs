@@ -4,16 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 
-use crate::model::Problem;
+pub(crate) use self::error::AcmeError;
 use crate::model::order_budget::Permit;
 
 pub mod account;
 pub mod authority;
 pub mod chain;
+pub mod clients;
 pub mod csr;
 mod der;
+pub mod error;
 mod headers;
 pub mod http;
 mod jws;
@@ -37,105 +38,26 @@ mod fake;
 mod openssl;
 
 pub use self::account::AccountKey;
-pub use self::authority::{Clients, Requests};
-pub use self::csr::{RequestError, SigningRequest};
+pub use self::authority::Requests;
+pub use self::clients::Clients;
+pub use self::csr::RequestError;
+pub use self::csr::SigningRequest;
+pub use self::error::Sort;
 pub use self::http::TlsOptions;
-pub use self::keys::{KeyAlgorithm, KeyEncoding, KeyError, PrivateKey};
-pub use self::refusal::Sort;
-pub use self::replies::{
-    AccountReply, AuthorizationReply, CertificateChain, ChallengeReply, Directory, ExternalAccount,
-    NewOrder, OrderReply, Registration,
-};
+pub use self::keys::KeyAlgorithm;
+pub use self::keys::KeyEncoding;
+pub use self::keys::KeyError;
+pub use self::keys::PrivateKey;
+pub use self::replies::AccountReply;
+pub use self::replies::AuthorizationReply;
+pub use self::replies::CertificateChain;
+pub use self::replies::ChallengeReply;
+pub use self::replies::Directory;
+pub use self::replies::ExternalAccount;
+pub use self::replies::NewOrder;
+pub use self::replies::OrderReply;
+pub use self::replies::Registration;
 pub use self::session::Session;
-
-/// When another try helps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retry {
-    /// Not before something changes.
-    Never,
-    /// Soon, with growing pauses.
-    Backoff,
-    /// At that moment, which the CA named.
-    At(Timestamp),
-}
-
-/// Why a request to the CA brought nothing.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum AcmeError {
-    /// The CA answered with an error.
-    #[error("{problem}")]
-    Refused {
-        /// The problem, its `status` always filled in; an answer without a problem document keeps up to 200
-        /// characters of its body as detail.
-        problem: Box<Problem>,
-        /// `Retry-After` of the answer.
-        retry_after: Option<Timestamp>,
-        /// `Location` of the answer, such as the account in a key-change conflict.
-        location: Option<String>,
-    },
-    /// No answer: name resolution, connection, TLS, time-out, or a cut answer.
-    #[error("cannot {deed} {url}: {why}")]
-    Transport {
-        /// What was tried, such as `read`.
-        deed: &'static str,
-        /// URL.
-        url: String,
-        /// The whole chain of causes in one line.
-        why: String,
-        /// What kind of fault it is.
-        fault: Fault,
-    },
-    /// An answer that no CA should give and that another try does not change: what the server URL leads to is no ACME directory,
-    /// or newAccount names no account.
-    #[error("the answer of {url} is no ACME: {why}")]
-    NotAcme {
-        /// URL.
-        url: String,
-        /// What is there.
-        why: String,
-    },
-    /// An answer that no CA should give, although the next one may be good: not JSON, missing headers, foreign URLs, too large.
-    #[error("the answer of {url} is no ACME: {why}")]
-    Protocol {
-        /// URL.
-        url: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
-/// Sorts of transport faults: some only a person can remove.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// The host has no address.
-    NoSuchHost,
-    /// Nobody could say which address the host has.
-    Lookup,
-    /// The server's certificate is not trusted.
-    Untrusted,
-    /// Everything that may pass by itself.
-    Passing,
-}
-
-impl AcmeError {
-    /// Says when another try helps.
-    pub fn retry(&self) -> Retry {
-        refusal::retry(self)
-    }
-
-    /// Says what the obstacle is about.
-    pub fn sort(&self) -> Sort {
-        refusal::sort(self)
-    }
-
-    /// The CA's problem, if it answered.
-    pub fn problem(&self) -> Option<&Problem> {
-        match self {
-            Self::Refused { problem, .. } => Some(problem),
-            Self::Transport { .. } | Self::NotAcme { .. } | Self::Protocol { .. } => None,
-        }
-    }
-}
 
 /// One account at one CA. Every method is one request (plus what a refused nonce costs); waiting is the driver's.
 #[async_trait]

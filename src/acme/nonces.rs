@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use super::AcmeError;
+use super::error::AcmeError;
 
 /// What Let's Encrypt grants one address: new-nonce is its scarcest endpoint (20 a second, 10 at once).
 const INTERVAL: Duration = Duration::from_millis(50);

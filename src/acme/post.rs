@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use http::header::{ACCEPT, CONTENT_TYPE};
 
 use super::authority::{Asked, Authority, nonce_of, protocol};
+use super::error::{AcmeError, Fault, Retry};
 use super::http::Reply;
 use super::jws::{Identity, Signer, json};
 use super::nonces::Verdict;
 use super::refusal::refused;
 use super::under_way::Effect;
-use super::{AcmeError, Fault, Retry};
 
 /// How often one request is sent when its nonce is refused: a CA that refuses every other one is outlasted with
 /// all but one request in a million.

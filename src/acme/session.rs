@@ -13,14 +13,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::authority::{Authority, protocol};
-use super::headers::Patience;
+use super::error::AcmeError;
+use super::headers::{self, Patience};
 use super::http::{CHAIN_LIMIT, JSON_LIMIT, Reply};
 use super::jws::{self, Identity, Jws, json};
 use super::post::{Payload, post, unsigned};
 use super::shared::Shared;
 use super::{
-    AccountKey, AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain,
-    ChallengeReply, Directory, NewOrder, OrderReply, Registration, Sort, headers, wire,
+    AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply,
+    Directory, NewOrder, OrderReply, Registration, Sort, wire,
 };
 use crate::model::order_budget::Permit;
 use crate::model::{Identifier, Problem};
@@ -308,10 +309,10 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::*;
-    use crate::acme::TlsOptions;
+    use crate::acme::error::{Fault, Retry};
     use crate::acme::fake::{FakeCa, Heard, Said};
     use crate::acme::post::ATTEMPTS;
-    use crate::acme::{Clients, ExternalAccount, Fault, KeyAlgorithm, Requests, Retry, Sort};
+    use crate::acme::{Clients, ExternalAccount, KeyAlgorithm, Requests, Sort, TlsOptions};
     use crate::model::order_budget::permit;
 
     fn key() -> AccountKey {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::AcmeError;
+use super::error::AcmeError;
 
 /// The last outcome of a question. A good one is kept; a bad one is shared by those who waited for it, so that a
 /// hundred requests to a dead CA do not each wait their own time-out in line.
@@ -46,7 +46,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::acme::Fault;
+    use crate::acme::error::Fault;
 
     const DAY: Duration = Duration::from_hours(24);
 

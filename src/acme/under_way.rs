@@ -9,8 +9,8 @@ use reqwest::RequestBuilder;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::error::{AcmeError, Fault};
 use super::http::{Reply, exchange};
-use super::{AcmeError, Fault};
 
 /// What is not answered within this time is worth a word.
 const LONG: Duration = Duration::from_secs(1);

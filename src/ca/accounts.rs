@@ -11,11 +11,12 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::protocol::answer;
+use super::context::Ca;
 use super::refusal::{Kind, Refusal};
+use super::reply::answer;
 use super::request::Signed;
 use super::state::{Account, Id, Status, rfc3339};
-use super::{Ca, binding, contact};
+use super::{binding, contact};
 
 /// What newAccount asks (§7.3).
 #[derive(Debug, Default, Deserialize)]

@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Ca;
-use super::protocol::answer;
+use super::context::Ca;
 use super::refusal::{Refusal, identifier_json};
+use super::reply::answer;
 use super::request::Signed;
 use super::state::{Authorization, Id, Method, Status, Validation, rfc3339};
 use super::validation::validate;
-use crate::fetch::Hop;
+use crate::fetch::outcome::Hop;
 use crate::model::Identifier;
 
 /// What an authorization is to become (§7.5.2).

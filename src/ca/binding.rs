@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_lc_rs::hmac;
 use serde_json::Value;
 
-use super::MacKey;
+use super::config::MacKey;
 use super::jwk::Jwk;
 use super::jws::Jws;
 use super::refusal::{Kind, Refusal};

@@ -3,11 +3,11 @@
 use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
-use super::Ca;
 use super::accounts::account_url;
-use super::refusal::{Kind, Refusal};
+use super::config::Account;
+use super::context::Ca;
+use super::refusal::{Kind, Refusal, dns_problem};
 use super::state::{Id, Method, Order, State, Validation};
-use super::validation::dns_problem;
 use crate::dns::{CaaRecord, LookupError};
 use crate::model::{DnsName, Identifier};
 
@@ -18,26 +18,6 @@ const OTHER_TAGS: [&str; 3] = ["iodef", "issuemail", "issuevmc"];
 
 /// What is added to a refusal for want of an account.
 pub const NO_ACCOUNT: &str = "it is for one account (accounturi), and this issuer has none at its CA yet, as far as its status tells";
-
-/// For whom CAA records are looked at.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Caa {
-    /// Names by which the records may mean this CA (`caaIdentities`); without any, a record with `issue` excludes it.
-    pub identities: Vec<String>,
-    /// Which account `accounturi` has to mean (RFC 8657 §3).
-    pub account: Account,
-}
-
-/// The account that an order is for, as records see it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Account {
-    /// The one here.
-    Own,
-    /// The one with this URL, at the CA that this one stands for.
-    Elsewhere(String),
-    /// None: the CA that this one stands for will make one, whose URL no record can have yet.
-    Unmade,
-}
 
 /// Looks from the name up to its top-level domain; the first records found decide (RFC 8659 §3).
 pub(super) async fn check(

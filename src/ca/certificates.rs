@@ -13,15 +13,14 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use tokio::time::sleep;
 
-use super::Ca;
-use super::caa;
+use super::context::Ca;
 use super::issuance::{Chain, Leaf, Lifetime, SubjectKey};
 use super::orders::{order_url, view};
-use super::protocol::answer;
 use super::refusal::{Kind, Refusal};
+use super::reply::answer;
 use super::request::Signed;
-use super::signing_request;
 use super::state::{self, Id, Issuance, Issued, Status};
+use super::{caa, signing_request};
 
 /// What Boulder sends while it issues, in seconds.
 const ISSUING_RETRY_AFTER: u32 = 3;

@@ -10,17 +10,21 @@ pub mod behaviour;
 mod binding;
 mod caa;
 mod certificates;
+pub mod config;
 mod contact;
+mod context;
 mod identifiers;
 mod issuance;
 mod jwk;
 mod jws;
 mod listener;
+pub mod look;
 mod newer;
 mod nonces;
 mod orders;
 mod protocol;
 mod refusal;
+mod reply;
 mod request;
 mod revocation;
 mod rollover;
@@ -29,133 +33,29 @@ mod state;
 pub mod statistics;
 #[cfg(test)]
 mod tests;
-pub mod validation;
+mod validation;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use zeroize::Zeroizing;
 
 use self::behaviour::{Behaviours, Wanted};
-pub use self::caa::{Account, Caa, NO_ACCOUNT};
+pub use self::caa::NO_ACCOUNT;
+pub use self::config::{Account, Caa, Config, MacKey, Profile};
+use self::context::Ca;
 use self::issuance::Authority;
+use self::look::Look;
 use self::nonces::Nonces;
 use self::orders::order_url;
-use self::state::State;
 use self::statistics::{Counters, Statistics};
-use self::validation::Look;
-use crate::model::{DnsName, Identifier};
+use crate::model::Identifier;
 use crate::serve::{self, Places};
-
-const DAY: Duration = Duration::from_hours(24);
-
-/// How the CA behaves; the default is Let's Encrypt's behaviour on a free port of 127.0.0.1.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Where to listen; port 0 takes a free one.
-    pub listen: SocketAddr,
-    /// Names in the server's own certificate. The listening address stands in every URL if it is among them, else the first name.
-    pub names: Vec<Identifier>,
-    /// Profiles on offer; the first one is for orders that ask for none.
-    pub profiles: Vec<Profile>,
-    /// MAC keys for external account binding, by key identifier (RFC 8555 §7.3.4).
-    pub external_accounts: BTreeMap<String, MacKey>,
-    /// Whether newAccount needs such a binding.
-    pub external_account_required: bool,
-    /// How long an order and its pending authorizations live.
-    pub order_lifetime: Duration,
-    /// How long a valid authorization lives.
-    pub authorization_lifetime: Duration,
-    /// Whether newOrder gives back an order for the same names that is pending or ready.
-    pub reuse_orders: bool,
-    /// Whether a new order takes over the account's valid authorizations.
-    pub reuse_authorizations: bool,
-    /// Names that are refused, with all names below them.
-    pub blocked: Vec<DnsName>,
-    /// How many of a hundred good nonces are refused.
-    pub refuse_nonces_percent: u8,
-    /// Seconds to send as Retry-After while a validation or an issuance is under way; Let's Encrypt sends none for validations.
-    pub retry_after: Option<u32>,
-    /// For whom CAA records are looked at before a name is taken as proven; none are looked at without.
-    pub caa: Option<Caa>,
-    /// With a duration, finalize answers `processing` and issues that much later; else it issues at once.
-    pub finalize_delay: Option<Duration>,
-    /// What it does that a good CA does not, or not always.
-    pub behaviours: Vec<Wanted>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            names: loopback_names(),
-            profiles: vec![
-                Profile::new("classic", "ninety days", 90 * DAY),
-                Profile::new("tlsserver", "forty-five days", 45 * DAY),
-                Profile::new("shortlived", "160 hours", Duration::from_hours(160)),
-            ],
-            external_accounts: BTreeMap::new(),
-            external_account_required: false,
-            order_lifetime: 7 * DAY,
-            authorization_lifetime: 30 * DAY,
-            reuse_orders: true,
-            reuse_authorizations: true,
-            blocked: Vec::new(),
-            refuse_nonces_percent: 0,
-            retry_after: None,
-            caa: None,
-            finalize_delay: None,
-            behaviours: Vec::new(),
-        }
-    }
-}
-
-/// One sort of certificate on offer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Profile {
-    /// Name, as orders ask for it.
-    pub name: String,
-    /// Sentence for people.
-    pub description: String,
-    /// How long its certificates are good.
-    pub validity: Duration,
-}
-
-impl Profile {
-    /// Describes a profile.
-    pub fn new(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        validity: Duration,
-    ) -> Self {
-        Self { name: name.into(), description: description.into(), validity }
-    }
-}
-
-/// The MAC key of an external account; does not print.
-#[derive(Clone)]
-pub struct MacKey(Zeroizing<Vec<u8>>);
-
-impl MacKey {
-    /// Wraps a key, decoded.
-    pub fn new(octets: Vec<u8>) -> Self {
-        Self(Zeroizing::new(octets))
-    }
-}
-
-impl fmt::Debug for MacKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MacKey(..)")
-    }
-}
 
 /// A CA at work; stops when dropped.
 #[derive(Debug)]
@@ -224,6 +124,18 @@ impl Server {
 /// # Errors
 /// Fails when the address cannot be listened on, or when no keys can be made.
 pub async fn serve(config: Config, look: Arc<dyn Look>) -> io::Result<Server> {
+    serve_as(config, &[], look).await
+}
+
+/// Starts a CA that does what a good one does not, or not always.
+///
+/// # Errors
+/// Fails when the address cannot be listened on, or when no keys can be made.
+pub async fn serve_as(
+    config: Config,
+    behaviours: &[Wanted],
+    look: Arc<dyn Look>,
+) -> io::Result<Server> {
     let listener = TcpListener::bind(config.listen).await?;
     let address = listener.local_addr()?;
     let authority = Authority::new(Timestamp::now()).map_err(io::Error::other)?;
@@ -235,14 +147,14 @@ pub async fn serve(config: Config, look: Arc<dyn Look>) -> io::Result<Server> {
         state: Mutex::default(),
         counters: Counters::default(),
         stop: stop.clone(),
-        behaviours: Behaviours::new(&config.behaviours),
         authority,
         look,
         config,
     });
-    let wire = ca.behaviours.wire();
+    let behaviours = Arc::new(Behaviours::new(behaviours));
+    let wire = behaviours.wire();
     let acceptor = listener::acceptor(shown, wire.protocol())?;
-    let router = protocol::router(Arc::clone(&ca));
+    let router = protocol::router(Arc::clone(&ca), &behaviours);
     let stopped = stop.clone();
     let served = move |stream| {
         let (acceptor, router, stop) = (acceptor.clone(), router.clone(), stopped.clone());
@@ -256,55 +168,6 @@ pub async fn serve(config: Config, look: Arc<dyn Look>) -> io::Result<Server> {
     let serving =
         tokio::spawn(serve::accept_all(listener, Places::default(), stop.clone(), served));
     Ok(Server { ca, address, stop: stop.drop_guard(), serving })
-}
-
-/// Everything the request handlers share.
-#[derive(Debug)]
-struct Ca {
-    config: Config,
-    /// Beginning of every URL: scheme, host and port.
-    base: String,
-    authority: Authority,
-    nonces: Nonces,
-    state: Mutex<State>,
-    counters: Counters,
-    behaviours: Behaviours,
-    look: Arc<dyn Look>,
-    stop: CancellationToken,
-}
-
-impl Ca {
-    /// The URL of a path of ours.
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base)
-    }
-
-    /// What the CA remembers; not to be held across an await.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The profile of that name, or the default one.
-    fn profile(&self, name: Option<&str>) -> Option<&Profile> {
-        match name {
-            Some(name) => self.config.profiles.iter().find(|profile| profile.name == name),
-            None => self.config.profiles.first(),
-        }
-    }
-
-    /// Runs something in the background until it is done or the server stops.
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
-        tokio::spawn(async move {
-            stop.run_until_cancelled(work).await;
-        });
-    }
-}
-
-fn loopback_names() -> Vec<Identifier> {
-    let addresses = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
-    let localhost = Identifier::parse("localhost").ok();
-    addresses.into_iter().map(Identifier::Ip).chain(localhost).collect()
 }
 
 fn base_url(names: &[Identifier], address: SocketAddr) -> String {

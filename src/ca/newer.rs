@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 
 use aws_lc_rs::digest;
 
-use super::Ca;
-use super::refusal::{Kind, Refusal};
-use super::validation::dns_detail;
+use super::context::Ca;
+use super::refusal::{Kind, Refusal, dns_detail};
 use crate::fetch::alpn::Greeting;
-use crate::fetch::{FetchError, Hop};
+use crate::fetch::outcome::{FetchError, Hop};
 use crate::model::Identifier;
 use crate::model::observation::Shown;
 

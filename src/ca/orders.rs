@@ -11,13 +11,13 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Ca;
 use super::authorizations::retry_after;
+use super::context::Ca;
 use super::identifiers::{self, Wanted};
 use super::issuance::latest_end;
 use super::nonces::random_text;
-use super::protocol::answer;
 use super::refusal::{Kind, Refusal, identifier_json};
+use super::reply::answer;
 use super::request::Signed;
 use super::state::{self, Authorization, Id, Issuance, Order, Status, after, rfc3339};
 

@@ -7,23 +7,23 @@ use axum::Json;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, LINK};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
-use super::behaviour::seam;
+use super::behaviour::Behaviours;
+use super::behaviour::seam::{self, Stage};
+use super::context::Ca;
 use super::refusal::Refusal;
-use super::{Ca, accounts, authorizations, certificates, orders, revocation, rollover};
-
-/// The header with a fresh nonce (§6.5.1).
-pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
+use super::reply::{REPLAY_NONCE, add};
+use super::{accounts, authorizations, certificates, orders, revocation, rollover};
 
 const TERMS: &str = "This CA is a rehearsal. Nobody trusts its certificates, and nobody should.\n";
 
 /// All paths, with what is done on the way in and out.
-pub(super) fn router(ca: Arc<Ca>) -> Router {
+pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
     let routes = Router::new()
         .route("/", get(terms))
         .route("/terms", get(terms))
@@ -43,8 +43,9 @@ pub(super) fn router(ca: Arc<Ca>) -> Router {
         .route("/acme/revoke-cert", post(revocation::revoke))
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed);
-    let routes = seam::inside(routes, &ca).layer(from_fn_with_state(Arc::clone(&ca), accompany));
-    seam::outside(routes, &ca).with_state(ca)
+    let stage = Stage { ca: Arc::clone(&ca), behaviours: Arc::clone(behaviours) };
+    let routes = seam::inside(routes, &stage).layer(from_fn_with_state(Arc::clone(&ca), accompany));
+    seam::outside(routes, &stage).with_state(ca)
 }
 
 /// Counts the request, and gives its answer what all have: a fresh nonce for a POST, where the directory is, no caching.
@@ -107,23 +108,4 @@ async fn method_not_allowed(request: Request) -> Refusal {
     let readable =
         matches!(request.uri().path(), "/" | "/terms" | "/directory" | "/acme/new-nonce");
     Refusal::method_not_allowed(if readable { "GET, HEAD" } else { "POST" })
-}
-
-/// Adds a header to an answer; values of ours are always such as a header may have.
-fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.append(name, value);
-    }
-}
-
-/// An answer with headers of its own.
-pub(super) fn answer(
-    body: impl IntoResponse,
-    headers: impl IntoIterator<Item = (HeaderName, String)>,
-) -> Response {
-    let mut response = body.into_response();
-    for (name, value) in headers {
-        add(response.headers_mut(), name, &value);
-    }
-    response
 }

@@ -8,6 +8,8 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use crate::dns::ANSWERED;
+use crate::dns::LookupError;
 use crate::model::Identifier;
 
 /// Error types (RFC 8555 §6.7); `conflict` is Boulder's, `invalidProfile` the profiles draft's.
@@ -215,4 +217,38 @@ impl IntoResponse for Refusal {
 /// An identifier as RFC 8555 §7.1.3 writes it.
 pub(super) fn identifier_json(identifier: &Identifier) -> Value {
     json!({ "type": identifier.type_name(), "value": identifier.to_string() })
+}
+
+/// What went wrong with a look-up, in Boulder's words.
+pub(crate) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String {
+    match error {
+        LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. } => format!(
+            "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
+        ),
+        LookupError::Failed { why, .. } => match why.strip_prefix(ANSWERED) {
+            // A CA names the name that it asked for, not where its aliases lead.
+            Some(code) => format!(
+                "DNS problem: {} looking up {kind} for {name} - the domain's nameservers may be malfunctioning",
+                code.split_once(" for ").map_or(code, |(code, _)| code)
+            ),
+            None => format!("DNS problem: {why} looking up {kind} for {name}"),
+        },
+        other => format!("DNS problem: {other}"),
+    }
+}
+
+pub(crate) fn dns_detail(error: &LookupError) -> String {
+    match error {
+        LookupError::NoSuchName { name } | LookupError::NoSuchTarget { name, .. } => format!(
+            "DNS problem: NXDOMAIN looking up A for {name} - check that a DNS record exists for this domain; \
+             DNS problem: NXDOMAIN looking up AAAA for {name} - check that a DNS record exists for this domain"
+        ),
+        LookupError::NoAddress { name } => {
+            format!("no valid A records found for {name}; no valid AAAA records found for {name}")
+        }
+        LookupError::Failed { name, why } => {
+            format!("DNS problem: {why} looking up A or AAAA for {name}")
+        }
+        other => format!("DNS problem: {other}"),
+    }
 }

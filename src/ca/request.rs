@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use serde::de::DeserializeOwned;
 
-use super::Ca;
+use super::context::Ca;
 use super::jwk::Jwk;
 use super::jws::{Jws, invalid};
 use super::refusal::{Kind, Refusal};

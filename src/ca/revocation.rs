@@ -11,7 +11,7 @@ use serde::Deserialize;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
-use super::Ca;
+use super::context::Ca;
 use super::refusal::{Kind, Refusal};
 use super::request::Signed;
 use super::state::{self, Id, Issued, Status};

@@ -7,8 +7,8 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Ca;
 use super::accounts::{account_url, view};
+use super::context::Ca;
 use super::jwk::Jwk;
 use super::jws::{Jws, invalid};
 use super::refusal::{Kind, Refusal};

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::jwk::Jwk;
 use super::refusal::{Kind, Refusal};
-use crate::fetch::Hop;
+use crate::fetch::outcome::Hop;
 use crate::model::Identifier;
 
 /// How often it is looked for what has expired.

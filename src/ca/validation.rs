@@ -1,67 +1,24 @@
 //! Validation of HTTP-01, DNS-01 and dns-account-01 (RFC 8555 §8.3 and §8.4): one look, as a public CA looks, and what follows from it.
 
-use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use url::Url;
 
-use super::Ca;
 use super::accounts::account_url;
 use super::caa;
+use super::context::Ca;
 use super::newer::{account_label, handshake};
-use super::refusal::{Kind, Refusal};
-use super::state::{Authorization, Id, Method, Status, Validation, after};
-use crate::dns::{ANSWERED, CaaRecord, LookupError};
-use crate::fetch::alpn::Greeting;
-use crate::fetch::{FetchError, Fetched, Fetcher, Hop, Reply};
+use super::refusal::dns_detail;
+use super::refusal::{Kind, Refusal, dns_problem};
+use super::state::Status;
+use super::state::{Authorization, Id, Method, Validation, after};
+use crate::dns::LookupError;
+use crate::fetch::outcome::{FetchError, Fetched, Hop, Reply};
 use crate::model::Identifier;
-
-/// Looks at web servers and TXT records in the CA's stead.
-#[async_trait]
-pub trait Look: fmt::Debug + Send + Sync {
-    /// Asks one URL, following redirects as far as a public CA does; reads no more than 128 bytes.
-    async fn get(&self, url: &Url) -> Fetched;
-
-    /// Greets a host by `acme-tls/1`. Whoever looks at web servers only has no greeting.
-    async fn greet(&self, identifier: &Identifier) -> Greeting {
-        let why = format!("nobody greets {identifier} here");
-        Greeting { address: None, result: Err(FetchError::Connect { why }) }
-    }
-
-    /// Looks up the texts at a name. Whoever looks at web servers only finds none.
-    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
-        Err(LookupError::NoSuchName { name: name.to_owned() })
-    }
-
-    /// Looks up the CAA records at a name. Whoever looks at web servers only finds none.
-    async fn caa(&self, _name: &str) -> Result<Vec<CaaRecord>, LookupError> {
-        Ok(Vec::new())
-    }
-}
-
-#[async_trait]
-impl Look for Fetcher {
-    async fn get(&self, url: &Url) -> Fetched {
-        Self::get(self, url).await
-    }
-
-    async fn greet(&self, identifier: &Identifier) -> Greeting {
-        Self::greet(self, identifier).await
-    }
-
-    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
-        self.resolver.texts(name).await
-    }
-
-    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
-        self.resolver.caa(name).await
-    }
-}
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.
 pub(super) async fn validate(ca: Arc<Ca>, id: Id, method: Method, thumbprint: String) {
@@ -139,24 +96,6 @@ fn judge_texts(
         }
     };
     Err(Refusal::new(Kind::Unauthorized, detail))
-}
-
-/// What went wrong with a look-up, in Boulder's words.
-pub(super) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String {
-    match error {
-        LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. } => format!(
-            "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
-        ),
-        LookupError::Failed { why, .. } => match why.strip_prefix(ANSWERED) {
-            // A CA names the name that it asked for, not where its aliases lead.
-            Some(code) => format!(
-                "DNS problem: {} looking up {kind} for {name} - the domain's nameservers may be malfunctioning",
-                code.split_once(" for ").map_or(code, |(code, _)| code)
-            ),
-            None => format!("DNS problem: {why} looking up {kind} for {name}"),
-        },
-        other => format!("DNS problem: {other}"),
-    }
 }
 
 /// Looks at the page of a web server (§8.3).
@@ -240,22 +179,6 @@ fn unfit(reply: &Reply, body: &str) -> Option<String> {
         return Some(reply.status.to_string());
     }
     reply.truncated.then(|| format!("{body:?}"))
-}
-
-pub(super) fn dns_detail(error: &LookupError) -> String {
-    match error {
-        LookupError::NoSuchName { name } | LookupError::NoSuchTarget { name, .. } => format!(
-            "DNS problem: NXDOMAIN looking up A for {name} - check that a DNS record exists for this domain; \
-             DNS problem: NXDOMAIN looking up AAAA for {name} - check that a DNS record exists for this domain"
-        ),
-        LookupError::NoAddress { name } => {
-            format!("no valid A records found for {name}; no valid AAAA records found for {name}")
-        }
-        LookupError::Failed { name, why } => {
-            format!("DNS problem: {why} looking up A or AAAA for {name}")
-        }
-        other => format!("DNS problem: {other}"),
-    }
 }
 
 #[cfg(test)]

@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::context::{Context, OutputArgs};
-use super::drive::look::LookArgs;
-use super::failure::{Failure, Kind};
-use super::invocation;
-use super::out;
+use crate::app::context::Context;
+use crate::app::failure::{Failure, Kind};
+use crate::app::flags::look::LookArgs;
+use crate::app::flags::output::OutputArgs;
+use crate::app::follow::results;
+use crate::app::invocation;
 use crate::ca::behaviour::{self, Wanted};
 use crate::ca::{self, Account, Caa, Config};
 use crate::model::Identifier;
-use crate::print::table::{Colour, Headers, NONE, Table};
+use crate::print::colour::Colour;
+use crate::print::table::{Headers, NONE, Table};
 
 /// Prints the behaviours in place of showing one.
 const LIST: &str = "list";
@@ -77,19 +79,20 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
             .map_err(|why| Failure::usage(format!("cannot use --name {name}: {why}")))?;
         config.names.push(name);
     }
+    let mut behaviours = Vec::new();
     for text in &args.behave {
         let wanted = Wanted::parse(text).map_err(|why| {
             Failure::usage(format!("cannot use --behave {text}: {why}"))
                 .hint(format!("{} ca --behave list shows what there is", invocation::program()))
         })?;
-        config.behaviours.push(wanted);
+        behaviours.push(wanted);
     }
     let fetcher = args.look.fetcher().await?;
-    let server = ca::serve(config, Arc::new(fetcher)).await.map_err(|why| {
+    let server = ca::serve_as(config, &behaviours, Arc::new(fetcher)).await.map_err(|why| {
         Failure::new(Kind::Unexpected, format!("cannot serve on {}: {why}", args.listen))
             .hint("choose another port with --listen 127.0.0.1:0")
     })?;
-    out::write_text(&args.root, server.tls_root_pem(), context.interrupted()).await?;
+    results::write_text(&args.root, server.tls_root_pem(), context.interrupted()).await?;
     let printer = context.printer(&OutputArgs::default());
     let line = |text: String| printer.note(&format!("[test CA, trusted by nobody] {text}"));
     if !args.listen.ip().is_loopback() {

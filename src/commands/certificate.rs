@@ -2,10 +2,10 @@
 
 use clap::Subcommand;
 
-use super::context::Context;
-use super::failure::Failure;
-use super::intake::target;
-use super::order::again::{self, AgainArgs, Wanted};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::follow::again::{self, AgainArgs, Wanted};
+use crate::app::input::target;
 use crate::model::{Kind, ObjectName};
 
 /// Flags of `certificate`.

@@ -5,9 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::context::{Context, OutputArgs};
-use super::failure::Failure;
-use super::output::of_documents;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::{OutputArgs, of_documents};
 use crate::model::Kind;
 use crate::print::document;
 use crate::print::format::Format;

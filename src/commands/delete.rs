@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::completion;
-use super::context::{Context, OutputArgs};
-use super::failure::{Failure, Kind as FailureKind};
-use super::intake::selector::LabelSelector;
-use super::intake::target::{self, Wanted};
-use super::invocation;
+use crate::app::context::Context;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::output::OutputArgs;
+use crate::app::input::completers;
+use crate::app::input::selector::LabelSelector;
+use crate::app::input::target::{self, Wanted};
+use crate::app::invocation;
 use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::print::columns::qualified_name;
@@ -18,7 +19,7 @@ use crate::store::{Scope, Store};
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
     /// KIND NAME…, KIND/NAME…, or KIND with --all or -l
-    #[arg(required = true, value_name = "KIND NAME|KIND/NAME", add = completion::objects())]
+    #[arg(required = true, value_name = "KIND NAME|KIND/NAME", add = completers::objects())]
     pub objects: Vec<String>,
     /// Delete every object of the kind in the namespace
     #[arg(long)]

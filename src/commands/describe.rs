@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
-use super::completion;
-use super::context::{Context, OutputArgs};
-use super::failure::{Failure, Kind as FailureKind};
-use super::intake::selector::LabelSelector;
-use super::intake::target::{self, Wanted};
+use crate::app::context::Context;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::output::OutputArgs;
+use crate::app::input::completers;
+use crate::app::input::selector::LabelSelector;
+use crate::app::input::target::{self, Wanted};
 use crate::model::{Event, Key, Kind, Record};
 use crate::print::{Printer, describe};
-use crate::store::events;
+use crate::store::error::StoreError;
 use crate::store::local::Access;
 use crate::store::resources::Resources;
-use crate::store::{Scope, Store, StoreError};
+use crate::store::{Scope, Store, events};
 
 /// Flags of `describe`.
 #[derive(Debug, clap::Args)]
 pub struct DescribeArgs {
     /// KIND, KIND NAME…, KIND/NAME…, or KIND and how the names begin
-    #[arg(required = true, value_name = "KIND|KIND/NAME", add = completion::objects())]
+    #[arg(required = true, value_name = "KIND|KIND/NAME", add = completers::objects())]
     pub objects: Vec<String>,
     /// Describe the objects of all namespaces
     #[arg(long, short = 'A')]

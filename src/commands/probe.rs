@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::context::{Context, OutputArgs};
-use super::drive::look::LookArgs;
-use super::failure::{Failure, Kind};
+use crate::app::context::Context;
+use crate::app::failure::{Failure, Kind};
+use crate::app::flags::look::LookArgs;
+use crate::app::flags::output::OutputArgs;
 use crate::model::observation::{Observation, Seen};
 use crate::probes::http::HttpProbe;
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::claim;
-use super::context::Context;
-use super::failure::Failure;
-use super::intake::target;
-use super::output::ReportArgs;
-use super::verdict::at_ca;
-use super::verdict::waits::Wait;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::ReportArgs;
+use crate::app::flags::slots::SlotArgs;
+use crate::app::input::target;
+use crate::app::lead;
+use crate::diagnosis::verdict::at_ca;
+use crate::diagnosis::verdict::waits::Wait;
 use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
 use crate::print::age::age;
@@ -33,27 +34,6 @@ pub struct ScheduleArgs {
     /// How results are written
     #[command(flatten)]
     pub output: ReportArgs,
-}
-
-/// How many challenges may be in flight.
-#[derive(Clone, Debug, clap::Args)]
-pub struct SlotArgs {
-    /// Most challenges in flight
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 60,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    pub max_concurrent_challenges: u32,
-}
-
-impl SlotArgs {
-    /// The limits of the scheduler.
-    pub fn limits(&self) -> Limits {
-        let slots = usize::try_from(self.max_concurrent_challenges);
-        Limits { max_in_flight: slots.unwrap_or(usize::MAX) }
-    }
 }
 
 /// Runs `schedule`.
@@ -91,7 +71,7 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
         printer.report(&report, |colour| table.render(headers, colour))?;
     }
     if people {
-        let driven = claim::is_driven(context).await?;
+        let driven = lead::is_driven(context).await?;
         conclude(&printer, &all, shown.len(), limits, driven);
         let scope = target::scope(Kind::Order, (!args.all_namespaces).then(|| context.namespace()));
         at_ca::tell(&store, scope, &printer).await?;
@@ -109,7 +89,7 @@ fn conclude(printer: &Printer, all: &[Slot<'_>], shown: usize, limits: Limits, d
     let slots = limits.max_in_flight;
     printer.note(&format!("{running} of {slots} slots taken, {queued} queued{elsewhere}"));
     if !driven && !all.is_empty() {
-        printer.note(claim::NOBODY_DRIVES);
+        printer.note(lead::NOBODY_DRIVES);
     }
 }
 

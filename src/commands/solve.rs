@@ -2,8 +2,9 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::context::{Context, OutputArgs};
-use super::failure::{Failure, Kind};
+use crate::app::context::Context;
+use crate::app::failure::{Failure, Kind};
+use crate::app::flags::output::OutputArgs;
 use crate::solvers::http01::single::{self, Single};
 
 /// Flags of `solve`.

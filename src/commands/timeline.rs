@@ -1,20 +1,20 @@
 //! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
 
-use super::claim;
-use super::completion;
-use super::context::Context;
-use super::failure::Failure;
-use super::intake::target::{self, Wanted};
-use super::output::ReportArgs;
-use super::verdict::awaited::awaited;
-use super::verdict::history;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::ReportArgs;
+use crate::app::input::completers;
+use crate::app::input::target::{self, Wanted};
+use crate::app::lead;
+use crate::diagnosis::verdict::awaited::awaited;
+use crate::diagnosis::verdict::history;
 use crate::store::local::Access;
 
 /// Flags of `timeline`.
 #[derive(Debug, clap::Args)]
 pub struct TimelineArgs {
     /// The object, KIND/NAME or KIND NAME; a name alone is a Certificate's
-    #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = completion::objects())]
+    #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = completers::objects())]
     pub object: Vec<String>,
     /// How results are written
     #[command(flatten)]
@@ -47,8 +47,8 @@ pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failur
         let namespace = &key.name.namespace;
         printer.timeline((&subject, namespace), &entries, awaited.as_deref(), now)?;
     }
-    if people && awaited.is_some() && !claim::is_driven(context).await? {
-        printer.note(claim::NOBODY_DRIVES);
+    if people && awaited.is_some() && !lead::is_driven(context).await? {
+        printer.note(lead::NOBODY_DRIVES);
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::context::Context;
-use super::failure::Failure;
-use super::output::ReportArgs;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::ReportArgs;
 
 /// Flags of `version`.
 #[derive(Debug, clap::Args)]

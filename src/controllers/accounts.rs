@@ -9,14 +9,16 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ReconcileError;
 use super::per_issuer::PerIssuer;
-use crate::acme::{AccountKey, Acme, AcmeError, Clients, TlsOptions};
+use crate::acme::error::AcmeError;
+use crate::acme::{AccountKey, Acme, Clients, TlsOptions};
 use crate::model::common::is_true;
 use crate::model::event::source;
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
 use crate::model::{Issuer, IssuerRef, Key, Kind, ObjectName, Secret};
 use crate::reconcile::issuer::{self, Outcome};
+use crate::store::Store;
+use crate::store::error::StoreError;
 use crate::store::resources::Resources;
-use crate::store::{Store, StoreError};
 
 /// Key in the account Secret when the Issuer names none.
 const DEFAULT_KEY: &str = "tls.key";

@@ -5,17 +5,17 @@ use jiff::Timestamp;
 
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, Stopped, aside, delivery, facts, taken};
+use super::{Controller, ReconcileError, Stopped, blocking, facts, name_conflict, secret_builder};
 use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
 use crate::model::{
-    Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
+    self, Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
 };
-use crate::reconcile::certificate::{self, Action, Delivery, KeyOrigin, Outcome};
-use crate::reconcile::facts::annotation;
-use crate::reconcile::{Wake, differences};
-use crate::store::StoreError;
+use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Outcome};
+use crate::reconcile::facts::{KeyAlgorithm as Wanted, annotation};
+use crate::reconcile::{Wake, certificate, differences};
+use crate::store::error::StoreError;
 use crate::store::resources::{Resources, Stored};
 
 /// Most steps by which a Certificate is put right: more are left to whoever drives.
@@ -84,7 +84,7 @@ impl CertificateController {
         let observed = self.neighbours.observe_from_outside(&certificate, secret.as_ref()).await?;
         let status = &certificate.status;
         let revision = status.revision.unwrap_or(0);
-        if is_true(&status.conditions, certificate::ISSUING) {
+        if is_true(&status.conditions, model::certificate::ISSUING) {
             return Ok(Due::Issue { revision });
         }
         if let Some(name) = certificate::rival(&certificate, &observed) {
@@ -106,7 +106,7 @@ impl CertificateController {
         self.neighbours.meet(&name.namespace).await?;
         for _ in 0..STEPS {
             let Some(certificate) = self.certificates.get_anew(name).await? else { return Ok(()) };
-            if is_true(&certificate.status.conditions, certificate::ISSUING) {
+            if is_true(&certificate.status.conditions, model::certificate::ISSUING) {
                 return Ok(());
             }
             let (secret, action) = self.next(&certificate, now).await?;
@@ -187,7 +187,9 @@ impl CertificateController {
                 Ok(Outcome::Deleted)
             }
             Action::RepairSecret(metadata) => {
-                self.secrets.apply(&delivery::repaired(certificate, metadata, secret)).await?;
+                self.secrets
+                    .apply(&secret_builder::repaired(certificate, metadata, secret))
+                    .await?;
                 Ok(Outcome::SecretRepaired)
             }
             Action::StoreNextKey(name, origin) => {
@@ -211,7 +213,7 @@ impl CertificateController {
             expect_free(&self.next_keys, name, certificate).await?;
         }
         let kept = secret.filter(|_| origin == KeyOrigin::Reused);
-        let key = match kept.and_then(|secret| secret.value(facts::TLS_KEY)) {
+        let key = match kept.and_then(|secret| secret.value(secret_builder::TLS_KEY)) {
             Some(pem) => PrivateKey::from_pem(pem),
             None => make_key(certificate).await?,
         };
@@ -219,7 +221,7 @@ impl CertificateController {
             Ok(key) => key,
             Err(error) => return Ok(Outcome::KeyImpossible(error.to_string())),
         };
-        let secret = delivery::next_key(certificate, name, &key).map_err(unwritten)?;
+        let secret = secret_builder::next_key(certificate, name, &key).map_err(unwritten)?;
         let made = self.next_keys.create(&secret).await?;
         Ok(Outcome::NextKeyStored(made.metadata.name, origin))
     }
@@ -260,15 +262,16 @@ impl CertificateController {
             let key = self.requests.key(&request.name());
             return Err(StoreError::Conflict { key }.into());
         }
-        let secret = delivery::issued(certificate, &request, &key, delivery.metadata, existing)
-            .map_err(unwritten)?;
+        let secret =
+            secret_builder::issued(certificate, &request, &key, delivery.metadata, existing)
+                .map_err(unwritten)?;
         self.secrets.apply(&secret).await?;
         Ok(Outcome::Issued(delivery.revision))
     }
 
     async fn read_key(&self, name: &ObjectName) -> Result<PrivateKey, ReconcileError> {
         let secret = self.secrets.get(name).await?;
-        let pem = secret.as_ref().and_then(|secret| secret.value(facts::TLS_KEY));
+        let pem = secret.as_ref().and_then(|secret| secret.value(secret_builder::TLS_KEY));
         let missing = || ReconcileError::Missing(format!("Secret {name} holds no key"));
         PrivateKey::from_pem(pem.ok_or_else(missing)?).map_err(unwritten)
     }
@@ -338,21 +341,20 @@ async fn expect_free<R: Stored>(
     let Metadata { namespace, uid, .. } = &certificate.metadata;
     let key = resources.key(&ObjectName::new(namespace, name));
     let ours = Key::new(Kind::Certificate, certificate.name());
-    Ok(taken::look(resources, key, &ours, uid).await??)
+    Ok(name_conflict::look(resources, key, &ours, uid).await??)
 }
 
 /// Makes a key as the spec asks; RSA takes long enough to be made aside.
 async fn make_key(
     certificate: &Certificate,
 ) -> Result<Result<PrivateKey, KeyError>, ReconcileError> {
-    use crate::reconcile::facts::KeyAlgorithm as Wanted;
     let wanted = differences::wanted_key(certificate.spec.private_key.as_ref());
     let wanted = match wanted.map_err(ReconcileError::Missing)? {
         (Wanted::Rsa, bits) => KeyAlgorithm::Rsa(bits),
         (Wanted::Ecdsa, bits) => KeyAlgorithm::Ecdsa(bits),
         (Wanted::Ed25519, _) => KeyAlgorithm::Ed25519,
     };
-    let made = aside::compute(move || PrivateKey::generate(wanted)).await;
+    let made = blocking::compute(move || PrivateKey::generate(wanted)).await;
     made.map_err(|error| ReconcileError::Missing(format!("cannot make private key: {error}")))
 }
 
@@ -370,7 +372,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::acme::Retry;
+    use crate::acme::error::Retry;
     use crate::controllers::request::RequestController;
     use crate::controllers::testing::Desk;
     use crate::model::common::{condition, is_true};
@@ -397,7 +399,7 @@ mod tests {
             "spec": {"acme": {"server": "https://ca.example/dir", "privateKeySecretRef": {"name": "k"}}},
         }))
         .await;
-        let issuers = Resources::<crate::model::Issuer>::new(Arc::clone(&desk.store), Kind::Issuer);
+        let issuers = Resources::<model::Issuer>::new(Arc::clone(&desk.store), Kind::Issuer);
         let issuer = issuers.get(&ObjectName::new("web", "acme")).await.unwrap().unwrap();
         let mut status = issuer.status.clone();
         let ready = json!({"type": "Ready", "status": "True"});
@@ -436,7 +438,7 @@ mod tests {
             self.desk.get(Kind::Certificate, "web").await.unwrap()
         }
 
-        async fn orders(&self) -> Vec<crate::model::Order> {
+        async fn orders(&self) -> Vec<model::Order> {
             Resources::new(Arc::clone(&self.desk.store), Kind::Order)
                 .list(&Scope::all())
                 .await
@@ -445,8 +447,7 @@ mod tests {
 
         /// The only Order ends: well, with a certificate for 90 days, or badly.
         async fn end_order(&self, state: State) {
-            let orders =
-                Resources::<crate::model::Order>::new(Arc::clone(&self.desk.store), Kind::Order);
+            let orders = Resources::<model::Order>::new(Arc::clone(&self.desk.store), Kind::Order);
             let order = self.orders().await.remove(0);
             let mut status = order.status.clone();
             status.state = Some(state);
@@ -460,7 +461,7 @@ mod tests {
         async fn signed(&self) -> String {
             let name = self.certificate().await.status.next_private_key_secret_name;
             let secret: Secret = self.desk.get(Kind::Secret, &name).await.unwrap();
-            let pem = std::str::from_utf8(secret.value(facts::TLS_KEY).unwrap()).unwrap();
+            let pem = std::str::from_utf8(secret.value(secret_builder::TLS_KEY).unwrap()).unwrap();
             let key = rcgen::KeyPair::from_pem(pem).unwrap();
             let mut params = rcgen::CertificateParams::new(["www.example.com".to_owned()]).unwrap();
             params.distinguished_name = rcgen::DistinguishedName::new();
@@ -630,8 +631,7 @@ mod tests {
         let secrets = bench.desk.store.list(Kind::Secret, &Scope::all()).await.unwrap();
         assert_eq!(secrets, []);
 
-        let orders =
-            Resources::<crate::model::Order>::new(Arc::clone(&bench.desk.store), Kind::Order);
+        let orders = Resources::<model::Order>::new(Arc::clone(&bench.desk.store), Kind::Order);
         let failed = bench.orders().await.remove(0);
         let changed =
             bench.desk.store.get(&Key::new(Kind::Order, failed.name())).await.unwrap().unwrap();

@@ -11,21 +11,22 @@ use super::accounts::Accounts;
 use super::awaited_secrets::AwaitedSecrets;
 use super::challenge_records::ChallengeRecords;
 use super::challenge_requests::ChallengeRequests;
-use super::looks::{Looks, Published};
-use super::means::Means;
 use super::polls::Polls;
 use super::recorder::Recorder;
+use super::resolver_cache::{Looks, Published};
+use super::solver_set::Means;
 use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
 };
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
-use crate::reconcile::pauses::Polled;
-use crate::reconcile::{Wake, pauses, published, shown, visible};
+use crate::reconcile::pauses::{self, Polled};
+use crate::reconcile::{Wake, published, shown, visible};
 use crate::solvers::SolveError;
+use crate::store::Scope;
+use crate::store::error::StoreError;
 use crate::store::resources::Resources;
-use crate::store::{Scope, StoreError};
 
 /// How often an accepted challenge looks whether another one has come to wait for it; no request is spent on that.
 const LOOK_AROUND: SignedDuration = SignedDuration::from_secs(1);

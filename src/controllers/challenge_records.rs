@@ -11,7 +11,7 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{Answer, Challenge, Kind};
 use crate::reconcile::challenge::{self, Outcome};
 use crate::solvers::{SolveError, Solver};
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 
 /// The Challenges of a store, written as their controller writes them.

@@ -8,11 +8,12 @@ use zeroize::Zeroizing;
 use crate::model::validation::object_name_fault;
 use crate::model::{Kind, ObjectName, Secret};
 use crate::solvers::SolveError;
-use crate::solvers::dns01::factory::Credentials;
-use crate::solvers::dns01::webhook::{Webhooks, path};
+use crate::solvers::dns01::site::{Credentials, Webhooks};
+use crate::solvers::dns01::webhook::path;
+use crate::store::Store;
 use crate::store::cluster::ClusterStore;
+use crate::store::error::StoreError;
 use crate::store::resources::Resources;
-use crate::store::{Store, StoreError};
 
 /// The Secrets of a store, and the service accounts of the cluster, where there is one.
 #[derive(Debug)]

@@ -11,49 +11,18 @@ use tokio::task::{self, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
-use super::agenda::{Agenda, Heard, Job};
+use super::change_filter::Substances;
+pub(crate) use super::obstacles::{Obstacle, Obstacles, Standing};
 use super::selection::Selection;
-use super::standing::Standing;
-use super::substance::Substances;
-use super::tries::{self, BREATH};
-use super::{Clock, Controller, ReconcileError, Stopped};
-use crate::acme::Retry;
+use super::work_queue::{Agenda, BREATH, Heard, Job};
+use super::{Clock, Controller, ReconcileError, Stopped, backoff};
 use crate::model::{Key, Kind, Record};
 use crate::reconcile::Wake;
-use crate::store::{Change, Scope, Store, StoreError};
+use crate::store::error::StoreError;
+use crate::store::{Change, Scope, Store};
 
 /// Most objects looked at side by side.
 const CONCURRENCY: usize = 256;
-
-/// Something that stands in the way of an object: what went wrong when it was last looked at.
-#[derive(Clone, Debug)]
-pub struct Obstacle {
-    /// The fault, with its whole text.
-    pub error: Arc<ReconcileError>,
-    /// When it first showed.
-    pub since: Timestamp,
-    /// When the next try comes.
-    pub next_try: Timestamp,
-    /// Tries so far.
-    pub tries: u32,
-}
-
-impl Obstacle {
-    /// Tells whether it stands until somebody changes something.
-    pub fn stays(&self) -> bool {
-        // A quota may empty by itself, and most do not.
-        let is_denied = matches!(&*self.error, ReconcileError::Store(StoreError::Denied { .. }));
-        self.error.is_race()
-            || self.error.retry() == Retry::Never
-            || is_denied && self.tries >= TRIES
-    }
-}
-
-/// After so many tries what is denied counts as lasting.
-const TRIES: u32 = 5;
-
-/// What stands in the way of which object, right now.
-pub type Obstacles = BTreeMap<Key, Obstacle>;
 
 /// Runs controllers over a store until it is told to stop.
 #[derive(Debug)]
@@ -256,12 +225,12 @@ impl Driver {
         let (tries, next_try) = if has_failed {
             let tries = self.agenda.failed(&job);
             let failed = errors.values().filter(|error| !error.is_race());
-            let next = failed.map(|error| tries::next_try(error, tries, look.heard, now)).min();
+            let next = failed.map(|error| backoff::next_try(error, tries, look.heard, now)).min();
             (tries, next.unwrap_or(now))
         } else {
             // Somebody wrote in between: look again at what is there now. What stood before still does.
             let times = self.agenda.outrun(&job);
-            let (pause, is_obstacle) = tries::race(times);
+            let (pause, is_obstacle) = backoff::race(times);
             if !is_obstacle {
                 return self.agenda.sleep_until(job, now + pause);
             }
@@ -326,8 +295,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controllers::agenda::STEPS;
     use crate::controllers::clock::SystemClock;
+    use crate::controllers::work_queue::STEPS;
     use crate::model::{Certificate, ObjectName};
     use crate::solvers::SolveError;
     use crate::store::Part;

@@ -4,21 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::delivery;
+use super::secret_builder::{self, TLS_CRT, TLS_KEY};
 use crate::acme::chain::{self, ChainFault};
 use crate::acme::csr;
 use crate::acme::keys::{self, PrivateKey};
 use crate::model::event::source;
-use crate::model::memory;
-use crate::model::{Blob, Metadata, Secret};
+use crate::model::{Blob, Metadata, Secret, memory};
 use crate::reconcile::facts::{
     CsrFacts, KeyAlgorithm, KeyFacts, LeafFacts, Names, PublicKey, SecretFacts,
 };
-
-/// Key of the private key in a Secret.
-pub const TLS_KEY: &str = "tls.key";
-/// Key of the chain in a Secret.
-pub const TLS_CRT: &str = "tls.crt";
 
 /// What is known of a Secret of key and certificate.
 pub fn of_secret(secret: &Secret) -> SecretFacts {
@@ -27,7 +21,7 @@ pub fn of_secret(secret: &Secret) -> SecretFacts {
         has_data: !secret.data.is_empty() || !secret.string_data.is_empty(),
         key: filled(TLS_KEY).map(of_key),
         leaf: filled(TLS_CRT).map(of_chain),
-        formats: delivery::formats_in(secret),
+        formats: secret_builder::formats_in(secret),
         labels: secret.metadata.labels.clone(),
         annotations: secret.metadata.annotations.clone(),
         foreign: foreign(&secret.metadata, &["f:metadata/f:labels", "f:metadata/f:annotations"]),

@@ -10,19 +10,20 @@ use zeroize::Zeroizing;
 use super::accounts::{self, Accounts};
 use super::per_issuer::PerIssuer;
 use super::recorder::Recorder;
-use super::{Controller, ReconcileError, Stopped, account_secrets, aside};
-use crate::acme::{
-    AccountKey, AccountReply, AcmeError, ExternalAccount, KeyAlgorithm, Registration, Retry,
-};
+use super::{Controller, ReconcileError, Stopped, account_secrets, blocking};
+use crate::acme::error::{AcmeError, Retry};
+use crate::acme::{AccountKey, AccountReply, ExternalAccount, KeyAlgorithm, Registration};
 use crate::model::event::source;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::memory::Holder;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Blob, Issuer, Key, Kind, ObjectName, Record, Secret};
-use crate::reconcile::issuer::{self, Action, Deed, Observed, Outcome};
+use crate::reconcile::issuer::faults::Observed;
+use crate::reconcile::issuer::{self, Action, Deed, Outcome};
 use crate::reconcile::{Refusal, Wake};
+use crate::store::Scope;
+use crate::store::error::StoreError;
 use crate::store::resources::Resources;
-use crate::store::{Scope, StoreError};
 
 /// Registers accounts and keeps them registered.
 #[derive(Debug)]
@@ -85,10 +86,10 @@ impl IssuerController {
         let name = &acme.private_key_secret_ref.name;
         let key_secret = self.accounts.secret(issuer, name).await?;
         let key = match &key_secret {
-            None => issuer::AccountKey::Missing,
+            None => issuer::faults::AccountKey::Missing,
             Some(secret) => match accounts::account_key(acme, secret) {
-                Ok(key) => issuer::AccountKey::Usable(key.hash()),
-                Err(why) => issuer::AccountKey::Unusable(why),
+                Ok(key) => issuer::faults::AccountKey::Usable(key.hash()),
+                Err(why) => issuer::faults::AccountKey::Unusable(why),
             },
         };
         let mut revisions: Vec<String> = key_secret.iter().map(revision).collect();
@@ -258,7 +259,7 @@ impl Controller for IssuerController {
             Action::GenerateKey => self.generate_key(issuer, acme).await?,
             Action::Register(contact) => match self.register(issuer, &gathered, contact).await? {
                 Ok(AccountReply { url, contact, .. }) => {
-                    let issuer::AccountKey::Usable(key_hash) = gathered.observed.key else {
+                    let issuer::faults::AccountKey::Usable(key_hash) = gathered.observed.key else {
                         return Ok(Wake::Now);
                     };
                     Outcome::Registered { url, contact, key_hash }
@@ -292,7 +293,7 @@ impl Controller for IssuerController {
 
 /// Makes an account key, PEM.
 async fn new_key(algorithm: KeyAlgorithm) -> Result<Zeroizing<String>, ReconcileError> {
-    let made = aside::compute(move || account_secrets::make_key(algorithm)).await;
+    let made = blocking::compute(move || account_secrets::make_key(algorithm)).await;
     made.map_err(|error| error.to_string())
         .flatten()
         .map_err(|why| ReconcileError::Missing(format!("cannot make account key: {why}")))

@@ -2,23 +2,23 @@
 
 pub mod account_secrets;
 pub mod accounts;
-mod agenda;
-pub mod answering;
-pub mod aside;
 mod awaited_secrets;
+mod backoff;
+pub mod blocking;
+pub mod by_hand;
 pub mod certificate;
 pub mod challenge;
 mod challenge_records;
 mod challenge_requests;
+mod change_filter;
 pub mod clock;
-pub mod delivery;
 pub mod dns01;
 pub mod driver;
 pub mod facts;
 pub mod issuer;
-mod looks;
-pub mod means;
+pub mod name_conflict;
 pub mod neighbours;
+pub mod obstacles;
 pub mod order;
 pub mod order_budget;
 pub mod order_requests;
@@ -26,32 +26,32 @@ mod per_issuer;
 mod polls;
 pub mod recorder;
 pub mod request;
+mod resolver_cache;
 pub mod scheduler;
+pub mod secret_builder;
 pub mod selection;
 pub mod shared_orders;
-mod standing;
-mod substance;
-pub mod taken;
+pub mod solver_set;
 #[cfg(test)]
 mod testing;
-mod tries;
 pub mod unwritten_orders;
+mod work_queue;
 
 pub use self::clock::Clock;
-use self::taken::Taken;
+use self::name_conflict::Taken;
+use crate::acme::error::{AcmeError, Retry};
+use crate::model::order_budget::OverBudget;
+use crate::model::{ChallengeType, IssuerRef, Key, Kind, Metadata, ObjectName, Record};
+use crate::reconcile::Wake;
+use crate::solvers::SolveError;
+use crate::store::error::StoreError;
+use crate::store::{Scope, Store};
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-
-use crate::acme::{AcmeError, Retry};
-use crate::model::order_budget::OverBudget;
-use crate::model::{ChallengeType, IssuerRef, Key, Kind, Metadata, ObjectName, Record};
-use crate::reconcile::Wake;
-use crate::solvers::SolveError;
-use crate::store::{Scope, Store, StoreError};
 
 /// One kind's controller.
 #[async_trait]

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::tz::TimeZone;
 
-use super::facts;
+use super::{facts, secret_builder};
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Secret};
-use crate::reconcile::certificate::{NextKey, Observed, Rival};
+use crate::reconcile::certificate::types::{NextKey, Observed, Rival};
 use crate::reconcile::facts::{RequestFacts, annotation};
 use crate::reconcile::{renewal, request};
+use crate::store::error::StoreError;
 use crate::store::resources::Resources;
-use crate::store::{Scope, Store, StoreError};
+use crate::store::{Scope, Store};
 
 /// Which Secret each Certificate named when it was seen last, and the same the other way round. It may name another one by now.
 #[derive(Debug, Default)]
@@ -117,7 +118,7 @@ impl Neighbours {
             .into_iter()
             .filter(|secret| secret.metadata.labels.contains_key(annotation::NEXT_PRIVATE_KEY));
         let next_keys = temporary.map(|secret| NextKey {
-            key: facts::of_key(secret.value(facts::TLS_KEY).unwrap_or_default()),
+            key: facts::of_key(secret.value(secret_builder::TLS_KEY).unwrap_or_default()),
             secret: secret.metadata.name,
         });
         let next_keys = next_keys.collect();

@@ -15,7 +15,7 @@ use super::recorder::Recorder;
 use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
 use super::unwritten_orders::UnwrittenOrders;
-use super::{Controller, ReconcileError, Stopped, taken};
+use super::{Controller, ReconcileError, Stopped, name_conflict};
 use crate::model::asked::asked_type;
 use crate::model::event::{reason, source};
 use crate::model::memory::Holder;
@@ -25,13 +25,14 @@ use crate::model::{
     Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, Order, OrderStatus,
     Record, State,
 };
-use crate::reconcile::order::{self, Action, Deed, Heard, Observed, Outcome, Required, Wanted};
-use crate::reconcile::required::{Types, required};
-use crate::reconcile::shared_order::Sharer;
+use crate::reconcile::order::required::{Required, Types, Wanted, required};
+use crate::reconcile::order::shared::Sharer;
+use crate::reconcile::order::{self, Action, Deed, Heard, Observed, Outcome};
 use crate::reconcile::{Note, Recorded, Wake};
+use crate::store::Scope;
+use crate::store::error::StoreError;
 use crate::store::events::reference;
 use crate::store::resources::Resources;
-use crate::store::{Scope, StoreError};
 
 /// In whose name an Order is remembered beyond its status.
 const HOLDER: Option<Holder> = Some(Holder::Order);
@@ -330,7 +331,7 @@ impl OrderController {
             Ok(_) => Ok(()),
             Err(StoreError::AlreadyExists { key }) => {
                 let ours = Key::new(Kind::Order, order.name());
-                Ok(taken::look(&self.challenges, key, &ours, &order.metadata.uid).await??)
+                Ok(name_conflict::look(&self.challenges, key, &ours, &order.metadata.uid).await??)
             }
             Err(error) => Err(error.into()),
         }

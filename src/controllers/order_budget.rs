@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::ReconcileError;
 use super::order_requests::Unanswered;
-use crate::acme::AcmeError;
+use crate::acme::error::AcmeError;
 use crate::model::event::source;
 use crate::model::order_budget::{
     Allowance, Became, Budget, COUNTS_FOR, Denial, Entry, Excuse, Ledger, OverBudget, Past, Permit,
@@ -22,8 +22,9 @@ use crate::model::request::REVISION;
 use crate::model::{Identifier, Key, Kind, Metadata, Order, OrderStatus, Record, State};
 use crate::reconcile::Refusal;
 use crate::reconcile::order::{Outcome, dropped};
+use crate::store::error::StoreError;
 use crate::store::manager::Manager;
-use crate::store::{Part, Store, StoreError, under};
+use crate::store::{Part, Store, under};
 
 /// How often the ledger is read and written again because somebody else wrote in between.
 const TRIES: usize = 10;

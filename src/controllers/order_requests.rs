@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use futures_util::future::{join_all, try_join_all};
 use jiff::Timestamp;
 
-use crate::acme::chain::ChainFault;
-use crate::acme::{
-    Acme, AcmeError, AuthorizationReply, ChallengeReply, NewOrder, OrderReply, Retry, chain, csr,
-};
+use crate::acme::chain::{self, ChainFault};
+use crate::acme::error::{AcmeError, Retry};
+use crate::acme::{Acme, AuthorizationReply, ChallengeReply, NewOrder, OrderReply, csr};
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::order_budget::Permit;
 use crate::model::persist::{AccountForm, Offer};
 use crate::model::text::listed;
 use crate::model::{Challenge, Order, Problem, State};
 use crate::reconcile::Refusal;
-use crate::reconcile::order::{Deed, Outcome, Seen, Wanted};
+use crate::reconcile::order::required::Wanted;
+use crate::reconcile::order::{Deed, Outcome, Seen};
 
 /// How many profiles of a CA are told, and how much of the name of each.
 const PROFILES: usize = 20;

@@ -9,9 +9,11 @@ use serde::de::DeserializeOwned;
 use crate::model::memory::Holder;
 use crate::model::{ObjectReference, Resource};
 use crate::reconcile::{Note, Recorded};
-use crate::store::events::{self, Notice, reference};
+use crate::store::Store;
+use crate::store::error::StoreError;
+use crate::store::event_cache::Notice;
+use crate::store::events::{self, reference};
 use crate::store::resources::Resources;
-use crate::store::{Store, StoreError};
 
 /// Writes outcomes to a store.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tracing::debug;
 
 use super::accounts::Accounts;
+use super::name_conflict::Taken;
 use super::recorder::Recorder;
-use super::taken::Taken;
 use super::{Controller, Stopped, facts};
 use crate::model::common::condition;
 use crate::model::event::source;
@@ -16,9 +16,10 @@ use crate::model::{CertificateRequest, Issuer, Key, Kind, Order, Record};
 use crate::reconcile::Wake;
 use crate::reconcile::facts::CsrFacts;
 use crate::reconcile::request::{self, Action, Approval, Observed, Outcome};
+use crate::store::Scope;
+use crate::store::error::StoreError;
 use crate::store::events::reference;
 use crate::store::resources::Resources;
-use crate::store::{Scope, StoreError};
 
 /// Carries CertificateRequests from approval to the certificate.
 #[derive(Debug)]

@@ -15,9 +15,10 @@ use crate::model::{Challenge, ChallengeStatus, Key, Kind, ObjectName, Order, Rec
 use crate::reconcile::challenge::first_state;
 use crate::reconcile::schedule::{self, Contention, Limits, Plan};
 use crate::reconcile::{Note, Wake};
+use crate::store::Scope;
+use crate::store::error::StoreError;
 use crate::store::events::reference;
 use crate::store::resources::Resources;
-use crate::store::{Scope, StoreError};
 
 /// How many challenges one pass tells what they wait for: slots that come free meanwhile are filled by the next one.
 const TOLD: usize = 256;

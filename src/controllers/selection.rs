@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::{Key, Kind, ObjectName};
-use crate::store::{Store, StoreError};
+use crate::store::Store;
+use crate::store::error::StoreError;
 
 /// Which objects are worked on. Clones share what they have learned.
 #[derive(Clone, Debug, Default)]

@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::accounts::Accounts;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, Stopped};
+use crate::acme::error::{AcmeError, Fault};
 use crate::acme::{
-    AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain, ChallengeReply, Directory,
-    Fault, NewOrder, OrderReply, Registration,
+    AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply, Directory, NewOrder,
+    OrderReply, Registration,
 };
 use crate::model::order_budget::Permit;
 use crate::model::{Event, Key, Kind, ObjectName, Problem, Record};

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::process::geteuid;
 
-use super::{CAREFULLY, PRIVATE, trial};
+use super::{CAREFULLY, PRIVATE, is_trusted, trial};
 
 /// Why a file or folder is not to be trusted with secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,11 +166,6 @@ fn judge(found: &Metadata, folder: &Path, closed: u32) -> Result<(), Exposure> {
 /// Tells whether a file system shows a private file of ours as open to others.
 fn keeps_no_modes(usual: &Metadata) -> bool {
     usual.mode() & 0o077 != 0
-}
-
-/// Tells whether a user is this one, or root, who may do everything anyhow.
-pub(super) fn is_trusted(user: u32) -> bool {
-    user == geteuid().as_raw() || user == 0
 }
 
 #[cfg(test)]

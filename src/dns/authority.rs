@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::LookupError;
 use super::reply::Reply;
-use super::server::Server;
+use super::server::{Authority, Server};
 use super::wire::Recursion;
 use super::zone::{Zones, is_an_answer};
 
@@ -24,15 +24,6 @@ const SERVERS: usize = 16;
 const ADDRESSES: usize = 8;
 /// Most of them that are asked what one alone can answer: at one address of each server, then at the next.
 const ASKED: usize = 32;
-
-/// A server of a zone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Authority {
-    /// Absolute name.
-    pub(super) name: Name,
-    /// Its addresses, IPv4 first, 8 at most; there may be none.
-    pub(super) addresses: Vec<IpAddr>,
-}
 
 impl Zones {
     /// Who serves a zone; `name` is what it is for.

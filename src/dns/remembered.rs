@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hickory_resolver::proto::rr::Name;
 
-use super::authority::Authority;
+use super::server::Authority;
 
 /// Longest that anything is remembered: whoever mends a zone wants to see it soon.
 const LONGEST: Duration = Duration::from_secs(30);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use hickory_resolver::proto::rr::Name;
 use hickory_resolver::system_conf::read_system_conf;
 use url::Url;
 
@@ -61,6 +62,15 @@ pub fn of_the_system() -> Vec<Server> {
         servers.extend(PUBLIC.map(|address| Server::Plain((address, PORT).into())));
     }
     servers
+}
+
+/// A server of a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Authority {
+    /// Absolute name.
+    pub(crate) name: Name,
+    /// Its addresses, IPv4 first, 8 at most; there may be none.
+    pub(crate) addresses: Vec<IpAddr>,
 }
 
 #[cfg(test)]

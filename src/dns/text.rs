@@ -4,9 +4,8 @@ use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
-use super::authority::Authority;
 use super::reply::Reply;
-use super::server::Server;
+use super::server::{Authority, Server};
 use super::wire::{Recursion, Silence};
 use super::zone::{HOPS, Trust, Zones, absolute, follow};
 use super::{ADDRESSLESS, LookupError};

@@ -13,10 +13,9 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::time::timeout;
 
 use super::asked::Asked;
-use super::authority::Authority;
 use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
-use super::server::{PORT, Server};
+use super::server::{Authority, PORT, Server};
 use super::wire::{Recursion, Silence, Wire};
 use super::{FindZone, LookupError, Resolve, SLOW};
 

@@ -13,7 +13,8 @@ use x509_parser::oid_registry::asn1_rs::{Oid, oid};
 use x509_parser::prelude::FromDer as _;
 
 use super::connection::{self, NoAnswer, Patience, tls_fault};
-use super::{FetchError, Fetcher, PATIENCE, tls};
+use super::outcome::FetchError;
+use super::{Fetcher, PATIENCE, tls};
 use crate::model::Identifier;
 use crate::model::observation::{AcmeIdentifier, Shown};
 

@@ -18,7 +18,8 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-use super::{BODY_LIMIT, Reply, tls};
+use super::outcome::{BODY_LIMIT, Reply};
+use super::tls;
 
 /// Names the program, so that people find our looks in their logs.
 const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));

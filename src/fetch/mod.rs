@@ -5,6 +5,7 @@
 
 pub mod alpn;
 mod connection;
+pub mod outcome;
 mod overrides;
 mod redirect;
 mod reserved;
@@ -17,15 +18,13 @@ use std::time::Duration;
 use url::{Host, Url};
 
 use self::connection::{Answer, NoAnswer, Patience};
+pub(crate) use self::outcome::{FetchError, Fetched, Hop};
 pub use self::overrides::{InvalidOverride, Overrides};
-use crate::dns::{LookupError, Resolve};
+use crate::dns::Resolve;
 
 /// How long a CA waits for a connection, and as long again for the answer.
 const PATIENCE: Patience =
     Patience { connect: Duration::from_secs(10), answer: Duration::from_secs(10) };
-
-/// The most bytes of a body that a CA reads.
-pub const BODY_LIMIT: usize = 128;
 
 /// Looks at web servers as a public CA does.
 #[derive(Clone, Debug)]
@@ -34,65 +33,6 @@ pub struct Fetcher {
     pub resolver: Arc<dyn Resolve>,
     /// Where connections really go.
     pub overrides: Overrides,
-}
-
-/// What one look brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetched {
-    /// Every URL asked, the first one first, each with the address that answered or was tried last.
-    pub hops: Vec<Hop>,
-    /// The last answer, or why there is none.
-    pub result: Result<Reply, FetchError>,
-}
-
-/// One URL asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hop {
-    /// URL.
-    pub url: String,
-    /// Address.
-    pub address: Option<SocketAddr>,
-    /// HTTP status, if it answered.
-    pub status: Option<u16>,
-}
-
-/// The last answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// HTTP status.
-    pub status: u16,
-    /// At most 128 bytes of the body, more than which no CA reads.
-    pub body: Vec<u8>,
-    /// Whether there was more.
-    pub truncated: bool,
-}
-
-/// Why there is no answer; texts are stable, since they are kept in a status.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FetchError {
-    /// The host has no address.
-    #[error(transparent)]
-    Lookup(LookupError),
-    /// No address took a connection, or none answered in time.
-    #[error("{why}")]
-    Connect {
-        /// Last reason, such as `connection refused by 192.0.2.1:80`.
-        why: String,
-    },
-    /// A redirect that no CA follows.
-    #[error("redirect to {to}: {why}")]
-    Redirect {
-        /// Where it leads.
-        to: String,
-        /// Why it is not followed, in Boulder's words.
-        why: String,
-    },
-    /// An answer that is no HTTP.
-    #[error("{why}")]
-    Malformed {
-        /// What is wrong.
-        why: String,
-    },
 }
 
 impl Fetcher {
@@ -196,6 +136,9 @@ mod tests {
     use tokio_rustls::TlsAcceptor;
 
     use super::*;
+    use crate::dns::LookupError;
+    use crate::fetch::outcome::BODY_LIMIT;
+    use crate::fetch::outcome::Reply;
 
     const SHORT: Patience =
         Patience { connect: Duration::from_secs(1), answer: Duration::from_secs(1) };

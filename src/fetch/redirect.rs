@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use super::FetchError;
 use super::connection::Answer;
+use super::outcome::FetchError;
 use super::reserved;
 
 /// The most redirects that are followed.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false};
+use super::common::is_false;
+use super::common::{Condition, Duration, IssuerRef, Other, Time};
 use super::metadata::Resource;
 
 /// `cert-manager.io/v1` Certificate.
@@ -228,3 +229,9 @@ pub struct CertificateStatus {
     #[serde(flatten)]
     pub other: Other,
 }
+
+/// Condition: whether the Secret holds what the spec asks for.
+pub const READY: &str = "Ready";
+
+/// Condition: whether a certificate is being issued.
+pub const ISSUING: &str = "Issuing";

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::metadata::{Key, Kind};
+use super::key::{Key, Kind};
 use super::names::ObjectName;
 
 /// Fields we do not know, kept so that a round trip loses nothing.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::common::{Blob, Condition, Other, SecretKeySelector, is_false};
-use super::metadata::{Kind, Resource};
+use super::key::Kind;
+use super::metadata::Resource;
 use super::solver::ChallengeSolver;
 
 /// `cert-manager.io/v1` Issuer or ClusterIssuer; `kind` says which.

@@ -169,8 +169,9 @@ fn object_name(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manifest::{Namespaces, Source, read};
     use super::*;
+    use crate::model::manifest::set::Namespaces;
+    use crate::model::manifest::{Source, read};
 
     fn wish(names: &[&str], server: &str) -> Wish {
         let mut names = names.iter().map(|name| Identifier::parse(name).unwrap());

@@ -3,7 +3,6 @@
 use std::env;
 use std::io::{IsTerminal as _, stderr, stdout};
 
-use super::table::Colour;
 use super::terminal;
 
 /// What `--color` may say.
@@ -71,6 +70,16 @@ fn decide(choice: ColourChoice, wishes: Wishes, is_terminal: bool) -> Colour {
         ColourChoice::Auto => is_terminal && !wishes.dumb,
     };
     if coloured { Colour::On } else { Colour::Off }
+}
+
+/// Whether words that tell good from bad are coloured as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Colour {
+    /// Text only.
+    #[default]
+    Off,
+    /// With ANSI escapes.
+    On,
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::age::age;
+use super::colour::Colour;
 use super::label_columns::LabelColumns;
-use super::table::{Colour, Headers, NONE, Table};
+use super::table::{Headers, NONE, Table};
 use super::value::{plain, text};
 use crate::model::Kind;
 

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::jsonpath::{JsonPathError, Path};
-use super::table::{Colour, Headers, NONE, Table};
+use super::colour::Colour;
+use super::jsonpath::Path;
+use super::paths::JsonPathError;
+use super::table::{Headers, NONE, Table};
 use super::value::plain;
 
 /// Headings, and the path that fills each column.

@@ -1,7 +1,7 @@
 //! Others' words cannot steer the terminal: what would is written so that it can be seen.
 
+use super::colour::Colour;
 use super::palette;
-use super::table::Colour;
 use crate::model::text::is_steering;
 
 /// Before what does not begin a message.

@@ -1,26 +1,13 @@
 //! kubectl's JSONPath templates: text, `{paths}`, `{"quoted\n"}`, `{range path}..{end}`.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use jsonpath_rust::parser::model::JpQuery;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-use super::paths::{self, Root};
+use super::paths::{self, JsonPathError, Root};
 use super::value::bare;
-
-/// A path that cannot be read, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonPathError(pub(super) String);
-
-impl fmt::Display for JsonPathError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for JsonPathError {}
 
 /// One path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Clone, Debug, PartialEq)]

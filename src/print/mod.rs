@@ -15,7 +15,7 @@ mod label;
 pub mod label_columns;
 pub mod lineage;
 mod palette;
-mod paths;
+pub mod paths;
 pub mod progress;
 pub mod screen;
 pub mod table;
@@ -31,13 +31,13 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use self::colour::Colours;
+use self::colour::{Colour, Colours};
 use self::columns::{Look, Namespaces, Naming, Width};
 use self::escape::escape;
 use self::format::Format;
 use self::label_columns::LabelColumns;
 use self::palette::Ink;
-use self::table::{Colour, Headers};
+use self::table::Headers;
 use self::talk::Talk;
 use self::timeline::Entry;
 use crate::model::Kind;
@@ -444,7 +444,7 @@ mod tests {
             "firstTimestamp": "2026-11-21T04:32:03Z", "type": "Normal",
         }))
         .unwrap();
-        let entries = timeline::entries([&event, &event], timeline::Sequence::Moments);
+        let entries = timeline::entries([&event, &event], timeline::saying::Sequence::Moments);
         for (format, expected) in
             [("table", "TIME "), ("jsonl", "{\"apiVersion\":"), ("jsonpath={.kind}", "Timeline")]
         {

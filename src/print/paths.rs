@@ -1,6 +1,6 @@
 //! From kubectl's way of writing a path to RFC 9535's.
 
-use super::jsonpath::JsonPathError;
+use std::fmt;
 
 /// Where a path starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +190,18 @@ pub(super) fn unquote(word: &str) -> Result<String, JsonPathError> {
     }
     Ok(text)
 }
+
+/// A path that cannot be read, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonPathError(pub(super) String);
+
+impl fmt::Display for JsonPathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for JsonPathError {}
 
 #[cfg(test)]
 mod tests {

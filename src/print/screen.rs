@@ -3,8 +3,8 @@
 use std::io;
 
 use super::Printer;
+use super::colour::Colour;
 use super::escape::{escape, escape_but_colours};
-use super::table::Colour;
 
 /// Lines that are drawn in place of those drawn before.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use comfy_table::{ContentArrangement, presets};
 
+use super::colour::Colour;
 use super::escape::escape;
 use super::palette::Ink;
 
@@ -20,16 +21,6 @@ pub enum Headers {
     /// Headings above the rows.
     #[default]
     Shown,
-}
-
-/// Whether words that tell good from bad are coloured as well.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Colour {
-    /// Text only.
-    #[default]
-    Off,
-    /// With ANSI escapes.
-    On,
 }
 
 /// A table under construction: headings, then rows of as many cells.

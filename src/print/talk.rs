@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::MultiProgress;
 
+use super::colour::Colour;
 use super::escape::{escape, escape_but_colours, set_off};
-use super::table::Colour;
 
 /// Where the conversation goes; clones share one stream.
 #[derive(Clone)]

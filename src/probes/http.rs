@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::Probe;
-use crate::fetch::{FetchError, Fetched, Fetcher};
+use crate::fetch::Fetcher;
+use crate::fetch::outcome::{FetchError, Fetched};
 use crate::model::observation::{Hop, Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge, Identifier};
 

@@ -12,26 +12,19 @@ pub mod challenge_outcome;
 pub mod differences;
 pub mod facts;
 pub mod issuer;
-pub mod issuer_faults;
-pub mod issuing;
 pub mod lingering;
 pub mod order;
-pub mod order_outcome;
 pub mod pauses;
 pub mod policy;
 pub mod published;
-pub mod readiness;
 pub mod renewal;
 pub mod request;
-pub mod required;
 pub mod schedule;
 pub mod secret_content;
-pub mod shared_order;
 pub mod shown;
 pub mod solver_choice;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod trigger;
 pub mod visible;
 
 use std::borrow::Cow;

@@ -4,10 +4,11 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::error::{StoreError, invalid};
+pub(crate) use super::event_cache::Notice;
 use super::manager::Manager;
-use super::object::invalid;
 use super::resources::typed;
-use super::{Part, Scope, Store, StoreError};
+use super::{Part, Scope, Store};
 use crate::model::event::EventSource;
 use crate::model::{
     Event, Key, Kind, Metadata, ObjectName, ObjectReference, Record, Resource, Severity,
@@ -21,19 +22,6 @@ const DEFAULT_NAMESPACE: &str = "default";
 const LONGEST_NAME: usize = 253;
 /// How often an event is written again because somebody else wrote in between.
 const TRIES: usize = 8;
-
-/// What is to be told of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Notice<'a> {
-    /// How bad it is.
-    pub severity: Severity,
-    /// A word, one of [`crate::model::event::reason`].
-    pub reason: &'a str,
-    /// A sentence.
-    pub message: &'a str,
-    /// Who says it, one of [`crate::model::event::source`].
-    pub component: &'static str,
-}
 
 /// Writes an event about an object. When the same was told of it before, that event is counted up.
 pub async fn emit(

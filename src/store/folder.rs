@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use super::StoreError;
+use super::error::StoreError;
 use crate::disk::private::{self, Refusal};
 
 /// The folder in which a file is.

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
+use super::error::StoreError;
+use super::event_cache::Told;
 use super::manager::Manager;
 use super::object::leave_out_bulk;
-use super::told::Told;
-use super::{Change, Part, Scope, Store, StoreError};
+use super::{Change, Part, Scope, Store};
 use crate::model::{Key, Kind, ObjectName, Record};
 
 /// A store that reads each namespace once, where an API server would read all of it again for each owner whose objects are asked for.

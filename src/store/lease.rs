@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{StoreError, folder};
+use super::error::StoreError;
+use super::folder;
 use crate::model::Time;
 
 /// The file that is locked, and says who holds it.

@@ -11,10 +11,10 @@ use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::bygone;
-use super::rules::{self, Shelf};
+use super::error::StoreError;
+use super::transaction::Transaction;
 use super::watch::{Journal, KEPT, Lines, Logged, changes};
-use super::{Change, Part, Scope, Store, StoreError};
+use super::{Change, Part, Scope, Store, event_retention, rules};
 use crate::model::{Key, Kind, ObjectName, Record};
 
 /// A store that lives as long as the process.
@@ -160,7 +160,7 @@ impl Contents {
     }
 }
 
-impl Shelf for Contents {
+impl Transaction for Contents {
     fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         Ok(self.objects.get(key).cloned())
     }
@@ -195,7 +195,8 @@ impl Shelf for Contents {
     }
 
     fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError> {
-        let before = |event: &&Record| bygone::told(event).is_some_and(|told| told < moment);
+        let before =
+            |event: &&Record| event_retention::told(event).is_some_and(|told| told < moment);
         Ok(self
             .events()
             .filter(before)
@@ -207,7 +208,7 @@ impl Shelf for Contents {
     fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError> {
         let is_about = |event: &&Record| event.text("/involvedObject/uid") == about;
         let mut events: Vec<_> = self.events().filter(is_about).collect();
-        events.sort_by_key(|event| Reverse((bygone::told(event), &event.key.name)));
+        events.sort_by_key(|event| Reverse((event_retention::told(event), &event.key.name)));
         let beyond = events.into_iter().skip(kept as usize).take(most as usize);
         Ok(beyond.map(|event| event.key.clone()).collect())
     }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::StoreError;
+use super::error::{StoreError, invalid};
 use crate::model::{Key, Kind, Metadata, ObjectName, Record};
 
 /// Fields of `metadata` that only a store writes and that [`Metadata`] does not name.
@@ -197,11 +197,6 @@ pub(super) fn without_bulk(object: &Value) -> Option<Value> {
     let mut brief = object.clone();
     leave_out_bulk(&mut brief);
     Some(brief)
-}
-
-/// Makes the error for an object that may not be written like that.
-pub(super) fn invalid(key: &Key, why: impl Into<String>) -> StoreError {
-    StoreError::Invalid { key: key.clone(), why: why.into() }
 }
 
 /// The entries of one map of a Secret. The error says nothing about the values.

@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tracing::debug;
 
+use super::error::{StoreError, invalid};
 use super::manager::Manager;
-use super::object::invalid;
-use super::{Part, Scope, Store, StoreError};
+use super::{Part, Scope, Store};
 use crate::model::{Event, Key, Kind, Metadata, ObjectName, Record, Resource, Secret};
 
 /// What can be kept in a store.

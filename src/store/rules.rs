@@ -1,71 +1,55 @@
 //! The rules of writing, shared by every store that is not an API server: what `create`, `replace`, `apply` and
-//! `delete` do to the objects on a [`Shelf`], garbage collection included.
+//! `delete` do to the objects on a [`Transaction`], garbage collection included.
 
 use jiff::Timestamp;
 
-use super::object::{Object, has_status, invalid};
-use super::{Part, StoreError, bygone, dice};
+use super::error::{StoreError, invalid};
+use super::object::{Object, has_status};
+use super::transaction::Transaction;
+use super::{Part, event_retention, ids};
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, Metadata, Record};
 
 /// How often another name is drawn when a generated one is taken.
 const NAME_DRAWS: usize = 8;
 
-/// All objects, within one transaction: either everything that was done is kept, or nothing.
-pub(super) trait Shelf {
-    /// Reads one object.
-    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError>;
-    /// Counts the revision up and returns it.
-    fn next_revision(&mut self) -> Result<i64, StoreError>;
-    /// Stores an object, new or changed, under its revision.
-    fn put(&mut self, record: &Record, revision: i64) -> Result<(), StoreError>;
-    /// Takes an object away; the record is how it was last seen.
-    fn remove(&mut self, record: &Record, revision: i64) -> Result<(), StoreError>;
-    /// Tells whether the object with that UID is there.
-    fn is_there(&self, uid: &str) -> Result<bool, StoreError>;
-    /// Finds the objects that name that UID among their owners.
-    fn dependents(&self, uid: &str) -> Result<Vec<Key>, StoreError>;
-    /// Finds so many of the Events that were told last before a moment.
-    fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError>;
-    /// Finds so many of the Events about the object with that UID, beyond the newest that are kept.
-    fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError>;
-}
-
 /// Takes in a new object.
 pub(super) fn create(
-    shelf: &mut dyn Shelf,
+    transaction: &mut dyn Transaction,
     record: Record,
     now: Timestamp,
 ) -> Result<Record, StoreError> {
     let mut object = Object::read(record)?;
     object.drop_server_managed();
     if object.metadata.name.is_empty() && !object.metadata.generate_name.is_empty() {
-        object.metadata.name = free_name(shelf, &object)?;
+        object.metadata.name = free_name(transaction, &object)?;
     }
     object.check_name()?;
     object.settle_secret()?;
-    if shelf.read(&object.key())?.is_some() {
+    if transaction.read(&object.key())?.is_some() {
         return Err(StoreError::AlreadyExists { key: object.key() });
     }
-    object.metadata.uid = dice::uid()?;
+    object.metadata.uid = ids::uid()?;
     object.metadata.creation_timestamp = Some(now.into());
     object.metadata.generation = has_status(object.kind).then_some(1);
-    let created = put(shelf, object, now)?;
+    let created = put(transaction, object, now)?;
     if created.key.kind == Kind::Event {
-        bygone::forget(shelf, &created, now)?;
+        for key in event_retention::bygone(transaction, &created, now)? {
+            delete(transaction, &key, now)?;
+        }
     }
     Ok(created)
 }
 
 /// Writes one part of an object.
 pub(super) fn replace(
-    shelf: &mut dyn Shelf,
+    transaction: &mut dyn Transaction,
     record: Record,
     part: Part,
     now: Timestamp,
 ) -> Result<Record, StoreError> {
     let mut given = Object::read(record)?;
-    let Some(stored) = shelf.read(&given.key())? else {
+    let Some(stored) = transaction.read(&given.key())? else {
         return Err(StoreError::NotFound { key: given.key() });
     };
     let stored = Object::read(stored)?;
@@ -98,17 +82,17 @@ pub(super) fn replace(
             given
         }
     };
-    store_change(shelf, &stored, changed, now)
+    store_change(transaction, &stored, changed, now)
 }
 
 /// Creates an object, or replaces what a manifest says of the one that is there.
 pub(super) fn apply(
-    shelf: &mut dyn Shelf,
+    transaction: &mut dyn Transaction,
     record: Record,
     now: Timestamp,
 ) -> Result<Record, StoreError> {
-    let Some(stored) = shelf.read(&record.key)? else {
-        return create(shelf, record, now);
+    let Some(stored) = transaction.read(&record.key)? else {
+        return create(transaction, record, now);
     };
     let (mut given, stored) = (Object::read(record)?, Object::read(stored)?);
     check_revision(&given, &stored)?;
@@ -121,19 +105,19 @@ pub(super) fn apply(
     metadata.annotations.extend(memory.map(|(name, text)| (name.clone(), text.clone())));
     metadata.finalizers = joined(&kept.finalizers, &metadata.finalizers);
     metadata.owner_references = joined(&kept.owner_references, &metadata.owner_references);
-    store_change(shelf, &stored, given, now)
+    store_change(transaction, &stored, given, now)
 }
 
 /// Deletes an object, or marks it when finalizers hold it, and gives that back.
 pub(super) fn delete(
-    shelf: &mut dyn Shelf,
+    transaction: &mut dyn Transaction,
     key: &Key,
     now: Timestamp,
 ) -> Result<Option<Record>, StoreError> {
-    let Some(stored) = shelf.read(key)? else { return Ok(None) };
+    let Some(stored) = transaction.read(key)? else { return Ok(None) };
     let mut object = Object::read(stored)?;
     if object.metadata.finalizers.is_empty() {
-        remove(shelf, object, now)?;
+        remove(transaction, object, now)?;
         return Ok(None);
     }
     if object.metadata.is_deleted() {
@@ -143,25 +127,25 @@ pub(super) fn delete(
     object.metadata.deletion_timestamp = Some(now.into());
     object.metadata.other.insert("deletionGracePeriodSeconds".into(), 0.into());
     object.metadata.generation = object.metadata.generation.map(|count| count + 1);
-    put(shelf, object, now).map(Some)
+    put(transaction, object, now).map(Some)
 }
 
 /// Deletes the object of that UID.
 pub(super) fn delete_exactly(
-    shelf: &mut dyn Shelf,
+    transaction: &mut dyn Transaction,
     key: &Key,
     uid: &str,
     now: Timestamp,
 ) -> Result<Option<Record>, StoreError> {
-    match shelf.read(key)? {
+    match transaction.read(key)? {
         Some(stored) if stored.uid() != uid => Err(StoreError::Conflict { key: key.clone() }),
-        _ => delete(shelf, key, now),
+        _ => delete(transaction, key, now),
     }
 }
 
 /// Stores what a write made of an object, if it made anything.
 fn store_change(
-    shelf: &mut dyn Shelf,
+    transaction: &mut dyn Transaction,
     stored: &Object,
     mut changed: Object,
     now: Timestamp,
@@ -177,50 +161,61 @@ fn store_change(
         return changed.into_record();
     }
     if changed.metadata.is_deleted() && changed.metadata.finalizers.is_empty() {
-        return remove(shelf, changed, now);
+        return remove(transaction, changed, now);
     }
-    put(shelf, changed, now)
+    put(transaction, changed, now)
 }
 
 /// Stores an object under a new revision, and deletes it again when none of its owners is there.
-fn put(shelf: &mut dyn Shelf, object: Object, now: Timestamp) -> Result<Record, StoreError> {
-    let orphaned = is_orphaned(shelf, &object.metadata)?;
-    let (record, revision) = revised(shelf, object)?;
-    shelf.put(&record, revision)?;
+fn put(
+    transaction: &mut dyn Transaction,
+    object: Object,
+    now: Timestamp,
+) -> Result<Record, StoreError> {
+    let orphaned = is_orphaned(transaction, &object.metadata)?;
+    let (record, revision) = revised(transaction, object)?;
+    transaction.put(&record, revision)?;
     if orphaned {
-        delete(shelf, &record.key, now)?;
+        delete(transaction, &record.key, now)?;
     }
     Ok(record)
 }
 
 /// Takes an object away, and those whose last owner it was.
-fn remove(shelf: &mut dyn Shelf, object: Object, now: Timestamp) -> Result<Record, StoreError> {
-    let (record, revision) = revised(shelf, object)?;
-    shelf.remove(&record, revision)?;
-    for key in shelf.dependents(record.uid())? {
-        let Some(dependent) = shelf.read(&key)? else { continue };
-        if is_orphaned(shelf, &dependent.metadata())? {
-            delete(shelf, &key, now)?;
+fn remove(
+    transaction: &mut dyn Transaction,
+    object: Object,
+    now: Timestamp,
+) -> Result<Record, StoreError> {
+    let (record, revision) = revised(transaction, object)?;
+    transaction.remove(&record, revision)?;
+    for key in transaction.dependents(record.uid())? {
+        let Some(dependent) = transaction.read(&key)? else { continue };
+        if is_orphaned(transaction, &dependent.metadata())? {
+            delete(transaction, &key, now)?;
         }
     }
     Ok(record)
 }
 
 /// Tells whether an object had owners and has none any more; one that is being deleted already is left alone.
-fn is_orphaned(shelf: &dyn Shelf, metadata: &Metadata) -> Result<bool, StoreError> {
+fn is_orphaned(transaction: &dyn Transaction, metadata: &Metadata) -> Result<bool, StoreError> {
     if metadata.owner_references.is_empty() || metadata.is_deleted() {
         return Ok(false);
     }
     for owner in &metadata.owner_references {
-        if shelf.is_there(&owner.uid)? {
+        if transaction.is_there(&owner.uid)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn revised(shelf: &mut dyn Shelf, mut object: Object) -> Result<(Record, i64), StoreError> {
-    let revision = shelf.next_revision()?;
+fn revised(
+    transaction: &mut dyn Transaction,
+    mut object: Object,
+) -> Result<(Record, i64), StoreError> {
+    let revision = transaction.next_revision()?;
     object.metadata.resource_version = revision.to_string();
     Ok((object.into_record()?, revision))
 }
@@ -236,11 +231,11 @@ fn check_revision(given: &Object, stored: &Object) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn free_name(shelf: &dyn Shelf, object: &Object) -> Result<String, StoreError> {
+fn free_name(transaction: &dyn Transaction, object: &Object) -> Result<String, StoreError> {
     let mut key = object.key();
     for _ in 0..NAME_DRAWS {
-        key.name.name = dice::name(&object.metadata.generate_name)?;
-        if shelf.read(&key)?.is_none() {
+        key.name.name = ids::name(&object.metadata.generate_name)?;
+        if transaction.read(&key)?.is_none() {
             return Ok(key.name.name);
         }
     }

@@ -5,7 +5,8 @@ use std::fmt;
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
-use super::{Change, Part, Scope, Store, StoreError};
+use super::error::StoreError;
+use super::{Change, Part, Scope, Store};
 use crate::model::{Key, Kind, Record};
 
 /// A store in front of another one, which does whatever this one does not say.

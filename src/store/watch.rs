@@ -9,7 +9,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::watch::Receiver;
 
-use super::{Change, Scope, StoreError};
+use super::error::StoreError;
+use super::{Change, Scope};
 use crate::model::{Key, Kind, Record};
 
 /// Changes that a journal keeps; a watcher further behind than that is told everything anew.

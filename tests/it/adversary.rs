@@ -10,27 +10,29 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use kubectl_acme::acme::error::{AcmeError, Fault};
 use kubectl_acme::acme::{
-    AccountReply, Acme, AcmeError, AuthorizationReply, CertificateChain, ChallengeReply, Clients,
-    Directory, Fault, NewOrder, OrderReply, Registration,
+    AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply, Clients, Directory,
+    NewOrder, OrderReply, Registration,
 };
+use kubectl_acme::app::context;
+use kubectl_acme::app::engine::dns01::Reach;
 use kubectl_acme::ca::{self, Config};
-use kubectl_acme::commands::context;
-use kubectl_acme::commands::dns01::Reach;
 use kubectl_acme::controllers::Controller;
 use kubectl_acme::controllers::accounts::Accounts;
 use kubectl_acme::controllers::certificate::CertificateController;
 use kubectl_acme::controllers::challenge::ChallengeController;
 use kubectl_acme::controllers::clock::SystemClock;
-use kubectl_acme::controllers::driver::{Driver, Obstacles};
+use kubectl_acme::controllers::driver::Driver;
 use kubectl_acme::controllers::issuer::IssuerController;
-use kubectl_acme::controllers::means::Means;
+use kubectl_acme::controllers::obstacles::Obstacles;
 use kubectl_acme::controllers::order::OrderController;
 use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::recorder::Recorder;
 use kubectl_acme::controllers::request::RequestController;
 use kubectl_acme::controllers::scheduler::{Crowd, Scheduler};
 use kubectl_acme::controllers::selection::Selection;
+use kubectl_acme::controllers::solver_set::Means;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::{Allowance, Permit};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use kubectl_acme::cli;
-use kubectl_acme::commands::completion::{self, Shell};
+use kubectl_acme::cli::completion::{self, Shell};
 use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
 
 /// What kubectl runs for `kubectl acme <TAB>`.

@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 use jiff::Timestamp;
 use kubectl_acme::model::{Answer, Challenge};
 use kubectl_acme::solvers::Solver as _;
-use kubectl_acme::solvers::http01::cluster::{ClusterSolver, Options};
+use kubectl_acme::solvers::http01::cluster::ClusterSolver;
+use kubectl_acme::solvers::http01::cluster::options::Options;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-use super::super::Ca;
+use super::super::context::Ca;
 use super::super::state::Id;
 use super::sending::Sending;
 use super::wire::Wire;

@@ -10,37 +10,45 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
-use super::super::Ca;
-use super::super::protocol::REPLAY_NONCE;
-use super::super::refusal::Refusal;
+use super::Behaviours;
 use super::rule::{Active, Asked, Deed};
+use crate::ca::context::Ca;
+use crate::ca::refusal::Refusal;
+use crate::ca::reply::REPLAY_NONCE;
 
 /// Most that a request may have.
 const LONGEST: usize = 1 << 20;
 
+/// A CA and its behaviours.
+#[derive(Clone)]
+pub(in crate::ca) struct Stage {
+    pub(in crate::ca) ca: Arc<Ca>,
+    pub(in crate::ca) behaviours: Arc<Behaviours>,
+}
+
 /// Lets behaviours work before the handlers: on what the CA remembers, or in its place.
-pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, ca: &Arc<Ca>) -> Router<Arc<Ca>> {
-    if ca.behaviours.active.is_empty() {
+pub(in crate::ca) fn inside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Arc<Ca>> {
+    if stage.behaviours.active.is_empty() {
         return routes;
     }
-    routes.layer(from_fn_with_state(Arc::clone(ca), before))
+    routes.layer(from_fn_with_state(stage.clone(), before))
 }
 
 /// Lets behaviours work on the answers, when they have everything that all of them have.
-pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, ca: &Arc<Ca>) -> Router<Arc<Ca>> {
-    if ca.behaviours.active.is_empty() {
+pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<Arc<Ca>> {
+    if stage.behaviours.active.is_empty() {
         return routes;
     }
-    routes.layer(from_fn_with_state(Arc::clone(ca), around))
+    routes.layer(from_fn_with_state(stage.clone(), around))
 }
 
 async fn before(
-    State(ca): State<Arc<Ca>>,
+    State(Stage { ca, behaviours }): State<Stage>,
     Extension(asked): Extension<Arc<Asked>>,
     request: Request,
     next: Next,
 ) -> Response {
-    for active in &ca.behaviours.active {
+    for active in &behaviours.active {
         match active.rule.deed {
             Deed::Arranges(arrange) => {
                 if let Some(scene) = active.meets(&ca, &asked) {
@@ -68,16 +76,20 @@ async fn before(
     next.run(request).await
 }
 
-async fn around(State(ca): State<Arc<Ca>>, request: Request, next: Next) -> Response {
+async fn around(
+    State(Stage { ca, behaviours }): State<Stage>,
+    request: Request,
+    next: Next,
+) -> Response {
     let (mut head, body) = request.into_parts();
     let body = match to_bytes(body, LONGEST).await {
         Ok(body) => body,
         Err(error) => return Refusal::malformed(error.to_string()).into_response(),
     };
-    let asked = Arc::new(ca.behaviours.note(&head, body.clone()));
+    let asked = Arc::new(behaviours.note(&head, body.clone()));
     head.extensions.insert(Arc::clone(&asked));
     let mut response = next.run(Request::from_parts(head, Body::from(body))).await;
-    for active in &ca.behaviours.active {
+    for active in &behaviours.active {
         response = change(active, &ca, &asked, response).await;
     }
     response

@@ -18,10 +18,11 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::validation::Look;
+use super::look::Look;
 use super::{Config, Server, base_url, serve};
 use crate::dns::{LookupError, Resolve};
-use crate::fetch::{Fetched, Fetcher, Overrides};
+use crate::fetch::outcome::Fetched;
+use crate::fetch::{Fetcher, Overrides};
 
 /// Key authorizations by token, as a web server on a free port gives them.
 type Answers = Arc<Mutex<BTreeMap<String, String>>>;

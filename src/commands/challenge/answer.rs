@@ -7,20 +7,21 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::commands::announce;
-use crate::commands::claim::{Claim, Other, claim};
-use crate::commands::completion;
-use crate::commands::context::{Context, OutputArgs};
-use crate::commands::dns01::Dns01Args;
-use crate::commands::drive::listener;
-use crate::commands::drive::look::{LookArgs, NameserverArgs};
-use crate::commands::drive::solver_pod::SolverPodArgs;
-use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::intake::target;
-use crate::commands::permissions::Permit;
-use crate::commands::permissions::needs::{Places, Task};
+use crate::app::context::Context;
+use crate::app::engine::dns01::Reach;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::dns01::Dns01Args;
+use crate::app::flags::drive::listener;
+use crate::app::flags::look::{LookArgs, NameserverArgs};
+use crate::app::flags::output::OutputArgs;
+use crate::app::flags::solver_pods::SolverPodArgs;
+use crate::app::input::{completers, target};
+use crate::app::lead::{Claim, Other, claim};
+use crate::app::preflight::announce;
+use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::needs::{Places, Task};
 use crate::controllers::ReconcileError;
-use crate::controllers::answering::Answering;
+use crate::controllers::by_hand::Answering;
 use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
 use crate::print::columns::Namespaces;
 use crate::print::{Group, Shape};
@@ -39,7 +40,7 @@ const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Debug, clap::Args)]
 pub struct AnswerArgs {
     /// Name of the challenge
-    #[arg(value_name = "NAME", add = completion::names(Kind::Challenge))]
+    #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
     pub name: String,
     /// Answer HTTP-01 here, repeatable [default: on this machine all addresses, port 80]
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
@@ -177,7 +178,7 @@ impl AnswerArgs {
             let fetcher = self.look.fetcher().await?;
             let zones = self.nameservers.zones(&self.look, &fetcher).await?;
             let namespace = &context.global.cluster_resource_namespace;
-            let reach = self.dns01.reach(context.cluster());
+            let reach = Reach::new(&self.dns01, context.cluster());
             return Ok(reach.solver(store, zones, &fetcher.resolver, namespace));
         }
         let is_http = challenge.spec.kind == ChallengeType::Http01;

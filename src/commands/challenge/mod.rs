@@ -1,31 +1,29 @@
 //! `challenge`: the table of challenges, one look at an answer now, and the answer by hand.
 
 pub mod answer;
-pub mod sight;
 
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{AnswerArgs, Deed};
-use self::sight::Sight;
-use super::advice::retrace::Means;
-use super::advice::unseen;
-use super::claim;
-use super::completion;
-use super::context::Context;
-use super::dns01::Reach;
-use super::dns01::provider_check;
-use super::drive::look::{LookArgs, NameserverArgs};
-use super::drive::probe_pod::ProbePodArgs;
-use super::failure::{Failure, Kind as FailureKind};
-use super::get::{self, ListArgs};
-use super::intake::target::{self, Wanted};
-use super::invocation::{self, quoted};
-use super::output::ReportArgs;
-use super::verdict::at_ca;
+use crate::app::context::Context;
+use crate::app::engine::dns01::Reach;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::look::{LookArgs, NameserverArgs};
+use crate::app::flags::output::ReportArgs;
+use crate::app::flags::probe_pod::ProbePodArgs;
+use crate::app::input::completers;
+use crate::app::input::target::{self, Wanted};
+use crate::app::invocation::{self, quoted};
+use crate::app::lead;
+use crate::app::listing::{self, ListArgs};
+use crate::app::preflight::provider_check;
+use crate::diagnosis::advice::retrace::Means;
+use crate::diagnosis::advice::unseen;
+use crate::diagnosis::sight::Sight;
+use crate::diagnosis::verdict::at_ca;
 use crate::model::memory::{Holder, Memory};
-use crate::model::own_solver;
 use crate::model::solver::Webhook;
-use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
+use crate::model::{Answer, Challenge, ChallengeType, Kind, State, own_solver};
 use crate::probes::Probe;
 use crate::probes::dns::{DnsProbe, zones_of};
 use crate::probes::http::HttpProbe;
@@ -64,7 +62,7 @@ pub enum ChallengeCommand {
 #[derive(Debug, clap::Args)]
 pub struct NamesArgs {
     /// Names; all challenges when there are none
-    #[arg(value_name = "NAME", add = completion::names(Kind::Challenge))]
+    #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
     pub names: Vec<String>,
     /// Flags of every listing
     #[command(flatten)]
@@ -75,7 +73,7 @@ pub struct NamesArgs {
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
     /// Name of the challenge
-    #[arg(value_name = "NAME", add = completion::names(Kind::Challenge))]
+    #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
     pub name: String,
     /// Show the command line that looks the same way
     #[arg(long)]
@@ -101,7 +99,8 @@ pub struct CheckArgs {
 pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
         ChallengeCommand::Get(args) => {
-            get::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context).await?;
+            listing::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context)
+                .await?;
             let printer = context.printer(&args.list.output);
             if !args.names.is_empty() || !printer.format().is_for_people() {
                 return Ok(());
@@ -207,7 +206,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let is_in_cluster = context.cluster().is_some();
     let failure = failure.hint(unseen::advice(&challenge, &reason, is_in_cluster));
     // Whoever may not see who drives is told nothing of it.
-    let is_left = claim::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
+    let is_left = lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
     Err(if is_left { failure.hint(nobody_drives(&challenge, is_in_cluster)) } else { failure })
 }
 
@@ -236,7 +235,8 @@ fn nobody_drives(challenge: &Challenge, is_in_cluster: bool) -> String {
 /// The command that goes on with a challenge whose record a person makes; none where somebody else answers.
 fn by_hand(challenge: &Challenge, namespace: &str) -> Option<String> {
     let is_manual = |webhook: &Webhook| {
-        webhook.group_name == own_solver::GROUP && webhook.solver_name == own_solver::MANUAL
+        webhook.group_name == own_solver::names::GROUP
+            && webhook.solver_name == own_solver::names::MANUAL
     };
     let solver = challenge.spec.solver.dns01.as_ref();
     let is_theirs = is_a_persons(challenge)

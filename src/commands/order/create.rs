@@ -6,22 +6,19 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::opening::{Opening, opening};
-use super::overwritten;
-use super::settle::{self, Results};
-use super::work::{Job, WorkArgs, work};
-use crate::commands::announce;
-use crate::commands::applying::{self, Target};
-use crate::commands::claim::{Claim, claim};
-use crate::commands::context::Context;
-use crate::commands::dns01::provider_check;
-use crate::commands::dry_run::{self, DryRun};
-use crate::commands::failure::Failure;
-use crate::commands::intake::{Intake, IntakeArgs};
-use crate::commands::out;
-use crate::commands::permissions::{Permit, workplace};
-use crate::commands::precheck::{self, Bench};
-use crate::commands::rehearsal::{Rehearsal, Rehearse};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::follow::finish::{self, Results};
+use crate::app::follow::plan::{Opening, opening};
+use crate::app::follow::results;
+use crate::app::follow::work::{Job, WorkArgs, work};
+use crate::app::input::applying::{self, Target};
+use crate::app::input::{DryRun, Intake, IntakeArgs, dry_run, overwritten};
+use crate::app::lead::{Claim, claim};
+use crate::app::preflight::permissions::{Permit, workplace};
+use crate::app::preflight::{self, announce, provider_check};
+use crate::app::rehearsal::{Rehearsal, Rehearse};
+use crate::app::venue::Bench;
 use crate::model::{Key, Record};
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
@@ -94,15 +91,15 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         None => Bench::of(context, &workshop.claim).by_hand(manual.dns01_manual),
     };
     let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
-    precheck::check(records, &workshop.store, bench, folder, namespace).await?;
+    preflight::check(records, &workshop.store, bench, folder, namespace).await?;
     if let Some(folder) = folder {
-        out::expect_writable(folder, context.interrupted()).await?;
+        results::expect_writable(folder, context.interrupted()).await?;
     }
     if !args.intake.domain.is_empty() {
         overwritten::check(records, &workshop.store, &context.printer(&args.work.output)).await?;
     }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
-    given.extend(precheck::issuers(records));
+    given.extend(preflight::certificates::issuers(records));
     if let Some(rehearsal) = &workshop.rehearsal {
         announce::rehearsal(context, rehearsal.is_in_cluster(), records)?;
     } else {
@@ -156,7 +153,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         deadline,
         records,
     };
-    settle::settle(&results, &args.work.output, context, ends).await?;
+    finish::settle(&results, &args.work.output, context, ends).await?;
     tidied.map_err(|told| Failure::silent(told.kind))
 }
 

@@ -7,18 +7,19 @@ use std::time::Duration as StdDuration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::commands::announce;
-use crate::commands::claim::{Claim, claim};
-use crate::commands::completion;
-use crate::commands::context::{Context, OutputArgs};
-use crate::commands::dns01::Dns01Args;
-use crate::commands::drive::look::{LookArgs, NameserverArgs};
-use crate::commands::drive::{Engine, Equipment, types};
-use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::intake::target;
-use crate::commands::order::supervise::removable;
-use crate::commands::permissions::Permit;
-use crate::commands::permissions::needs::{Places, Task};
+use crate::app::context::Context;
+use crate::app::engine::dns01::Reach;
+use crate::app::engine::{Engine, Equipment, types};
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::dns01::Dns01Args;
+use crate::app::flags::look::{LookArgs, NameserverArgs};
+use crate::app::flags::output::OutputArgs;
+use crate::app::follow::supervise::removable;
+use crate::app::input::{completers, target};
+use crate::app::lead::{Claim, claim};
+use crate::app::preflight::announce;
+use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::needs::{Places, Task};
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::dns::zone::Zones;
@@ -29,7 +30,8 @@ use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
 use crate::solvers::dns01::manual::is_a_persons;
-use crate::solvers::http01::cluster::{ClusterSolver, Options};
+use crate::solvers::http01::cluster::ClusterSolver;
+use crate::solvers::http01::cluster::options::Options;
 use crate::solvers::http01::files::Files;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
@@ -46,7 +48,7 @@ const POLL: StdDuration = StdDuration::from_millis(20);
 #[derive(Clone, Debug, clap::Args)]
 pub struct DeleteOrderArgs {
     /// Names of orders
-    #[arg(value_name = "NAME", required = true, add = completion::names(Kind::Order))]
+    #[arg(value_name = "NAME", required = true, add = completers::names(Kind::Order))]
     names: Vec<String>,
     /// Where answers were written as files, to take them away
     #[arg(long, value_name = "DIR")]
@@ -172,7 +174,7 @@ async fn engine(
     Ok(Engine::start(Equipment {
         store: Arc::clone(store),
         http01,
-        dns01: args.dns01.reach(context.cluster()),
+        dns01: Reach::new(&args.dns01, context.cluster()),
         tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
         types: types(context.cluster()),
         zones,

@@ -1,30 +1,19 @@
 //! `order`: from manifests to certificates, and what to do with the orders on the way.
 
-pub mod again;
-pub mod asked;
 pub mod create;
 pub mod delete;
-pub mod followed;
-pub mod left;
-pub mod manual;
-pub mod opening;
-pub mod overwritten;
-pub mod settle;
-pub mod supervise;
-pub mod work;
 
 use clap::Subcommand;
 
-use self::again::{AgainArgs, Named, Wanted, certificate_of_order};
 use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
-use self::work::WorkArgs;
-use super::completion;
-use super::context::Context;
-use super::failure::Failure;
-use super::get::{self, ListArgs};
-use super::intake::target;
-use super::permissions::all_that_is_missing;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::follow::again::{AgainArgs, Named, Wanted, certificate_of_order};
+use crate::app::follow::work::WorkArgs;
+use crate::app::input::{completers, target};
+use crate::app::listing::{self, ListArgs};
+use crate::app::preflight::permissions::all_that_is_missing;
 use crate::model::{Kind, ObjectName};
 use crate::store::local::Access;
 
@@ -44,7 +33,7 @@ pub struct OrderArgs {
 #[derive(Debug, clap::Args)]
 struct NamesArgs {
     /// Names; all orders when there are none
-    #[arg(value_name = "NAME", add = completion::names(Kind::Order))]
+    #[arg(value_name = "NAME", add = completers::names(Kind::Order))]
     names: Vec<String>,
     /// Flags of every listing
     #[command(flatten)]
@@ -110,7 +99,7 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
         Some(OrderCommand::Create(create)) => Box::pin(create::run(*create, context)).await,
         Some(OrderCommand::Get(args)) => {
             let wanted = target::Wanted::of_kind(Kind::Order, &args.names)?;
-            get::show(&wanted, &args.list, context).await
+            listing::show(&wanted, &args.list, context).await
         }
         Some(OrderCommand::Retry(again)) => go_on(*again, Wanted::Retried, context).await,
         Some(OrderCommand::Resume(again)) => go_on(*again, Wanted::Resumed, context).await,
@@ -128,5 +117,5 @@ async fn go_on(args: AgainArgs, wanted: Wanted, context: &Context) -> Result<(),
             Err(failure) => return Err(all_that_is_missing(context, failure).await),
         }
     }
-    Box::pin(again::run(args, named, wanted, context)).await
+    Box::pin(crate::app::follow::again::run(args, named, wanted, context)).await
 }

@@ -12,13 +12,14 @@ use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::commands::failure::{Failure, Kind as FailureKind};
-use crate::commands::out::{self, Patience, Written};
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::follow::results::{self, Patience, Written};
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::print::progress::Progress;
+use crate::store::error::StoreError;
 use crate::store::resources::typed;
-use crate::store::{Change, Scope, Store, StoreError};
+use crate::store::{Change, Scope, Store};
 
 /// How soon a store that was away is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -249,7 +250,7 @@ async fn write(
     let found = answered(async || store.get(&key).await).await.map_err(of_store)?;
     let Some(record) = found else { return Ok(None) };
     let secret = typed::<Secret>(record).map_err(of_store)?;
-    out::write(out, &secret, None, patience).await.map(Some).map_err(NotWritten::Disk)
+    results::write(out, &secret, None, patience).await.map(Some).map_err(NotWritten::Disk)
 }
 
 /// Asks a store until it answers: what passes by itself must not end the controllers.
@@ -274,7 +275,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::commands::context::Interrupted;
+    use crate::app::blocking::Interrupted;
     use crate::model::{Blob, Record};
     use crate::print::talk::{Memory, Talk};
     use crate::store::Part;

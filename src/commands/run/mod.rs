@@ -12,17 +12,20 @@ use tokio_util::sync::CancellationToken;
 
 use self::follow::{Files, follow};
 use self::provider_talk::talk;
-use super::announce;
-use super::claim::claim_everything;
-use super::context::{Context, OutputArgs};
-use super::drive::{DriveArgs, Engine, Equipment, types};
-use super::failure::{Failure, Kind as FailureKind};
-use super::invocation;
-use super::out::Patience;
-use super::permissions::Permit;
-use super::permissions::needs::Task;
-use super::stopping::{self, say_interrupted, say_stopped};
-use super::sweep::sweep_before_work;
+use crate::app::context::Context;
+use crate::app::engine::dns01::Reach;
+use crate::app::engine::{Engine, Equipment, types};
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::drive::DriveArgs;
+use crate::app::flags::output::OutputArgs;
+use crate::app::follow::results::Patience;
+use crate::app::invocation;
+use crate::app::lead::claim_everything;
+use crate::app::lead::stopping::{self, say_interrupted, say_stopped};
+use crate::app::lead::sweep::sweep_before_work;
+use crate::app::preflight::announce;
+use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::needs::Task;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::model::order_budget::Allowance;
@@ -80,7 +83,7 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let equipment = Equipment {
         store: Arc::clone(&store),
         http01: args.drive.http01(context.cluster()).await?,
-        dns01: args.drive.dns01.reach(context.cluster()),
+        dns01: Reach::new(&args.drive.dns01, context.cluster()),
         tls_alpn01: args.drive.tls_alpn01(),
         types: types(context.cluster()),
         zones: args.drive.zones(&fetcher).await?,

@@ -6,9 +6,9 @@ use std::time::Instant;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::commands::advice;
 use crate::controllers::ReconcileError;
-use crate::controllers::driver::Obstacles;
+use crate::controllers::obstacles::Obstacles;
+use crate::diagnosis::advice;
 use crate::model::Key;
 use crate::print::progress::Progress;
 

@@ -9,9 +9,9 @@ use futures_util::future::join_all;
 use futures_util::stream::select_all;
 use tracing::debug;
 
-use crate::commands::dns01::provider_check::{Subject, ask, errands};
-use crate::commands::failure::Failure;
-use crate::commands::verdict::chain::issuer_key;
+use crate::app::failure::Failure;
+use crate::app::preflight::provider_check::{Subject, ask, errands};
+use crate::diagnosis::verdict::chain::issuer_key;
 use crate::model::{Certificate, Key, Kind, Record};
 use crate::print::Printer;
 use crate::solvers::dns01::solver::Dns01;

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::controllers::driver::{Obstacle, Obstacles};
+use crate::controllers::obstacles::{Obstacle, Obstacles};
 use crate::model::common::condition;
 use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Record, State};
 use crate::print::progress::Progress;

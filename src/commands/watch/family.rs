@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::model::{Key, Kind, ObjectName, Record};
-use crate::store::{Store, StoreError};
+use crate::store::Store;
+use crate::store::error::StoreError;
 
 /// Longest chain of owners: Challenge, Order, CertificateRequest, Certificate.
 const GENERATIONS: usize = 4;

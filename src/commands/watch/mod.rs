@@ -13,27 +13,25 @@ use futures_util::stream::{BoxStream, select_all};
 
 use self::family::Family;
 use self::scene::Scene;
-use super::completion;
-use super::context::{Context, open};
-use super::failure::Failure;
-use super::intake::target::{self, Wanted};
-use super::output::StreamArgs;
+use crate::app::context::{Context, store_when_there};
+use crate::app::failure::Failure;
+use crate::app::flags::output::StreamArgs;
+use crate::app::input::completers;
+use crate::app::input::target::{self, Wanted};
 use crate::model::{Key, Kind};
 use crate::print::screen::Screen;
 use crate::print::{Printer, terminal};
-use crate::store::local::{Access, LocalStore};
-use crate::store::{Change, Scope, Store, StoreError};
+use crate::store::error::StoreError;
+use crate::store::{Change, Scope, Store};
 
 /// How often a terminal is drawn anew at most; without changes it is once a second, because of the ages.
 const TICK: Duration = Duration::from_millis(100);
-/// How often it is looked whether there is a state by now.
-const LOOK: Duration = Duration::from_millis(250);
 
 /// Flags of `watch`.
 #[derive(Debug, clap::Args)]
 pub struct WatchArgs {
     /// One object with all that hangs below it, KIND/NAME or KIND NAME; a name alone is a Certificate's
-    #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completion::objects())]
+    #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completers::objects())]
     pub object: Vec<String>,
     /// Watch all namespaces
     #[arg(long, short = 'A')]
@@ -110,27 +108,6 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Opens the store; waits for the command that makes it.
-///
-/// # Errors
-/// Fails when none is chosen, it cannot be read, or by being interrupted.
-pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failure> {
-    if context.cluster().is_some() {
-        return context.store(Access::ReadOnly).await;
-    }
-    let folder = context.state_folder()?;
-    if !LocalStore::exists(&folder)? {
-        context.talk().line(&format!("waiting for state in {}", folder.display()));
-    }
-    while !LocalStore::exists(&folder)? {
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
-        }
-    }
-    open(folder, Access::ReadOnly, context.interrupted()).await
-}
-
 type Changes = BoxStream<'static, (Kind, Result<Change, StoreError>)>;
 
 fn changes(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> Changes {
@@ -188,8 +165,8 @@ mod tests {
 
     use super::*;
     use crate::model::ObjectName;
-    use crate::print::colour::Colours;
-    use crate::print::table::{Colour, Headers};
+    use crate::print::colour::{Colour, Colours};
+    use crate::print::table::Headers;
     use crate::print::talk::{Memory, Talk};
 
     #[test]

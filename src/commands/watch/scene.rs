@@ -11,7 +11,8 @@ use super::news::{self, News};
 use crate::model::{Key, Kind, Record, Time};
 use crate::print::columns::{self, Look, Namespaces, Naming};
 use crate::print::screen::Frame;
-use crate::store::{Change, Store, StoreError};
+use crate::store::error::StoreError;
+use crate::store::{Change, Store};
 
 /// Lines of news that are remembered for the screen.
 const REMEMBERED: usize = 100;

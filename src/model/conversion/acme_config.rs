@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use super::Version;
+use super::version::Version;
 use crate::model::field::{FieldPath, Remark};
+use crate::model::key::Kind;
 use crate::model::manifest::{Content, Draft, Entry, Node, Position};
-use crate::model::metadata::Kind;
 
 /// Moves the choice of solvers from Certificates to their issuers; returns what was changed, for each draft.
 pub(super) fn move_to_issuers(drafts: &mut [Draft]) -> Vec<Vec<String>> {

@@ -1,9 +1,9 @@
 //! Fields that have another name, place or spelling in `v1`.
 
-use super::Version;
+use super::version::Version;
 use crate::model::field::FieldPath;
+use crate::model::key::Kind;
 use crate::model::manifest::{Content, Draft, Node};
-use crate::model::metadata::Kind;
 
 /// A field of a Certificate's spec: the last version that had it, its old name, its new path, the spelling of its values.
 type Rename = (Version, &'static str, &'static str, fn(&str) -> String);

@@ -3,9 +3,9 @@
 use super::fields;
 use super::schema::{Findings, check, closest};
 use super::tree::{Content, Entry, Node, Position};
-use crate::model::conversion::Version;
+use crate::model::conversion::version::Version;
 use crate::model::field::{FieldPath, Matter, Remark};
-use crate::model::metadata::Kind;
+use crate::model::key::Kind;
 
 /// One object that we read.
 #[derive(Debug)]

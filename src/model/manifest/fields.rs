@@ -4,7 +4,7 @@ use super::schema::Shape::{
     Any, Base64, Choice, Flag, Gone, Length, List, Map, Object, Renamed, Text, Whole,
 };
 use super::schema::{Field, Shape, may, must};
-use crate::model::metadata::Kind;
+use crate::model::key::Kind;
 
 /// The fields of an object of that kind, nothing for kinds that are not read from manifests.
 pub(crate) fn of(kind: Kind) -> Option<Shape> {

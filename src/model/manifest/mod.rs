@@ -6,11 +6,9 @@ mod complaint;
 mod draft;
 mod fields;
 mod schema;
-mod set;
+pub mod set;
 mod tree;
 mod yaml;
-
-use serde::Deserialize;
 
 pub use self::complaint::{Complaint, Location, Source};
 pub(crate) use self::draft::Draft;
@@ -18,11 +16,14 @@ pub(crate) use self::schema::distance;
 pub use self::tree::Position;
 pub(crate) use self::tree::{Content, Entry, Node};
 
+use serde::Deserialize;
+
 use self::complaint::{Show, excerpt};
 use self::draft::Identity;
+use self::set::Namespaces;
 use super::field::{FieldPath, Remark};
-use super::validation::Verdict;
-use super::{Certificate, Issuer, Kind, Record, Secret, conversion, validation};
+use super::validation::{self, Verdict};
+use super::{Certificate, Issuer, Kind, Record, Secret, conversion};
 
 /// One object of a manifest.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,15 +71,6 @@ pub struct Set {
     pub skipped: Vec<Skipped>,
     /// What may stay, but hardly does what was meant.
     pub warnings: Vec<Complaint>,
-}
-
-/// Namespaces for objects that name none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Namespaces<'a> {
-    /// What `-n` says; objects may not contradict it.
-    pub given: Option<&'a str>,
-    /// The context's, `default` locally.
-    pub default: &'a str,
 }
 
 /// Reads a set of manifests.

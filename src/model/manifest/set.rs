@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::Namespaces;
 use super::complaint::{Location, Source};
 use super::draft::Draft;
 use super::tree::Node;
 use crate::model::field::{FieldPath, Remark};
-use crate::model::metadata::Kind;
+use crate::model::key::Kind;
 use crate::model::validation::object_name_fault;
 
 /// Gives the object its namespace, and refuses one that contradicts `-n` as kubectl does.
@@ -97,4 +96,13 @@ pub(crate) fn check_twice(drafts: &mut [Draft], sources: &[Source]) {
         }
         secrets.insert(key, (name, at_secret));
     }
+}
+
+/// Namespaces for objects that name none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespaces<'a> {
+    /// What `-n` says; objects may not contradict it.
+    pub given: Option<&'a str>,
+    /// The context's, `default` locally.
+    pub default: &'a str,
 }

@@ -2,22 +2,15 @@
 //! them, and cert-manager itself cannot serve them.
 
 pub mod hook;
+pub mod names;
 pub mod provider;
 
-use std::collections::BTreeMap;
-
 use self::hook::Hook;
-use self::provider::{Known, Listed};
+use self::names::{EXEC, GROUP, MANUAL};
+use self::provider::{Known, Settings};
 use super::SecretKeySelector;
 use super::field::{FieldPath, Remark};
 use super::solver::Webhook;
-
-/// The `groupName` of these solvers.
-pub const GROUP: &str = "kubectl-acme";
-/// The `solverName` of programs that publish.
-pub const EXEC: &str = "exec";
-/// The `solverName` of people who publish (`--dns01-manual`).
-pub const MANUAL: &str = "manual";
 
 /// A solver of ours, read and found complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,17 +21,6 @@ pub enum OwnSolver {
     Manual,
     /// One of the many providers publishes.
     Provider(Settings),
-}
-
-/// A provider's fields, as the manifest has them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Which provider.
-    pub provider: &'static Listed,
-    /// Its plain fields; numbers and flags as they are written.
-    pub texts: BTreeMap<&'static str, String>,
-    /// Its credentials, by the field's name without `SecretRef`.
-    pub secrets: BTreeMap<&'static str, SecretKeySelector>,
 }
 
 impl OwnSolver {

@@ -2,29 +2,21 @@
 
 mod chain;
 pub mod report;
-mod saying;
+pub mod saying;
 pub mod sheet;
+pub mod stage;
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use self::chain::Stage;
-use self::saying::Saying;
+use self::saying::Sequence;
+use self::stage::{Saying, Stage};
 use crate::model::occasion::Grain;
 use crate::model::{Event, Kind, Severity};
 
 /// What is told again within this is told once.
 const ONCE: SignedDuration = SignedDuration::from_secs(1);
-
-/// What tells in which order events were told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sequence {
-    /// The moments they carry: in a cluster revisions are nobody's business, and others tell of events later than they come.
-    Moments,
-    /// The revisions under which the store has them, whatever its clock did meanwhile.
-    Revisions,
-}
 
 /// How often an event was told, of which an entry stands for one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -103,7 +103,8 @@ fn milliseconds(length: SignedDuration) -> Value {
 mod tests {
     use super::*;
     use crate::model::Event;
-    use crate::print::timeline::{Sequence, entries};
+    use crate::print::timeline::entries;
+    use crate::print::timeline::saying::Sequence;
 
     /// The events recorded of one challenge that the CA refuses.
     fn refused() -> Vec<Event> {

@@ -2,70 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::Sequence;
-use super::chain::{self, Stage};
-use crate::model::event::reason;
-use crate::model::occasion::{Grain, Occasion};
-use crate::model::{Event, Kind};
-use crate::print::lineage::{self, Named};
-
-/// What is left of a second after its beginning.
-const REST: SignedDuration = SignedDuration::from_nanos(999_999_999);
-
-/// One time at which an event was told.
-#[derive(Debug)]
-pub(super) struct Saying<'a> {
-    pub event: &'a Event,
-    /// The place of the event in what was given: each has one.
-    pub number: usize,
-    /// How many times are known of it.
-    pub known: usize,
-    /// When the first of them was.
-    pub began: Timestamp,
-    /// Which of them this is.
-    pub nth: usize,
-    pub occasion: Occasion,
-    pub stage: Stage,
-    /// Which issuance it belongs to, from 0.
-    pub issuance: usize,
-    /// Whether it was told in this issuance for the first time.
-    pub is_first: bool,
-    /// The object of whose making it tells.
-    pub makes: Option<Named>,
-    /// Where it stands among the others: a revision, or nanoseconds.
-    pub place: i128,
-    /// When it had happened.
-    pub latest: Timestamp,
-    object: Option<Named>,
-}
-
-impl Saying<'_> {
-    /// The object that it is about.
-    pub(super) fn object(&self) -> Option<&Named> {
-        self.object.as_ref()
-    }
-
-    /// The first and the last moment that it may have been.
-    fn bounds(&self) -> (Timestamp, Timestamp) {
-        let Occasion { at, grain, .. } = self.occasion;
-        match grain {
-            Grain::Fine => (at, at),
-            Grain::Second => (at, at.saturating_add(REST).unwrap_or(at)),
-        }
-    }
-
-    fn is_certificate(&self) -> bool {
-        self.event.involved_object.kind == Kind::Certificate.as_str()
-    }
-
-    /// Tells whether it is the Certificate's private key that was made or taken.
-    pub(super) fn is_key(&self) -> bool {
-        let reason = self.event.reason.as_str();
-        self.is_certificate() && [reason::GENERATED, reason::REUSED].contains(&reason)
-    }
-}
+use super::chain;
+use super::stage::{Saying, Stage};
+use crate::model::Event;
+use crate::model::occasion::Occasion;
+use crate::print::lineage;
 
 /// Every time at which these events were told, issuance by issuance, causes before effects.
 pub(super) fn in_order<'a>(
@@ -147,4 +90,13 @@ fn tell_issuances_apart(sayings: &mut [Saying<'_>]) {
         };
         saying.is_first = told.insert((saying.number, saying.issuance));
     }
+}
+
+/// What tells in which order events were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequence {
+    /// The moments they carry: in a cluster revisions are nobody's business, and others tell of events later than they come.
+    Moments,
+    /// The revisions under which the store has them, whatever its clock did meanwhile.
+    Revisions,
 }

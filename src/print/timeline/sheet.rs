@@ -5,8 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Entry, Outcome, Repeats, Total, totals};
 use crate::model::occasion::Grain;
 use crate::model::{Duration, Kind, Severity, Time};
+use crate::print::colour::Colour;
 use crate::print::escape::{escape, set_off};
-use crate::print::table::{Colour, Headers, Table};
+use crate::print::table::{Headers, Table};
 
 /// Renders the timeline, each issuance with its total; nothing where there are no entries.
 pub fn text(
@@ -157,7 +158,8 @@ mod tests {
     use super::*;
     use crate::model::Event;
     use crate::model::event::{EventSource, ObjectReference, source};
-    use crate::print::timeline::{Sequence, entries};
+    use crate::print::timeline::entries;
+    use crate::print::timeline::saying::Sequence;
 
     fn check(events: &[Event], sequence: Sequence, now: &str) -> String {
         let entries = entries(events, sequence);

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::api::{Api, Connection, Explanation};
 use super::credential::Credential;
-use super::factory::Site;
+use super::site::Site;
 use super::{Provider, TxtRecord};
 use crate::model::solver;
 use crate::solvers::SolveError;

@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use tokio::process::Command;
 
 use super::credential::Credential;
-use super::factory::Site;
 use super::hidden::without;
 use super::program::{self, Ended};
+use super::site::Site;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;

@@ -1,109 +1,16 @@
 //! Which provider a solver names, built from its fields, its Secrets and its surroundings.
 
-use std::fmt;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use zeroize::Zeroizing;
-
 use super::acme_dns::AcmeDns;
-use super::own::Hooks;
 use super::rfc2136::Rfc2136;
-use super::webhook::{Webhook, Webhooks};
+use super::site::{Site, unusable};
+use super::webhook::Webhook;
 use super::{Provider, hosted, own};
-use crate::dns::{FindZone, Resolve};
 use crate::model::field::FieldPath;
 use crate::model::own_solver::OwnSolver;
 use crate::model::solver::Dns01Solver;
-use crate::model::{Secret, SecretKeySelector};
 use crate::solvers::SolveError;
-
-/// Reads the Secrets that solvers name.
-#[async_trait]
-pub trait Credentials: fmt::Debug + Send + Sync {
-    /// A Secret, if it is there.
-    ///
-    /// # Errors
-    /// Fails when it cannot be told, such as for want of a permission.
-    async fn secret(&self, namespace: &str, name: &str) -> Result<Option<Secret>, SolveError>;
-
-    /// A token for a service account with these audiences (Kubernetes TokenRequest), valid for ten minutes.
-    ///
-    /// # Errors
-    /// Fails where there is no cluster, and when the API server refuses.
-    async fn service_account_token(
-        &self,
-        namespace: &str,
-        name: &str,
-        audiences: &[String],
-    ) -> Result<Zeroizing<String>, SolveError>;
-}
-
-/// What every provider is built with, beside its own fields.
-#[derive(Debug)]
-pub struct Site<'a> {
-    /// Where the Secrets are: the Issuer's namespace, or that of cluster resources for ClusterIssuers.
-    pub namespace: &'a str,
-    /// Reads them.
-    pub credentials: &'a dyn Credentials,
-    /// Whether credentials from around the process may be used: environment, metadata services, workload identity.
-    pub ambient: bool,
-    /// Finds zones, by way of the solver's own name servers where it has any.
-    pub zones: &'a Arc<dyn FindZone>,
-    /// Looks up hosts of APIs and name servers.
-    pub resolver: &'a Arc<dyn Resolve>,
-    /// Calls webhooks.
-    pub webhooks: &'a Arc<dyn Webhooks>,
-    /// Whether programs may be run.
-    pub hooks: Hooks,
-}
-
-impl Site<'_> {
-    /// The value of a key of a Secret.
-    ///
-    /// # Errors
-    /// Fails when the Secret or the key is not there, or is not text; the error names both.
-    pub async fn secret(
-        &self,
-        selector: &SecretKeySelector,
-    ) -> Result<Zeroizing<String>, SolveError> {
-        let SecretKeySelector { name, key } = selector;
-        let namespace = self.namespace;
-        let missing = |why: String, hint: String| SolveError {
-            what: format!("cannot read the credentials in Secret \"{name}\""),
-            why,
-            needs_person: true,
-            hint: Some(hint),
-            until: None,
-        };
-        let Some(secret) = self.credentials.secret(namespace, name).await? else {
-            let why = format!("secrets \"{name}\" not found in namespace \"{namespace}\"");
-            let hint = format!("create the Secret {name} in {namespace}, with the key \"{key}\"");
-            return Err(missing(why, hint));
-        };
-        let Some(value) = secret.value(key) else {
-            let keys: Vec<&str> =
-                secret.data.keys().chain(secret.string_data.keys()).map(String::as_str).collect();
-            let why = format!("it has no key \"{key}\"");
-            let hint = match keys.as_slice() {
-                [] => format!("add the key \"{key}\" to the Secret; it is empty"),
-                _ => format!(
-                    "add the key \"{key}\", or name one of those it has: {}",
-                    keys.join(", ")
-                ),
-            };
-            return Err(missing(why, hint));
-        };
-        match String::from_utf8(value.to_vec()) {
-            Ok(text) => Ok(Zeroizing::new(text)),
-            Err(error) => {
-                drop(Zeroizing::new(error.into_bytes()));
-                let hint = "write it as text; `data` in a manifest is base64 of it".to_owned();
-                Err(missing(format!("the value of \"{key}\" is not text"), hint))
-            }
-        }
-    }
-}
 
 /// Builds the provider that a solver names.
 ///
@@ -127,10 +34,4 @@ pub async fn provider(
     }
     let hosted = hosted::provider(solver, site).await?;
     hosted.ok_or_else(|| unusable("no dns provider config specified for challenge".to_owned()))
-}
-
-/// The error of a solver that only another manifest helps.
-pub(super) fn unusable(why: String) -> SolveError {
-    let what = "cannot publish the record".to_owned();
-    SolveError { what, why, needs_person: true, hint: None, until: None }
 }

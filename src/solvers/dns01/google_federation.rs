@@ -2,18 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use http::{HeaderName, HeaderValue, Method};
+use http::HeaderName;
+use http::HeaderValue;
+use http::Method;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use serde_json::json;
 use url::Url;
 
-use super::api::{Api, Connection, Explanation};
-use super::credential::{Ambient, Credential};
+use super::api::Api;
+use super::api::Connection;
+use super::api::Explanation;
+use super::api::Refusal;
+use super::credential::Ambient;
+use super::credential::Credential;
 use super::files::read_credential;
-use super::google_login::{DEED, SCOPE, failed};
 use super::text::one_line;
-use super::token::{Token, explain};
+use super::token::Token;
+use super::token::explain;
 use crate::solvers::SolveError;
 
 /// What is asked for where the token is only a step to another one.
@@ -212,4 +219,14 @@ fn reason(body: &[u8]) -> Option<Explanation> {
     }
     let Body { error: Error { message, status } } = serde_json::from_slice(body).ok()?;
     Some(Explanation { code: status, message })
+}
+
+pub(crate) const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.readwrite";
+
+pub(crate) const DEED: &str = "cannot get a token from Google";
+
+pub(crate) fn failed(refusal: Refusal, hint: &str) -> SolveError {
+    let is_final = refusal.status.is_some_and(|status| status.is_client_error());
+    let error = refusal.into_error(DEED.to_owned(), hint);
+    SolveError { hint: error.hint.or_else(|| is_final.then(|| hint.to_owned())), ..error }
 }

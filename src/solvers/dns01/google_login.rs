@@ -11,22 +11,25 @@ use serde::Deserialize;
 use serde_json::json;
 use url::{Host, Url};
 
-use super::api::{Api, Connection, Refusal};
+use super::api::Api;
+use super::api::Connection;
 use super::credential::{Ambient, Credential};
 use super::files::read_credential;
-use super::google_federation::{EVERYTHING, Federation, Services, is_google};
-use super::text::{encoded, one_line};
-use super::token::{Token, TokenPlace, explain};
+use super::google_federation::{EVERYTHING, Federation, Services, failed};
+use super::google_federation::{SCOPE, is_google};
+use super::text::encoded;
+use super::text::one_line;
+use super::token::Token;
+use super::token::TokenPlace;
+use super::token::explain;
 use crate::solvers::SolveError;
 
 /// Where machines get the tokens of their service accounts.
 const MACHINES: &str = "169.254.169.254";
 /// Where users' tokens are renewed, and those of service accounts whose key does not say where.
 const TOKENS: &str = "https://oauth2.googleapis.com/token";
-pub(super) const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.readwrite";
 /// How long an assertion is good, in seconds; the longest that Google takes.
 const LIFE: i64 = 3600;
-pub(super) const DEED: &str = "cannot get a token from Google";
 
 /// Who we are to Google.
 #[derive(Clone, Debug)]
@@ -288,12 +291,6 @@ fn assertion(
     key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
         .map_err(|_| unusable("its private_key cannot sign"))?;
     Ok(Credential::new(&format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))))
-}
-
-pub(super) fn failed(refusal: Refusal, hint: &str) -> SolveError {
-    let is_final = refusal.status.is_some_and(|status| status.is_client_error());
-    let error = refusal.into_error(DEED.to_owned(), hint);
-    SolveError { hint: error.hint.or_else(|| is_final.then(|| hint.to_owned())), ..error }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::akamai::{self, EdgeGrid};
 use super::azure_dns::{self, Cloud, Identity, ZoneType};
 use super::cloudflare::{self, Login};
-use super::factory::Site;
+use super::site::Site;
 use super::{Ambient, Connection, Credential, Provider, cloud_dns, digitalocean, route53};
 use crate::model::SecretKeySelector;
 use crate::model::solver::{

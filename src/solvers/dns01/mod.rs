@@ -28,6 +28,7 @@ mod program;
 pub mod rfc2136;
 pub mod route53;
 mod silences;
+pub mod site;
 pub mod solver;
 #[cfg(test)]
 mod tests;

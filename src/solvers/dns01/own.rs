@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Provider;
 use super::exec::Exec;
-use super::factory::Site;
 #[cfg(feature = "many-providers")]
 use super::many;
+use super::site::{Hooks, Site};
 use crate::model::field::Remark;
 use crate::model::own_solver::OwnSolver;
 use crate::solvers::SolveError;
@@ -28,18 +28,6 @@ pub(super) async fn provider(
         #[cfg(not(feature = "many-providers"))]
         OwnSolver::Provider(settings) => Err(not_built_in(settings.provider.name)),
     }
-}
-
-/// Whether programs that a manifest names may be run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Hooks {
-    /// They may: a person has said so.
-    Allowed,
-    /// Nobody has said so.
-    #[default]
-    NotAllowed,
-    /// Others write manifests here, whatever a person says.
-    Never,
 }
 
 /// What keeps this process from serving a solver of ours, whatever its Secrets hold.

@@ -8,8 +8,10 @@ use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 
 use super::api::{Api, Connection, Refusal, Reply, Request};
-pub use super::aws::{Endpoints, Login};
-use super::aws::{Signer, explain, xml};
+pub use super::aws::Endpoints;
+pub use super::aws::Login;
+use super::aws::Signer;
+use super::aws::xml::{self, explain};
 use super::text::{below, encoded, quoted, relative, same_name};
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};

@@ -8,11 +8,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::time::timeout;
 
-use super::factory::{self, Credentials, Site};
-use super::manual;
-use super::own::Hooks;
-use super::webhook::Webhooks;
-use super::{Provider, TxtRecord};
+use super::site::{self, Credentials, Hooks, Site, Webhooks};
+use super::{Provider, TxtRecord, factory, manual};
 use crate::dns::zone::Zones;
 use crate::dns::{FindZone, Resolve};
 use crate::model::memory::{Holder, Memory};
@@ -159,7 +156,7 @@ impl Dns01 {
     }
 
     fn zones_of(&self, solver: &Dns01Solver) -> Result<Zones, SolveError> {
-        self.zones.for_solver(&solver.nameservers).map_err(factory::unusable)
+        self.zones.for_solver(&solver.nameservers).map_err(site::unusable)
     }
 
     /// Whether every server that can be asked has a record that stays and is good, whoever made it: ours would stand beside it
@@ -186,7 +183,7 @@ impl Dns01 {
     ) -> Result<(Arc<dyn Provider>, TxtRecord), SolveError> {
         let spec = &challenge.spec;
         let solver = spec.solver.dns01.as_ref().ok_or_else(|| {
-            factory::unusable("no dns01 challenge solver configuration found".to_owned())
+            site::unusable("no dns01 challenge solver configuration found".to_owned())
         })?;
         let namespace = &challenge.metadata.namespace;
         let provider = self.provider(solver, &spec.issuer_ref, namespace).await?;

@@ -1,7 +1,6 @@
 //! cert-manager's webhook protocol: somebody else's program publishes, and is told by one object what.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,8 +8,10 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::{Api, Connection, Explanation};
-use super::factory::Site;
+use super::api::Api;
+use super::api::Connection;
+use super::api::Explanation;
+use super::site::{Site, Webhooks};
 use super::text::one_line;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
@@ -18,16 +19,6 @@ use crate::dns::{FindZone, Resolve};
 use crate::model::solver;
 use crate::model::validation::{object_name_fault, path_segment_fault};
 use crate::solvers::SolveError;
-
-/// Calls webhooks: through an API server that knows them, or directly.
-#[async_trait]
-pub trait Webhooks: fmt::Debug + Send + Sync {
-    /// Posts a payload to a solver of a group, and returns the payload that comes back.
-    ///
-    /// # Errors
-    /// Fails when the solver cannot be reached, or answers with anything but a payload.
-    async fn call(&self, group: &str, solver: &str, payload: &Value) -> Result<Value, SolveError>;
-}
 
 /// The path of a solver, at an API server and at the webhook itself.
 ///

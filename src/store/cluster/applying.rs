@@ -3,20 +3,12 @@
 use http::Method;
 
 use super::ClusterStore;
-use super::request;
-use super::wire::{Call, Deed, path_of};
+use super::deed::Deed;
+use super::request::{self, Purpose};
+use super::wire::{Call, path_of};
 use crate::model::Record;
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 use crate::store::manager::Manager;
-
-/// Whether what is applied stays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// It stays.
-    Keep,
-    /// The server goes all the way but for the last step.
-    TryOut,
-}
 
 impl ClusterStore {
     /// The same, writing under another manager's name.

@@ -10,7 +10,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use super::fault::{ClusterFault, chain};
 use super::wire::Wire;
 use super::{identity, login};
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Longest that one request may take unless a flag says otherwise; kubectl would wait for ever.
 const REQUEST: Duration = Duration::from_secs(30);

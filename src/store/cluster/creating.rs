@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::ClusterStore;
+use super::deed::Deed;
 use super::fault::ClusterFault;
-use super::wire::{Call, Deed};
-use crate::store::StoreError;
+use super::wire::Call;
+use crate::store::error::StoreError;
 
 /// How long a token is valid, in seconds: the shortest that an API server gives.
 const TOKEN: u32 = 600;

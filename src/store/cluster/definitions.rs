@@ -3,10 +3,12 @@
 use http::Method;
 use serde_json::Value;
 
-use super::fault::{self, ClusterFault};
-use super::wire::{Call, Deed, What, Wire};
+use super::deed::{Deed, What};
+use super::fault::ClusterFault;
+use super::refusal;
+use super::wire::{Call, Wire};
 use crate::model::Kind;
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Fails unless the six kinds are served.
 pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
@@ -17,7 +19,7 @@ pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
         let served = match wire.answer(&deed, &call).await? {
             Ok(answer) => answer.body,
             Err(status) if status.code == 404 => Value::Null,
-            Err(status) => return Err(fault::refused(&wire.server, &deed, &status)),
+            Err(status) => return Err(refusal::refused(&wire.server, &deed, &status)),
         };
         for kind in Kind::SIX.into_iter().filter(|kind| kind.group() == group) {
             if !serves(&served, kind) {

@@ -3,11 +3,11 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::ClusterStore;
-use super::fault;
-use super::wire::{Call, Deed, Wire};
+use super::deed::Deed;
+use super::wire::{Call, Wire};
+use super::{ClusterStore, refusal};
 use crate::model::validation::object_name_fault;
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
 /// A resource with namespaces that is not ours.
@@ -92,7 +92,7 @@ impl Foreign {
             Err(status) if [404, 409].contains(&status.code) && status.details.is_some() => {
                 Ok(false)
             }
-            Err(status) => Err(fault::refused(&self.wire.server, &deed, &status)),
+            Err(status) => Err(refusal::refused(&self.wire.server, &deed, &status)),
         }
     }
 
@@ -119,7 +119,7 @@ impl Foreign {
             Err(status) if [404, 409].contains(&status.code) && status.details.is_some() => {
                 Ok(None)
             }
-            Err(status) => Err(fault::refused(&self.wire.server, &deed, &status)),
+            Err(status) => Err(refusal::refused(&self.wire.server, &deed, &status)),
         }
     }
 

@@ -8,13 +8,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::ClusterStore;
-use super::fault;
-use super::lease_object::{LeaseObject, OURS};
-use super::wire::{Answer, Call, Deed, Wire};
-use crate::model::Time;
+use super::deed::Deed;
+use super::lease_object::OURS;
+use super::lease_object::{Holder, LeaseObject};
+use super::wire::{Answer, Call, Wire};
+use super::{ClusterStore, refusal};
+use crate::store::error::StoreError;
+use crate::store::ids;
 use crate::store::lease::Role;
-use crate::store::{StoreError, dice};
 
 /// The Lease that cert-manager's controller holds.
 pub const NAME: &str = "cert-manager-controller";
@@ -74,28 +75,6 @@ pub struct ClusterLease {
     terms: Terms,
 }
 
-/// Who holds the Lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// As it calls itself.
-    pub identity: String,
-    /// What it is.
-    pub who: Who,
-    /// Namespace of the Lease.
-    pub namespace: String,
-    /// Since when.
-    pub since: Option<Time>,
-}
-
-/// What a holder is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// cert-manager, or something else that is not ours.
-    CertManager,
-    /// A process of ours, and how long it means to drive, if it has told.
-    Ours(Option<Role>),
-}
-
 /// Proof that this process drives, as long as it is not lost. Gives the Lease back when dropped, in the background.
 #[derive(Debug)]
 pub struct ClusterGuard {
@@ -141,7 +120,7 @@ impl ClusterLease {
 
     fn on(wire: Wire, namespace: &str) -> Result<Self, StoreError> {
         let host = hostname::get().unwrap_or_default();
-        let identity = format!("{}_{}{OURS}", host.to_string_lossy(), dice::name("")?);
+        let identity = format!("{}_{}{OURS}", host.to_string_lossy(), ids::name("")?);
         let terms = Terms::default();
         Ok(Self { wire, namespace: namespace.to_owned(), identity, terms })
     }
@@ -212,7 +191,7 @@ impl ClusterLease {
         match self.wire.answer(&deed, &call).await? {
             Ok(answer) => Ok(Some(dated(answer))),
             Err(status) if status.code == StatusCode::NOT_FOUND => Ok(None),
-            Err(status) => Err(fault::refused(&self.wire.server, &deed, &status)),
+            Err(status) => Err(refusal::refused(&self.wire.server, &deed, &status)),
         }
     }
 
@@ -248,8 +227,8 @@ impl ClusterLease {
         }
         let what = format!("the Lease {NAME}");
         let ways = ["or name another one: --leader-election-namespace"];
-        Err(fault::without_namespace(&what, &self.namespace, &status, &ways)
-            .unwrap_or_else(|| fault::refused(&self.wire.server, deed, &status)))
+        Err(refusal::without_namespace(&what, &self.namespace, &status, &ways)
+            .unwrap_or_else(|| refusal::refused(&self.wire.server, deed, &status)))
     }
 
     fn path(&self, name: &str) -> String {
@@ -377,6 +356,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::store::cluster::lease_object::Who;
 
     /// An API server that knows one Lease, and may fall silent.
     #[derive(Clone, Default)]

@@ -5,7 +5,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::lease::{Holder, Who};
 use crate::model::Time;
 use crate::store::lease::Role;
 
@@ -128,6 +127,28 @@ impl LeaseObject {
 /// A moment as Leases have it: six digits below the second.
 fn moment(at: Timestamp) -> Value {
     format!("{at:.6}").into()
+}
+
+/// Who holds the Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// As it calls itself.
+    pub identity: String,
+    /// What it is.
+    pub who: Who,
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Since when.
+    pub since: Option<Time>,
+}
+
+/// What a holder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// cert-manager, or something else that is not ours.
+    CertManager,
+    /// A process of ours, and how long it means to drive, if it has told.
+    Ours(Option<Role>),
 }
 
 #[cfg(test)]

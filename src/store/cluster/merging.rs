@@ -6,7 +6,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 
 use crate::model::{Key, Record};
-use crate::store::{Change, StoreError};
+use crate::store::Change;
+use crate::store::error::StoreError;
 
 /// What a watch is.
 pub(super) type Changes = BoxStream<'static, Result<Change, StoreError>>;

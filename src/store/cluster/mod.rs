@@ -8,35 +8,40 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use futures_util::stream::BoxStream;
 use http::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::confinement::Confinement;
 pub use self::connection::Connection;
 pub use self::fault::ClusterFault;
 
-use self::applying::Purpose;
 use self::confinement::Reach;
-use self::wire::{Call, Deed, Wire, path, path_of};
+use self::deed::Deed;
+use self::request::Purpose;
+use self::watching::polished;
+use self::wire::{Call, Wire, path, path_of};
+use super::error::{StoreError, invalid};
+use super::event_cache::Told;
 use super::manager::Manager;
-use super::object::{Object, has_status, invalid, leave_out_bulk};
-use super::told::Told;
-use super::{Change, Part, Scope, Store, StoreError};
+use super::object::{has_status, leave_out_bulk};
+use super::{Change, Part, Scope, Store};
 use crate::model::{Key, Kind, Record};
 
 mod applying;
 mod confinement;
 mod connection;
 mod creating;
+pub mod deed;
 mod definitions;
 mod fault;
 pub mod foreign;
 mod identity;
 pub mod lease;
-mod lease_object;
+pub mod lease_object;
 mod login;
 mod merging;
 pub mod permissions;
+pub mod refusal;
 mod request;
 pub mod survey;
 pub mod temporary;
@@ -259,7 +264,7 @@ impl ClusterStore {
                 Ok(answer) => answer.body,
                 Err(status) if status.code == 410 => return Ok(None),
                 Err(status) => {
-                    let error = fault::refused(self.server(), &deed, &status);
+                    let error = refusal::refused(self.server(), &deed, &status);
                     return Err(definitions::explain(self.wire(), error, &deed).await);
                 }
             };
@@ -380,21 +385,4 @@ impl Store for ClusterStore {
 
 fn is_without_uid(body: &Value) -> bool {
     body.pointer("/metadata/uid").is_none()
-}
-
-/// An object as callers know it: with its kind, without the book-keeping of field managers, and without a status that
-/// says nothing.
-fn polished(kind: Kind, object: Value) -> Option<Record> {
-    let Value::Object(mut fields) = object else { return None };
-    fields.insert("apiVersion".into(), kind.api_version().into());
-    fields.insert("kind".into(), kind.as_str().into());
-    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
-        metadata.remove("managedFields");
-        metadata.remove("selfLink");
-    }
-    if fields.get("status").and_then(Value::as_object).is_some_and(Map::is_empty) {
-        fields.remove("status");
-    }
-    let record = Record::new(Value::Object(fields))?;
-    (!record.key.name.name.is_empty()).then_some(record)
 }

@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ClusterStore;
-use super::wire::{Call, Deed};
+use super::deed::Deed;
+use super::wire::Call;
 use crate::model::{Key, Kind};
 
 /// Questions asked side by side.

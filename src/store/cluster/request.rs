@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 use super::confinement::Reach;
 use super::fault::ClusterFault;
 use super::wire::{Call, path_of};
-use super::{Object, StoreError};
 use crate::model::memory::is_ours;
 use crate::model::{Key, Kind, ObjectName, Record};
+use crate::store::error::StoreError;
+use crate::store::object::Object;
 
 /// Tells whether there can be an object of that name at all; a request for another could mean something else.
 pub(super) fn can_be(key: &Key) -> bool {
@@ -144,4 +145,13 @@ pub(super) fn forgotten(server: &str, kind: Kind) -> ClusterFault {
         what: kind.plural(),
         said: "it forgets the list before we have read it".into(),
     }
+}
+
+/// Whether what is applied stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It stays.
+    Keep,
+    /// The server goes all the way but for the last step.
+    TryOut,
 }

@@ -8,11 +8,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ClusterStore;
+use super::deed::Deed;
 use super::fault::ClusterFault;
-use super::lease::{Holder, NAME, NAMESPACE, Who};
-use super::lease_object::LeaseObject;
-use super::wire::{Answer, Call, Deed, Wire};
-use crate::store::StoreError;
+use super::lease::{NAME, NAMESPACE};
+use super::lease_object::{Holder, LeaseObject, Who};
+use super::wire::{Answer, Call, Wire};
+use crate::store::error::StoreError;
 
 /// Where Helm puts cert-manager.
 const HELM: &str = "cert-manager";
@@ -86,7 +87,7 @@ async fn holders(
             Ok(answer) => answer,
             Err(status) if status.code == 404 => continue,
             Err(status) => {
-                let refused = super::fault::refused(&wire.server, &deed, &status);
+                let refused = super::refusal::refused(&wire.server, &deed, &status);
                 hidden = permitted::<()>(Err(refused))?.err();
                 continue;
             }

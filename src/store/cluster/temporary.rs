@@ -6,9 +6,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::ClusterStore;
+use super::deed::Deed;
 use super::foreign::Foreign;
-use super::wire::{Call, Deed};
-use crate::store::StoreError;
+use super::wire::Call;
+use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
 /// Until when the maker may need the object, by the cluster's clock.

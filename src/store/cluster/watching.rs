@@ -12,15 +12,17 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Map;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::confinement::Reach;
-use super::fault;
-use super::wire::{Deed, Wire};
-use super::{definitions, polished, request};
+use super::deed::Deed;
+use super::wire::Wire;
+use super::{definitions, fault, refusal, request};
 use crate::model::{Key, Kind, Record};
-use crate::store::{Change, Scope, StoreError};
+use crate::store::error::StoreError;
+use crate::store::{Change, Scope};
 
 /// Makes the stream of a watch that never has anything to tell.
 pub(super) fn nothing(open: CancellationToken) -> BoxStream<'static, Result<Change, StoreError>> {
@@ -192,7 +194,7 @@ impl Watcher {
         let error = match status {
             // It fell behind; kube's watcher begins anew.
             Ok(status) if status.code == 410 => return None,
-            Ok(status) => fault::refused(&self.wire.server, &deed, &status),
+            Ok(status) => refusal::refused(&self.wire.server, &deed, &status),
             Err(error) => fault::unanswered(&self.wire.server, &error).into(),
         };
         if self.begun && error.may_pass() {
@@ -212,4 +214,21 @@ fn answer(error: kube::Error) -> Result<kube::core::Status, kube::Error> {
         kube::Error::Api(status) => Ok(*status),
         error => Err(error),
     }
+}
+
+/// An object as callers know it: with its kind, without the book-keeping of field managers, and without a status that
+/// says nothing.
+pub(crate) fn polished(kind: Kind, object: Value) -> Option<Record> {
+    let Value::Object(mut fields) = object else { return None };
+    fields.insert("apiVersion".into(), kind.api_version().into());
+    fields.insert("kind".into(), kind.as_str().into());
+    if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
+        metadata.remove("managedFields");
+        metadata.remove("selfLink");
+    }
+    if fields.get("status").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        fields.remove("status");
+    }
+    let record = Record::new(Value::Object(fields))?;
+    (!record.key.name.name.is_empty()).then_some(record)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::{Error, ErrorCode, ffi};
 
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Makes the store's error from the database's.
 pub(super) fn unusable(file: &Path, error: &Error) -> StoreError {

@@ -1,15 +1,16 @@
 //! What watchers read: the journal in the database, each line of it read and parsed once for all watchers of a process.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 
 use super::reader::Reader;
+use super::rows::Line;
 use crate::model::{Kind, Record};
-use crate::store::watch::{Journal, Lines, Logged};
-use crate::store::{Scope, StoreError};
+use crate::store::Scope;
+use crate::store::error::StoreError;
+use crate::store::watch::{Journal, Lines};
 
 /// Lines that are kept in memory; a watcher further behind than that reads the database by itself.
 const REMEMBERED: usize = 256;
@@ -79,30 +80,6 @@ struct Page {
     lines: Option<Vec<Line>>,
 }
 
-/// One line of the journal, as it lies in the database.
-pub(super) struct Line {
-    /// The revision that the change made.
-    pub revision: i64,
-    /// Kind of the object.
-    pub kind: String,
-    /// Whether the object is gone.
-    pub gone: bool,
-    /// The object, or how it was last seen, as JSON.
-    pub body: String,
-    /// The same parsed, once somebody wants it; nothing when it is damaged.
-    pub parsed: OnceLock<Option<Arc<Logged>>>,
-}
-
-impl Line {
-    fn logged(&self) -> Option<Arc<Logged>> {
-        let parse = || {
-            let object: Value = serde_json::from_str(&self.body).ok()?;
-            Some(Arc::new(Logged { record: Record::new(object)?, gone: self.gone }))
-        };
-        self.parsed.get_or_init(parse).clone()
-    }
-}
-
 /// The newest lines of the journal, without a gap.
 struct Recent {
     /// Every line after this revision is here…
@@ -140,6 +117,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::OnceLock;
 
     fn page(revisions: std::ops::RangeInclusive<i64>) -> Page {
         let line = |revision| Line {

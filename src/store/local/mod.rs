@@ -11,26 +11,27 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use tracing::debug;
 
-use self::bell::Ear;
 use self::fault::refused;
 use self::feed::Feed;
 use self::reader::Reader;
-use self::shelf::Rows;
+use self::rows::Rows;
+use self::wakeup::Ear;
 use self::writer::{Care, Writer};
+use super::error::StoreError;
 use super::folder::unusable;
-use super::rules::{self, Shelf as _};
+use super::transaction::Transaction as _;
 use super::watch::changes;
-use super::{Change, Part, Scope, Store, StoreError};
+use super::{Change, Part, Scope, Store, rules};
 use crate::model::{Key, Kind, Record};
 
-mod bell;
 mod fault;
 mod feed;
 mod network;
 mod reader;
+mod rows;
 mod schema;
-mod shelf;
 mod signal;
+mod wakeup;
 mod worker;
 mod writer;
 

@@ -7,10 +7,11 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{self, refused, unusable};
-use super::shelf::Rows;
+use super::rows::Rows;
 use super::worker::Worker;
 use crate::model::{Key, Kind, Record};
-use crate::store::{Scope, StoreError, folder};
+use crate::store::error::StoreError;
+use crate::store::{Scope, folder};
 
 type Question = Box<dyn FnOnce(&Connection) + Send>;
 

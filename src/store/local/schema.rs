@@ -8,7 +8,8 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::fault::{EMPTIED, NOT_OURS, is_busy, refused, unusable};
 use super::network::is_on_network;
-use crate::store::{StoreError, folder};
+use crate::store::error::StoreError;
+use crate::store::folder;
 
 /// Marks the file as ours: "acme" in ASCII.
 const APPLICATION: i64 = 0x6163_6d65;

@@ -10,11 +10,12 @@ use std::sync::mpsc::Receiver;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{oneshot, watch};
 
-use super::bell::Bell;
 use super::fault::{explain, refused};
-use super::shelf::Rows;
+use super::rows::Rows;
+use super::wakeup::Bell;
 use super::worker::Worker;
-use crate::store::{StoreError, folder};
+use crate::store::error::StoreError;
+use crate::store::folder;
 
 /// Most writes that are flushed together.
 const BATCH: usize = 64;

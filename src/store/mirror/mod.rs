@@ -12,15 +12,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
-use self::shelf::Shelf;
+use self::kind_cache::KindCache;
+use super::error::StoreError;
+use super::event_cache::Told;
 use super::manager::Manager;
 use super::object::leave_out_bulk;
-use super::told::Told;
-use super::{Change, Part, Scope, Store, StoreError};
+use super::{Change, Part, Scope, Store};
 use crate::model::{Key, Kind, Record};
 
-mod gone;
-mod shelf;
+mod kind_cache;
+mod tombstones;
 
 /// A store in front of another one, for controllers in a cluster: an API server finds what belongs to an object only by
 /// reading a whole namespace.
@@ -43,7 +44,7 @@ struct Room {
     open: CancellationToken,
     /// The store as its watches see it, whoever writes.
     store: Arc<dyn Store>,
-    shelves: Mutex<BTreeMap<Kind, Shelf>>,
+    shelves: Mutex<BTreeMap<Kind, KindCache>>,
 }
 
 impl Mirror {
@@ -60,7 +61,7 @@ impl Mirror {
     }
 
     /// Looks at what is known of a kind; nothing unless it is everything.
-    fn look<T>(&self, kind: Kind, look: impl FnOnce(&Shelf) -> T) -> Option<T> {
+    fn look<T>(&self, kind: Kind, look: impl FnOnce(&KindCache) -> T) -> Option<T> {
         let shelves = self.room.shelves();
         shelves.get(&kind).filter(|shelf| shelf.is_whole()).map(look)
     }
@@ -110,7 +111,7 @@ impl Mirror {
     /// Fails when the owner of an object that may have been there before is gone: what is deleted with its owner may be told of first,
     /// and would be made again.
     async fn expect_owner(&self, record: &Record) -> Result<(), StoreError> {
-        let before = |shelf: &mut Shelf| shelf.may_have_had(record);
+        let before = |shelf: &mut KindCache| shelf.may_have_had(record);
         if self.room.change(record.key.kind, before) != Some(true) {
             return Ok(());
         }
@@ -123,13 +124,13 @@ impl Mirror {
 }
 
 impl Room {
-    fn shelves(&self) -> MutexGuard<'_, BTreeMap<Kind, Shelf>> {
+    fn shelves(&self) -> MutexGuard<'_, BTreeMap<Kind, KindCache>> {
         // Every change of a shelf is whole before anything could fail.
         self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what is known of a kind, if anything is.
-    fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut Shelf) -> T) -> Option<T> {
+    fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut KindCache) -> T) -> Option<T> {
         self.shelves().get_mut(&kind).map(change)
     }
 
@@ -155,7 +156,7 @@ impl Room {
         if shelves.contains_key(&kind) {
             return;
         }
-        shelves.insert(kind, Shelf::new());
+        shelves.insert(kind, KindCache::new());
         drop(shelves);
         let changes = self.store.watch(kind, Scope::all());
         let following = follow(Arc::downgrade(self), kind, changes);
@@ -186,7 +187,7 @@ async fn follow(
         }
     }
     if let Some(room) = room.upgrade() {
-        room.change(kind, Shelf::end);
+        room.change(kind, KindCache::end);
     }
 }
 

@@ -321,7 +321,7 @@ async fn whoever_is_told_of_a_change_reads_it_even_when_the_watch_failed_at_firs
 
 #[tokio::test]
 async fn what_is_missing_from_a_new_list_is_told_as_gone() {
-    let mut shelf = Shelf::new();
+    let mut shelf = KindCache::new();
     let (told, mut changes) = mpsc::unbounded_channel();
     shelf.tell(Scope::all(), told);
     let store = MemoryStore::new();

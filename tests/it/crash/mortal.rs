@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use kubectl_acme::model::{Key, Kind, Record};
-use kubectl_acme::store::{Change, Part, Scope, Store, StoreError};
+use kubectl_acme::store::error::StoreError;
+use kubectl_acme::store::{Change, Part, Scope, Store};
 
 /// What becomes of the write at which the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kubectl_acme::ca::{self, Config, Server, validation::Look};
+use kubectl_acme::ca::{self, Config, Server, look::Look};
 use kubectl_acme::dns::lookup::SystemResolver;
-use kubectl_acme::fetch::{Fetched, Fetcher, Overrides};
+use kubectl_acme::fetch::outcome::Fetched;
+use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::{Blob, Identifier, Kind};
 use rcgen::KeyPair;
 use serde_json::{Value, json};

@@ -1,7 +1,8 @@
 //! What goes, and what is held.
 
 use kubectl_acme::model::Kind;
-use kubectl_acme::store::{Part, Scope, StoreError};
+use kubectl_acme::store::error::StoreError;
+use kubectl_acme::store::{Part, Scope};
 use serde_json::json;
 
 use super::{Shared, key, left, next, object, order, owned_by, with};

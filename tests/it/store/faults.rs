@@ -7,9 +7,10 @@ use std::process::Command;
 
 use jiff::Timestamp;
 use kubectl_acme::model::Kind;
+use kubectl_acme::store::error::StoreError;
 use kubectl_acme::store::lease::{LocalLease, Role};
 use kubectl_acme::store::local::{Access, LocalStore};
-use kubectl_acme::store::{Part, Scope, Store as _, StoreError};
+use kubectl_acme::store::{Part, Scope, Store as _};
 use rusqlite::Connection;
 use serde_json::json;
 

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
+use kubectl_acme::store::error::StoreError;
 use kubectl_acme::store::local::{Access, LocalStore};
 use kubectl_acme::store::mirror::Mirror;
-use kubectl_acme::store::{Change, Part, Scope, Store, StoreError};
+use kubectl_acme::store::{Change, Part, Scope, Store};
 use serde_json::{Value, json};
 
 /// Runs each promise on each store; those after the bar concern what an API server does by rules of its own.

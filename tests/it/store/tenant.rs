@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use kubectl_acme::model::{Key, Kind, Record};
+use kubectl_acme::store::error::StoreError;
+use kubectl_acme::store::event_cache::Told;
 use kubectl_acme::store::manager::Manager;
-use kubectl_acme::store::told::Told;
-use kubectl_acme::store::{Change, Part, Scope, Store, StoreError};
+use kubectl_acme::store::{Change, Part, Scope, Store};
 use serde_json::Value;
 
 /// Where everybody's events about cluster-wide objects are.

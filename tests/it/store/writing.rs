@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use kubectl_acme::model::{Kind, Record};
-use kubectl_acme::store::{Part, Scope, StoreError};
+use kubectl_acme::store::error::StoreError;
+use kubectl_acme::store::{Part, Scope};
 use serde_json::json;
 
 use super::{Shared, count, count_up, counter, key, next, object, order, owned_by, with};

@@ -6,11 +6,12 @@ use axum::http::response::Parts;
 use axum::response::Response;
 use serde_json::{Value as Json, json};
 
-use super::super::rule::Deed::{Answers, Arranges, Edits, Heads, Sends};
-use super::super::rule::{Rule, SIGNED, Scene};
-use super::super::sending::Sending;
+use super::answers::{document, problem, with};
 use super::state::{deactivate_account, forget_account};
-use super::{Behaviour, Value, document, problem, with};
+use crate::ca::behaviour::definition::{Behaviour, Value};
+use crate::ca::behaviour::rule::Deed::{Answers, Arranges, Edits, Heads, Sends};
+use crate::ca::behaviour::rule::{Rule, SIGNED, Scene};
+use crate::ca::behaviour::sending::Sending;
 
 pub(super) const KIT: &[Behaviour] = &[
     Behaviour {

@@ -3,10 +3,11 @@
 use axum::http::header::RETRY_AFTER;
 use serde_json::{Value as Json, json};
 
-use super::super::rule::Deed::{Arranges, Edits, Heads};
-use super::super::rule::{Rule, Scene};
+use super::answers::set;
 use super::state::{accept, deactivate, hold_validation, look_again, prove, refuse};
-use super::{Behaviour, Value, set};
+use crate::ca::behaviour::definition::{Behaviour, Value};
+use crate::ca::behaviour::rule::Deed::{Arranges, Edits, Heads};
+use crate::ca::behaviour::rule::{Rule, Scene};
 
 /// Deactivates an authorization when it is read.
 const ENDED: Rule = Rule::times(&["authorization"], Arranges(deactivate));

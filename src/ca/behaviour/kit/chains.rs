@@ -14,7 +14,7 @@ use super::super::super::issuance::{Leaf, Lifetime, SubjectKey};
 use super::super::super::signing_request::subject_key;
 use super::super::rule::Deed::{Chains, Heads};
 use super::super::rule::{Rule, Scene};
-use super::{Behaviour, Value};
+use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::model::Identifier;
 
 const DAY: i64 = 24 * 60 * 60;

@@ -1,6 +1,7 @@
 //! The kit: every behaviour, and what several of them need.
 
 mod accounts;
+mod answers;
 mod authorizations;
 mod chains;
 mod orders;
@@ -9,16 +10,7 @@ mod state;
 mod transport;
 mod urls;
 
-use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
-use axum::http::response::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
-use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value as Json, json};
-
-use super::rule::Scene;
-use super::{Behaviour, Value};
+use super::definition::Behaviour;
 
 /// Everything, by rows.
 pub(super) const ALL: &[&[Behaviour]] = &[
@@ -30,64 +22,3 @@ pub(super) const ALL: &[&[Behaviour]] = &[
     chains::KIT,
     transport::KIT,
 ];
-
-/// A problem document (RFC 8555 §6.7).
-fn problem(status: u16, kind: &str, detail: &str) -> Response {
-    document(&json!({
-        "type": format!("urn:ietf:params:acme:error:{kind}"),
-        "detail": detail,
-        "status": status,
-    }))
-}
-
-/// A problem document, whose status is that of the answer.
-fn document(document: &Json) -> Response {
-    let status = document["status"].as_u64().unwrap_or(500);
-    let headers = [(CONTENT_TYPE, "application/problem+json")];
-    (status_code(status), headers, document.to_string()).into_response()
-}
-
-/// A page that no ACME server wrote.
-fn page(status: u64, text: &'static str) -> Response {
-    (status_code(status), [(CONTENT_TYPE, "text/html")], text).into_response()
-}
-
-/// An answer without a body.
-fn empty(status: u64) -> Response {
-    (status_code(status), Body::empty()).into_response()
-}
-
-fn status_code(status: u64) -> StatusCode {
-    let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
-    status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-}
-
-/// The same answer with a header of its own; a text that no header may have is left out.
-fn with(mut response: Response, name: HeaderName, value: &str) -> Response {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        response.headers_mut().insert(name, value);
-    }
-    response
-}
-
-fn with_retry_after(response: Response, value: &str) -> Response {
-    with(response, RETRY_AFTER, value)
-}
-
-/// Sets a header; a text that no header may have is left out.
-fn set(head: &mut Parts, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        head.headers.insert(name, value);
-    }
-}
-
-/// A moment as HTTP writes it (RFC 9110 §5.6.7), so many seconds from now.
-fn http_date(seconds: i64) -> String {
-    let moment = Timestamp::now().saturating_add(SignedDuration::from_secs(seconds));
-    moment.unwrap_or(Timestamp::MAX).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
-}
-
-/// Tells whether so many seconds are not over since the first such request.
-fn within_seconds(scene: &Scene<'_>) -> bool {
-    scene.asked.since_first.as_secs() < scene.value
-}

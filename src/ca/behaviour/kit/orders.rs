@@ -2,10 +2,11 @@
 
 use serde_json::{Value as Json, json};
 
-use super::super::rule::Deed::{Answers, Arranges, Edits};
-use super::super::rule::{Rule, Scene};
+use super::answers::{empty, page};
 use super::state::{fail_order, forget_order, hold_validation, issue_to_a_stranger, prove, refuse};
-use super::{Behaviour, Value, empty, page};
+use crate::ca::behaviour::definition::{Behaviour, Value};
+use crate::ca::behaviour::rule::Deed::{Answers, Arranges, Edits};
+use crate::ca::behaviour::rule::{Rule, Scene};
 
 /// Longer than anybody waits, in seconds.
 const FOR_EVER: u64 = 1_000_000;

@@ -4,13 +4,12 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
-use super::super::super::protocol::REPLAY_NONCE;
-use super::super::rule::Deed::{Answers, Heads, Replaces, Sends};
-use super::super::rule::{Rule, SIGNED, Scene};
-use super::super::sending::Sending;
-use super::{
-    Behaviour, Value, empty, http_date, page, problem, set, with_retry_after, within_seconds,
-};
+use super::answers::{empty, http_date, page, problem, set, with_retry_after, within_seconds};
+use crate::ca::behaviour::definition::{Behaviour, Value};
+use crate::ca::behaviour::rule::Deed::{Answers, Heads, Replaces, Sends};
+use crate::ca::behaviour::rule::{Rule, SIGNED, Scene};
+use crate::ca::behaviour::sending::Sending;
+use crate::ca::reply::REPLAY_NONCE;
 
 const LIMITED: &str = "too many new orders recently";
 const GATEWAY_PAGE: &str = "<html><head><title>503 Service Temporarily Unavailable</title></head>\

@@ -4,11 +4,12 @@ use axum::http::header::DATE;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value as Json;
 
-use super::super::rule::Deed::{Edits, Heads, IsSilent, Sends, Speaks};
-use super::super::rule::{Rule, Scene};
-use super::super::sending::Sending;
-use super::super::wire::Wire;
-use super::{Behaviour, Value, http_date, set};
+use super::answers::{http_date, set};
+use crate::ca::behaviour::definition::{Behaviour, Value};
+use crate::ca::behaviour::rule::Deed::{Edits, Heads, IsSilent, Sends, Speaks};
+use crate::ca::behaviour::rule::{Rule, Scene};
+use crate::ca::behaviour::sending::Sending;
+use crate::ca::behaviour::wire::Wire;
 
 /// Whatever a client asks for.
 const ANYTHING: &[&str] = &[

@@ -5,9 +5,10 @@ use axum::http::response::Parts;
 use axum::http::{HeaderName, HeaderValue};
 use serde_json::Value as Json;
 
-use super::super::rule::Deed::{Answers, Edits, Heads};
-use super::super::rule::{Rule, SIGNED};
-use super::{Behaviour, Value, empty, page, set, with};
+use super::answers::{empty, page, set, with};
+use crate::ca::behaviour::definition::{Behaviour, Value};
+use crate::ca::behaviour::rule::Deed::{Answers, Edits, Heads};
+use crate::ca::behaviour::rule::{Rule, SIGNED};
 
 const EVERYTHING: &[&str] =
     &["directory", "newAccount", "newOrder", "order", "authorization", "challenge", "finalize"];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{EXEC, MANUAL, Settings};
+use super::names::{EXEC, MANUAL};
 use crate::model::SecretKeySelector;
 use crate::model::field::{FieldPath, Remark};
 use crate::model::manifest::distance;
@@ -249,4 +249,15 @@ impl Field {
 
 fn is_url(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
+}
+
+/// A provider's fields, as the manifest has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Which provider.
+    pub provider: &'static Listed,
+    /// Its plain fields; numbers and flags as they are written.
+    pub texts: BTreeMap<&'static str, String>,
+    /// Its credentials, by the field's name without `SecretRef`.
+    pub secrets: BTreeMap<&'static str, SecretKeySelector>,
 }

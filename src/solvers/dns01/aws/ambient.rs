@@ -6,12 +6,12 @@ use http::{HeaderName, Method};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::super::api::{Api, Connection, Refusal, Reply};
-use super::super::credential::{Ambient, Credential};
-use super::super::files::{self, read_credential};
-use super::Keys;
+use super::keys::Keys;
 use super::sts::{SESSION, Sts};
 use crate::solvers::SolveError;
+use crate::solvers::dns01::api::{Api, Connection, Refusal, Reply};
+use crate::solvers::dns01::credential::{Ambient, Credential};
+use crate::solvers::dns01::files::{self, read_credential};
 
 /// Where containers of ECS get their keys.
 const CONTAINERS: &str = "http://169.254.170.2";

@@ -2,23 +2,22 @@
 
 mod ambient;
 mod endpoints;
+mod keys;
 mod signature;
 mod sts;
 pub(super) mod xml;
 
 use std::fmt;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub use self::endpoints::Endpoints;
+use self::keys::Keys;
 use self::sts::Sts;
-use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::api::{Api, Connection, Refusal, Reply, Request};
 use super::credential::{Ambient, Credential};
 use super::memory::{Memory, Place};
 use crate::solvers::SolveError;
-
-/// Temporary keys are given up this long before they end.
-const MARGIN: SignedDuration = SignedDuration::from_mins(5);
 
 /// The keys of the process.
 static KEYS: Memory<Keys> = Memory::new();
@@ -42,23 +41,6 @@ pub enum Login {
         /// Token.
         token: Credential,
     },
-}
-
-/// Keys that requests are signed with.
-#[derive(Clone, Debug)]
-pub(super) struct Keys {
-    pub(super) id: String,
-    pub(super) secret: Credential,
-    /// For temporary keys.
-    pub(super) session: Option<Credential>,
-    /// When temporary keys end.
-    pub(super) expires: Option<Timestamp>,
-}
-
-impl Keys {
-    fn are_good_at(&self, now: Timestamp) -> bool {
-        self.expires.is_none_or(|end| end.duration_since(now) > MARGIN)
-    }
 }
 
 /// Signs requests to one service with keys that are fetched when they are needed, and kept while they are good.
@@ -161,25 +143,9 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// Reads `<ErrorResponse><Error><Code>…</Code><Message>…</Message></Error></ErrorResponse>`, as all services write it.
-pub(super) fn explain(body: &[u8]) -> Option<Explanation> {
-    let body = std::str::from_utf8(body).ok()?;
-    let code = xml::first(body, "Code")?;
-    let message = xml::first(body, "Message").unwrap_or_default();
-    // They name moments, which a status must not.
-    if message.contains("Signature expired") || message.contains("Signature not yet current") {
-        let message = format!("{code}: the clock of this machine is wrong");
-        return Some(Explanation { code, message });
-    }
-    let message = message.split("current date/time").next().unwrap_or_default();
-    let message = message.trim_end_matches([':', ' ']);
-    let message = if message.is_empty() { code.clone() } else { format!("{code}: {message}") };
-    Some(Explanation { code, message })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::solvers::dns01::aws::xml::explain;
 
     #[test]
     fn errors_name_no_moments() {

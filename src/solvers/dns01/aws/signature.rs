@@ -8,9 +8,9 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use jiff::Timestamp;
 use url::{Position, Url};
 
-use super::super::api::Request;
-use super::super::text::{encoded, hex};
-use super::Keys;
+use super::keys::Keys;
+use crate::solvers::dns01::api::Request;
+use crate::solvers::dns01::text::{encoded, hex};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 

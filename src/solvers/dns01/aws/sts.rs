@@ -2,10 +2,12 @@
 
 use http::Method;
 
-use super::super::api::{Api, Connection, Refusal, Reply, Request};
-use super::super::credential::Credential;
-use super::{Endpoints, Keys, explain, signature, xml};
+use super::keys::Keys;
+use super::xml::{self, explain};
+use super::{Endpoints, signature};
 use crate::solvers::SolveError;
+use crate::solvers::dns01::api::{Api, Connection, Refusal, Reply, Request};
+use crate::solvers::dns01::credential::Credential;
 use jiff::Timestamp;
 
 /// The name that our sessions have in AWS's records; cert-manager's.

@@ -1,5 +1,7 @@
 //! The little XML that AWS speaks: elements without attributes that matter, texts without mark-up.
 
+use crate::solvers::dns01::api::Explanation;
+
 /// The text of the first element with that name.
 pub(in super::super) fn first(xml: &str, name: &str) -> Option<String> {
     all(xml, name).next().map(plain)
@@ -32,6 +34,22 @@ fn plain(text: &str) -> String {
         .replace("&apos;", "'")
         .replace("&#39;", "'");
     named.replace("&amp;", "&")
+}
+
+/// Reads `<ErrorResponse><Error><Code>…</Code><Message>…</Message></Error></ErrorResponse>`, as all services write it.
+pub(crate) fn explain(body: &[u8]) -> Option<Explanation> {
+    let body = std::str::from_utf8(body).ok()?;
+    let code = first(body, "Code")?;
+    let message = first(body, "Message").unwrap_or_default();
+    // They name moments, which a status must not.
+    if message.contains("Signature expired") || message.contains("Signature not yet current") {
+        let message = format!("{code}: the clock of this machine is wrong");
+        return Some(Explanation { code, message });
+    }
+    let message = message.split("current date/time").next().unwrap_or_default();
+    let message = message.trim_end_matches([':', ' ']);
+    let message = if message.is_empty() { code.clone() } else { format!("{code}: {message}") };
+    Some(Explanation { code, message })
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ use async_trait::async_trait;
 use dns_update::{DnsRecord, DnsRecordType, DnsUpdater};
 
 use super::credential::Credential;
-use super::factory::Site;
 use super::memory::Memory;
+use super::site::Site;
 use super::text::{quoted, relative, unquoted};
 use super::zones::zone_of;
 use super::{Connection, Provider, TxtRecord};
 use crate::dns::FindZone;
-use crate::model::own_solver::Settings;
+use crate::model::own_solver::provider::Settings;
 use crate::solvers::SolveError;
 
 /// In seconds; providers that want more take more.

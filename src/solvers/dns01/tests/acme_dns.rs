@@ -4,8 +4,6 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::super::factory::{Credentials, Site, provider};
-use super::super::own::Hooks;
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, record, webhooks, zones};
 use crate::dns::Resolve;
@@ -13,6 +11,8 @@ use crate::dns::lookup::SystemResolver;
 use crate::model::Secret;
 use crate::solvers::SolveError;
 use crate::solvers::dns01::Provider;
+use crate::solvers::dns01::factory::provider;
+use crate::solvers::dns01::site::{Credentials, Hooks, Site};
 
 /// One account; of its texts the last two stay, as in the real one.
 struct Server(Vec<String>);

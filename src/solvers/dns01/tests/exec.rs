@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::own::Hooks;
-use super::super::{Provider, factory};
 use super::factory::site_with;
 use super::{NAME, record};
 use crate::solvers::SolveError;
+use crate::solvers::dns01::site::Hooks;
+use crate::solvers::dns01::{Provider, factory};
 
 /// How long a process may take to go, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);

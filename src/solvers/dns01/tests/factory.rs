@@ -4,13 +4,13 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::super::factory::{Credentials, Site, provider};
-use super::super::own::Hooks;
 use super::{webhooks, zones};
 use crate::dns::Resolve;
 use crate::dns::lookup::SystemResolver;
 use crate::model::Secret;
 use crate::solvers::SolveError;
+use crate::solvers::dns01::factory::provider;
+use crate::solvers::dns01::site::{Credentials, Hooks, Site};
 
 /// The Secret `dns` of the namespace `web`, and tokens that say for whom they are.
 #[derive(Debug)]

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::own::Hooks;
-use super::super::{Provider, factory};
 use super::factory::site_with;
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record};
 use crate::solvers::SolveError;
+use crate::solvers::dns01::site::Hooks;
+use crate::solvers::dns01::{Provider, factory};
 
 const HOST: &str = "_acme-challenge.www.example.com";
 

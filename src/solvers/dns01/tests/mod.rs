@@ -22,7 +22,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use self::stub::{Fake, Stub};
-use super::webhook::{DirectWebhooks, Webhooks};
+use super::site::Webhooks;
+use super::webhook::DirectWebhooks;
 use super::{Provider, TxtRecord};
 use crate::dns::lookup::SystemResolver;
 use crate::dns::{FindZone, LookupError};

@@ -7,13 +7,13 @@ use hickory_resolver::proto::rr::{RData, Record};
 use serde_json::json;
 use tokio::net::UdpSocket;
 
-use super::super::factory::{Site, provider};
-use super::super::own::Hooks;
 use super::factory::Store;
 use super::{NAME, webhooks, zones};
 use crate::dns::lookup::SystemResolver;
 use crate::dns::{FindZone, LookupError, Resolve, testing};
 use crate::solvers::SolveError;
+use crate::solvers::dns01::factory::provider;
+use crate::solvers::dns01::site::{Hooks, Site};
 
 /// Checks the name by way of the server at `localhost`, which is `::1` first, and that port.
 async fn check(port: u16, expected: Result<(), String>) {

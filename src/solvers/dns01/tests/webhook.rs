@@ -3,16 +3,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::Provider as _;
-use super::super::factory::Site;
-use super::super::own::Hooks;
-use super::super::webhook::{DirectWebhooks, Webhook, Webhooks};
+use super::factory::Store;
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, record, webhooks, zones};
 use crate::dns::Resolve;
 use crate::dns::lookup::SystemResolver;
 use crate::model::solver;
-use crate::solvers::dns01::tests::factory::Store;
+use crate::solvers::dns01::Provider as _;
+use crate::solvers::dns01::site::{Hooks, Site, Webhooks};
+use crate::solvers::dns01::webhook::{DirectWebhooks, Webhook};
 
 /// Answers every payload with one response, as servers do that are made with cert-manager's library.
 struct Server(Value);

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::PATH;
-use super::{Options, PORT, names};
+use super::names;
+use super::options::{Options, PORT};
 use crate::model::Challenge;
 use crate::model::pod_template::overlay;
 use crate::model::solver::IngressSolver;
+use crate::solvers::http01::PATH;
 
 /// Lets everybody in where an Ingress is closed by default.
 const OPEN_TO: &str = "nginx.ingress.kubernetes.io/whitelist-source-range";

@@ -6,28 +6,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use self::made::Made;
 use self::objects::{INGRESSES, Own, PODS, ROUTES, SERVICES};
+pub(crate) use self::options::Options;
 use self::trouble::Trouble;
 pub use self::trouble::no_ingress;
-use super::super::{SolveError, Solver};
 use crate::model::event::source;
 use crate::model::solver::{GatewaySolver, Http01Solver, IngressSolver, PodTemplate};
 use crate::model::{Answer, Challenge};
-use crate::store::StoreError;
-use crate::store::cluster::ClusterStore;
+use crate::solvers::{SolveError, Solver};
 use crate::store::cluster::foreign::{Foreign, Resource};
-use crate::store::cluster::temporary;
+use crate::store::cluster::{ClusterStore, temporary};
+use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
 pub mod ingress;
 mod made;
 pub mod names;
 mod objects;
+pub mod options;
 pub mod pod;
 pub mod route;
 pub mod service;
@@ -36,54 +36,10 @@ pub mod sweep;
 mod tests;
 mod trouble;
 
-/// The solver image that is run unless a flag names another one.
-pub const IMAGE: &str = "quay.io/jetstack/cert-manager-acmesolver:v1.21.2";
-/// Where a solver Pod listens.
-const PORT: u16 = 8089;
 /// How long objects that were made are taken to be there still; then they are looked for, and made again if need be.
 const TRUST: Duration = Duration::from_secs(30);
 /// How often an edit is tried again because somebody else wrote in between.
 const TRIES: u32 = 8;
-
-/// What flags say about solver objects (cert-manager's `--acme-http01-solver-…`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Image of solver Pods.
-    pub image: String,
-    /// CPU that a Pod asks for, as Kubernetes writes quantities.
-    pub request_cpu: String,
-    /// Memory that a Pod asks for.
-    pub request_memory: String,
-    /// CPU that a Pod may use.
-    pub limit_cpu: String,
-    /// Memory that a Pod may use.
-    pub limit_memory: String,
-    /// Whether a Pod may not run as root.
-    pub run_as_non_root: bool,
-    /// Runtime class of Pods.
-    pub runtime_class_name: Option<String>,
-    /// More labels for all solver objects.
-    pub extra_labels: BTreeMap<String, String>,
-    /// Until when, by the cluster's clock, the objects of a rehearsal may stay. Its Challenges are not in the cluster: the
-    /// objects carry a label of ours in place of an owner.
-    pub rehearsal: Option<Timestamp>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            image: IMAGE.to_owned(),
-            request_cpu: "10m".to_owned(),
-            request_memory: "64Mi".to_owned(),
-            limit_cpu: "100m".to_owned(),
-            limit_memory: "64Mi".to_owned(),
-            run_as_non_root: true,
-            runtime_class_name: None,
-            extra_labels: BTreeMap::new(),
-            rehearsal: None,
-        }
-    }
-}
 
 /// Answers HTTP-01 by objects in a cluster, as each Challenge's own solver says.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Options;
+use super::options::Options;
 use crate::model::Challenge;
 
 /// How names of solver objects begin; the server adds five characters.

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Options, names};
+use super::names;
+use super::options::Options;
 use crate::model::Challenge;
-use crate::store::StoreError;
 use crate::store::cluster::foreign::{Foreign, Resource};
+use crate::store::error::StoreError;
 
 /// Solver Pods.
 pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };

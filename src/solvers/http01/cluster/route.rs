@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, PORT, names};
+use super::names;
+use super::options::{Options, PORT};
 use crate::model::Challenge;
 use crate::model::pod_template::overlay;
 use crate::model::solver::GatewaySolver;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Options, PORT, names};
+use super::names;
+use super::options::{Options, PORT};
 use crate::model::Challenge;
 
 /// Builds the Service; an empty type means `NodePort`, as some ingress controllers need it.

@@ -5,10 +5,9 @@ use serde_json::Value;
 
 use super::objects::{self, INGRESSES, PODS, ROUTES, SERVICES};
 use super::{TRIES, ingress, names};
-use crate::store::StoreError;
 use crate::store::cluster::foreign::{Foreign, Resource};
-use crate::store::cluster::temporary;
-use crate::store::cluster::{ClusterFault, ClusterStore};
+use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
+use crate::store::error::StoreError;
 use crate::store::manager::Manager;
 
 /// Removes leftovers in one namespace, or in all (an empty one): only what we made, and only what has outstayed its time

@@ -2,7 +2,7 @@
 
 use crate::model::Challenge;
 use crate::solvers::SolveError;
-use crate::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Why objects could not be made or removed.
 pub(super) enum Trouble {

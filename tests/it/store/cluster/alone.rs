@@ -2,7 +2,8 @@
 
 use futures_util::StreamExt as _;
 use kubectl_acme::model::{Kind, Record};
-use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE, Who};
+use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
+use kubectl_acme::store::cluster::lease_object::Who;
 use kubectl_acme::store::cluster::survey::Driver;
 use kubectl_acme::store::lease::Role;
 use kubectl_acme::store::{Part, Scope, Store as _};

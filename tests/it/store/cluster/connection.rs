@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use kubectl_acme::model::Kind;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
-use kubectl_acme::store::{Scope, Store as _, StoreError};
+use kubectl_acme::store::error::StoreError;
+use kubectl_acme::store::{Scope, Store as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::{TcpListener, TcpStream};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::ClusterStore;
-use kubectl_acme::store::{Part, Scope, Store as _, StoreError};
+use kubectl_acme::store::error::StoreError;
+use kubectl_acme::store::{Part, Scope, Store as _};
 use serde_json::{Value, json};
 
 use super::{connection, open};

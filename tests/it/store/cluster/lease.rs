@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use kubectl_acme::store::cluster::lease::{ClusterLease, NAME, Who};
+use kubectl_acme::store::cluster::lease::{ClusterLease, NAME};
+use kubectl_acme::store::cluster::lease_object::Who;
 use kubectl_acme::store::lease::Role;
 use serde_json::{Value, json};
 

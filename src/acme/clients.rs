@@ -1,0 +1,114 @@
+//! The CAs this process speaks with.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::authority::{Authority, Counts, Requests};
+use super::error::AcmeError;
+use super::http::{Resolver, TlsOptions};
+use super::under_way::{Silence, UnderWay};
+use super::{AccountKey, Directory, Session};
+
+/// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
+/// they trust it alike.
+#[derive(Default)]
+pub struct Clients {
+    resolver: Option<Resolver>,
+    /// Cancelled once nobody waits for reads any more.
+    no_reads: CancellationToken,
+    /// Those with which nobody has a session go when another one comes.
+    pub(super) authorities: Mutex<HashMap<(String, TlsOptions), Arc<Authority>>>,
+    counts: Arc<Counts>,
+}
+
+impl Clients {
+    /// No CA yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same, with hosts looked up by that resolver instead of the system's.
+    pub fn with_resolver(resolver: Resolver) -> Self {
+        Self { resolver: Some(resolver), ..Self::default() }
+    }
+
+    /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.
+    ///
+    /// # Errors
+    /// Fails when the URL is none, or the CA bundle holds no certificate; asks nobody.
+    pub fn session(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+        key: AccountKey,
+        account: Option<String>,
+    ) -> Result<Session, AcmeError> {
+        Ok(Session::new(self.authority(server, tls)?, key, account))
+    }
+
+    /// What the CA with that directory URL says of itself; no account is needed.
+    ///
+    /// # Errors
+    /// Fails when the URL is none, the CA bundle holds no certificate, or no directory is there.
+    pub async fn directory(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+    ) -> Result<Arc<Directory>, AcmeError> {
+        self.authority(server, tls)?.directory().await
+    }
+
+    /// What all of them were asked.
+    pub fn requests(&self) -> Requests {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Requests {
+            directory: count(&self.counts.directory),
+            nonces: count(&self.counts.nonces),
+            signed: count(&self.counts.signed),
+            refused_nonces: count(&self.counts.refused_nonces),
+        }
+    }
+
+    /// What that server has been asked longest ago and not answered, if that is a while, as the fault that it would be.
+    pub fn silence(&self, server: &str) -> Option<AcmeError> {
+        let authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_server = authorities.iter().filter(|((url, _), _)| url == server);
+        let oldest = of_server.filter_map(|(_, authority)| authority.under_way.oldest());
+        oldest.max_by_key(Silence::length).filter(Silence::is_long).map(AcmeError::from)
+    }
+
+    /// Breaks reads off, those under way and those to come: nothing is lost with their answers. What has an effect at the CA
+    /// is sent, and its answer waited for.
+    pub fn stop_reading(&self) {
+        self.no_reads.cancel();
+    }
+
+    pub(super) fn authority(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+    ) -> Result<Arc<Authority>, AcmeError> {
+        let key = (server.to_owned(), tls.clone());
+        let mut authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(authority) = authorities.get(&key) {
+            return Ok(Arc::clone(authority));
+        }
+        let counts = Arc::clone(&self.counts);
+        let under_way = UnderWay::new(self.no_reads.clone());
+        let authority = Authority::new(server, tls, self.resolver.as_ref(), counts, under_way)?;
+        let authority = Arc::new(authority);
+        authorities.retain(|_, known| Arc::strong_count(known) > 1);
+        authorities.insert(key, Arc::clone(&authority));
+        Ok(authority)
+    }
+}
+
+impl fmt::Debug for Clients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Clients({:?})", self.requests())
+    }
+}

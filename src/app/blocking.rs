@@ -1,0 +1,99 @@
+//! File work beside the talk: a disk that does not answer, or a pipe on which nothing comes, keeps no signal from being heard.
+
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Kind;
+
+/// Why file work has not ended.
+#[derive(Debug)]
+pub enum Left {
+    /// A signal came, and it went on.
+    Signal(Kind),
+    /// It panicked.
+    Panic,
+}
+
+/// Does work on a thread of its own. Work that ends neither by itself nor so soon after a signal is left alone.
+///
+/// # Errors
+/// Fails when the work was left.
+pub async fn aside<T: Send + 'static>(
+    interrupted: &Interrupted,
+    grace: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Left> {
+    let mut work = spawn_blocking(work);
+    let ended = tokio::select! {
+        biased;
+        ended = &mut work => ended,
+        kind = interrupted.wait() => match tokio::time::timeout(grace, work).await {
+            Ok(ended) => ended,
+            Err(_) => return Err(Left::Signal(kind)),
+        },
+    };
+    ended.map_err(|_| Left::Panic)
+}
+
+/// Which signal, if any, asked us to end.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupted {
+    /// Ctrl-C.
+    pub by_person: CancellationToken,
+    /// SIGTERM.
+    pub by_system: CancellationToken,
+    /// Cancelled once it has been said how to go on.
+    told: CancellationToken,
+}
+
+impl Interrupted {
+    /// Returns the sort of failure once a signal has come.
+    pub async fn wait(&self) -> Kind {
+        tokio::select! {
+            () = self.by_person.cancelled() => Kind::Interrupted,
+            () = self.by_system.cancelled() => Kind::Terminated,
+        }
+    }
+
+    /// Notes that it has been said how to go on.
+    pub fn note_told(&self) {
+        self.told.cancel();
+    }
+
+    /// Tells whether it has been said how to go on.
+    pub fn is_told(&self) -> bool {
+        self.told.is_cancelled()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_ends_is_heard_to_its_end() {
+        let interrupted = Interrupted::default();
+        interrupted.by_person.cancel();
+        let grace = Duration::from_mins(1);
+        assert!(matches!(aside(&interrupted, grace, || 7).await, Ok(7)));
+    }
+
+    #[tokio::test]
+    async fn a_signal_ends_the_wait_for_work_that_goes_on() {
+        for system in [false, true] {
+            let interrupted = Interrupted::default();
+            let (end, ended) = channel::<()>();
+            let token = if system { &interrupted.by_system } else { &interrupted.by_person };
+            let token = token.clone();
+            let waiting = aside(&interrupted, Duration::from_millis(1), move || ended.recv());
+            let (left, ()) = tokio::join!(waiting, async move { token.cancel() });
+            let kind = if system { Kind::Terminated } else { Kind::Interrupted };
+            assert!(matches!(left, Err(Left::Signal(of)) if of == kind), "{left:?}");
+            drop(end);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Context: the only place that builds real stores, clients and clocks.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::blocking::{Interrupted, Left, aside};
+use super::failure::{Failure, Kind};
+use super::flags::global::GlobalArgs;
+use super::flags::output::OutputArgs;
+use crate::acme::KeyAlgorithm;
+use crate::print::Printer;
+use crate::print::colour::Colours;
+use crate::print::table::Headers;
+use crate::print::talk::Talk;
+use crate::store::Store;
+use crate::store::cluster::lease::ClusterGuard;
+use crate::store::cluster::{ClusterFault, ClusterStore, Confinement};
+use crate::store::error::StoreError;
+use crate::store::local::{Access, LocalStore};
+use crate::store::mirror::Mirror;
+
+/// What account keys we make for a store of our own: quickly made and quick to sign with.
+pub const LOCAL_ACCOUNT_KEYS: KeyAlgorithm = KeyAlgorithm::Ecdsa(256);
+
+/// What every command works with.
+#[derive(Debug)]
+pub struct Context {
+    /// Flags of every command.
+    pub global: GlobalArgs,
+    talk: Talk,
+    colours: Colours,
+    interrupted: Interrupted,
+    cluster: Option<ClusterStore>,
+    lease: Mutex<Option<ClusterGuard>>,
+}
+
+impl Context {
+    /// What a command works with that was given those flags; no cluster is connected yet.
+    pub fn new(global: GlobalArgs, talk: Talk, colours: Colours, interrupted: Interrupted) -> Self {
+        Self { global, talk, colours, interrupted, cluster: None, lease: Mutex::default() }
+    }
+
+    /// A printer in the format that was asked for.
+    pub fn printer(&self, output: &OutputArgs) -> Printer {
+        let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
+        let format = output.output.clone().unwrap_or_default();
+        Printer::new(Box::new(io::stdout()), self.talk.clone(), format, headers, self.colours)
+    }
+
+    /// Standard error.
+    pub fn talk(&self) -> Talk {
+        self.talk.clone()
+    }
+
+    /// Signals that ask us to end.
+    pub fn interrupted(&self) -> &Interrupted {
+        &self.interrupted
+    }
+
+    /// The moment by which ages are computed; `KUBECTL_ACME_NOW` fixes it for tests of outputs.
+    pub fn now(&self) -> Timestamp {
+        let fixed = std::env::var("KUBECTL_ACME_NOW").ok();
+        fixed.and_then(|text| text.parse().ok()).unwrap_or_else(Timestamp::now)
+    }
+
+    /// Connects to the cluster, unless `--local` is given.
+    ///
+    /// # Errors
+    /// Fails when neither is chosen (nothing is ever chosen silently), or the configuration cannot be used.
+    pub async fn connect(&mut self) -> Result<(), Failure> {
+        if self.global.local.is_some() {
+            return Ok(());
+        }
+        let connection = self.global.cluster.connection(self.global.namespace.as_deref());
+        match ClusterStore::connect(&connection).await {
+            Ok(store) => self.cluster = Some(store),
+            Err(StoreError::Cluster(fault)) => {
+                return Err(match *fault {
+                    ClusterFault::Unconfigured { why } => {
+                        no_store(&format!("--local is not given, and {why}"))
+                    }
+                    fault => StoreError::from(fault).into(),
+                });
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Keeps a Lease until the command has ended, however it ends.
+    pub fn keep(&self, lease: ClusterGuard) {
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease);
+    }
+
+    /// Tells whether that is the name under which this command holds the Lease, or has held it last.
+    pub fn has_held(&self, identity: &str) -> bool {
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        lease.as_ref().is_some_and(|lease| lease.identity() == identity)
+    }
+
+    /// Gives the Lease back that was kept, if one was.
+    pub async fn give_lease_back(&self) {
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lease) = lease {
+            lease.release().await;
+        }
+    }
+
+    /// What account keys we make; in a cluster the only ones that cert-manager can use.
+    pub fn account_keys(&self) -> KeyAlgorithm {
+        if self.cluster.is_some() { KeyAlgorithm::Rsa(2048) } else { LOCAL_ACCOUNT_KEYS }
+    }
+
+    /// The cluster, where the resources are in one.
+    pub fn cluster(&self) -> Option<&ClusterStore> {
+        self.cluster.as_ref()
+    }
+
+    /// The namespace of objects that name none: the one given, else the context's, locally `default`.
+    pub fn namespace(&self) -> &str {
+        let given = self.global.namespace.as_deref();
+        let of_context = self.cluster.as_ref().map(ClusterStore::namespace);
+        given.or(of_context).unwrap_or("default")
+    }
+
+    /// The folder of the local state.
+    ///
+    /// # Errors
+    /// Fails without `--local`: nothing is ever chosen silently.
+    pub fn state_folder(&self) -> Result<PathBuf, Failure> {
+        state_folder(self.global.local.as_deref())
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// Fails when none is chosen, or it cannot be used.
+    pub async fn store(&self, access: Access) -> Result<Arc<dyn Store>, Failure> {
+        match &self.cluster {
+            Some(cluster) => Ok(Arc::new(cluster.clone())),
+            None => open(self.state_folder()?, access, &self.interrupted).await,
+        }
+    }
+
+    /// Opens the store, confined to the part of the cluster in which the work is done; to nothing where there is no
+    /// cluster.
+    ///
+    /// # Errors
+    /// Fails when none is chosen, or it cannot be used.
+    pub async fn store_within(
+        &self,
+        confinement: Option<Confinement>,
+        access: Access,
+    ) -> Result<Arc<dyn Store>, Failure> {
+        match (&self.cluster, confinement) {
+            (Some(cluster), Some(part)) => Ok(Arc::new(cluster.confined_by(part))),
+            _ => self.store(access).await,
+        }
+    }
+
+    /// The store as those use it who look at it all the time: in a cluster, what is watched is kept in memory.
+    pub fn at_hand(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        match self.cluster {
+            Some(_) => Arc::new(Mirror::new(store)),
+            None => store,
+        }
+    }
+
+    /// Where certificates and keys are written: the folder given; locally, `out` in the state folder; in a cluster, nowhere.
+    ///
+    /// # Errors
+    /// Fails when no store is chosen.
+    pub fn out(&self, given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+        match (given, &self.cluster) {
+            (Some(folder), _) => Ok(Some(folder.to_owned())),
+            (None, Some(_)) => Ok(None),
+            (None, None) => Ok(Some(self.state_folder()?.join("out"))),
+        }
+    }
+}
+
+/// The folder that `--local` means.
+///
+/// # Errors
+/// Fails without `--local`: nothing is ever chosen silently.
+pub fn state_folder(local: Option<&str>) -> Result<PathBuf, Failure> {
+    match local {
+        Some("1" | "true" | "") => default_folder(),
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => Err(no_store("--local is missing")),
+    }
+}
+
+fn no_store(why: &str) -> Failure {
+    Failure::usage(format!("no store chosen: {why}"))
+        .hint("--local keeps everything on this machine (or KUBECTL_ACME_LOCAL=1)")
+        .hint("--kubeconfig FILE, KUBECONFIG or ~/.kube/config leads to a cluster")
+}
+
+/// Opens the local store of a folder; a folder that is only read and not there yet is an empty store.
+///
+/// # Errors
+/// Fails when it cannot be used, or a signal came.
+pub async fn open(
+    folder: PathBuf,
+    access: Access,
+    interrupted: &Interrupted,
+) -> Result<Arc<dyn Store>, Failure> {
+    if access == Access::ReadOnly && !LocalStore::exists(&folder)? {
+        return Ok(Arc::new(crate::store::memory::MemoryStore::new()));
+    }
+    // Another process may keep it, and a disk may not answer.
+    match aside(interrupted, Duration::ZERO, move || LocalStore::open(&folder, access)).await {
+        Ok(store) => Ok(Arc::new(store?)),
+        Err(Left::Signal(kind)) if access == Access::ReadOnly => Err(Failure::silent(kind)),
+        Err(Left::Signal(kind)) => Err(Failure::interrupted(kind)),
+        Err(Left::Panic) => Err(Failure::new(Kind::Unexpected, "opening the store panicked")),
+    }
+}
+
+/// `$XDG_STATE_HOME/kubectl-acme`, else `~/.local/state/kubectl-acme`.
+fn default_folder() -> Result<PathBuf, Failure> {
+    let variable = |name| std::env::var_os(name).filter(|v| Path::new(v).is_absolute());
+    let base = variable("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| variable("HOME").map(|home| Path::new(&home).join(".local/state")));
+    base.map(|base| base.join("kubectl-acme")).ok_or_else(|| {
+        Failure::usage("no folder for the local state: neither XDG_STATE_HOME nor HOME is set")
+            .hint("name one: --local=DIR")
+    })
+}
+
+/// Opens the store; waits for the command that makes it.
+///
+/// # Errors
+/// Fails when none is chosen, it cannot be read, or by being interrupted.
+pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failure> {
+    if context.cluster().is_some() {
+        return context.store(Access::ReadOnly).await;
+    }
+    let folder = context.state_folder()?;
+    if !LocalStore::exists(&folder)? {
+        context.talk().line(&format!("waiting for state in {}", folder.display()));
+    }
+    while !LocalStore::exists(&folder)? {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+        }
+    }
+    open(folder, Access::ReadOnly, context.interrupted()).await
+}
+
+/// How often it is looked whether there is a state by now.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);

@@ -1,0 +1,283 @@
+//! Driving: the flags of every command that works on resources, and the controllers they run.
+
+pub mod dns01;
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use self::dns01::Reach;
+use super::failure::{Failure, Kind as FailureKind};
+use crate::acme::{Clients, KeyAlgorithm};
+use crate::controllers::Controller;
+use crate::controllers::accounts::Accounts;
+use crate::controllers::certificate::CertificateController;
+use crate::controllers::challenge::ChallengeController;
+use crate::controllers::clock::{Clock, SystemClock};
+use crate::controllers::driver::Driver;
+use crate::controllers::issuer::IssuerController;
+use crate::controllers::obstacles::Obstacles;
+use crate::controllers::order::OrderController;
+use crate::controllers::order_budget::OrderBudget;
+use crate::controllers::recorder::Recorder;
+use crate::controllers::request::RequestController;
+use crate::controllers::scheduler::{Crowd, Scheduler};
+use crate::controllers::selection::Selection;
+use crate::controllers::solver_set::Means;
+use crate::controllers::unwritten_orders::UnwrittenOrders;
+use crate::dns::Resolve;
+use crate::dns::reqwest::ReqwestResolver;
+use crate::dns::zone::Zones;
+use crate::fetch::Fetcher;
+use crate::probes::Probe;
+use crate::probes::dns::DnsProbe;
+use crate::probes::http::HttpProbe;
+use crate::probes::tls_alpn::TlsAlpnProbe;
+use crate::reconcile::order::required::Types;
+use crate::reconcile::request::Approval;
+use crate::reconcile::schedule::Limits;
+use crate::solvers::Solver;
+use crate::solvers::dns01::manual::Manual;
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::store::Store;
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster::lease::Terms;
+use crate::store::error::StoreError;
+
+/// So long a CA is given to answer what it was only asked to tell when work ends.
+const READS: std::time::Duration = std::time::Duration::from_secs(1);
+/// How often it is looked whether the controllers still work.
+const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Which types of challenges can be kept: a cluster's schema has words for cert-manager's alone.
+pub fn types(cluster: Option<&ClusterStore>) -> Types {
+    if cluster.is_some() { Types::OfCluster } else { Types::All }
+}
+
+/// The controllers at work.
+#[derive(Debug)]
+pub struct Engine {
+    stop: CancellationToken,
+    task: JoinHandle<Result<(), StoreError>>,
+    obstacles: watch::Receiver<Obstacles>,
+    clients: Arc<Clients>,
+    /// How long steps under way may go on when the Lease is lost.
+    grace: std::time::Duration,
+}
+
+/// The CAs, looked up by `--dns` where that is given.
+pub(super) fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
+    if !resolver.replaces_system() {
+        return Clients::new();
+    }
+    Clients::with_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))))
+}
+
+/// What the controllers work with.
+#[derive(Debug)]
+pub struct Equipment {
+    /// Where resources live.
+    pub store: Arc<dyn Store>,
+    /// What answers HTTP-01.
+    pub http01: Arc<dyn Solver>,
+    /// What publishes the records of DNS-01 reaches.
+    pub dns01: Reach,
+    /// What answers TLS-ALPN-01.
+    pub tls_alpn01: Arc<TlsAlpn01>,
+    /// Which types of challenges the store has words for.
+    pub types: Types,
+    /// What the self-check looks with.
+    pub fetcher: Fetcher,
+    /// What finds zones and their servers.
+    pub zones: Zones,
+    /// Which objects are worked on.
+    pub selection: Selection,
+    /// Orders that the CA has taken and that are not written down: those who worked before in this process leave them.
+    pub unwritten: Arc<UnwrittenOrders>,
+    /// How many orders may be asked for, and what those who worked before in this process have asked for.
+    pub budget: Arc<OrderBudget>,
+    /// Who approves CertificateRequests.
+    pub approval: Approval,
+    /// What account keys are made.
+    pub account_keys: KeyAlgorithm,
+    /// Namespace of the Secrets of ClusterIssuers.
+    pub cluster_resource_namespace: String,
+    /// Scheduler limits.
+    pub limits: Limits,
+    /// Longest pause between self-checks.
+    pub check_period: SignedDuration,
+}
+
+impl Engine {
+    /// Starts the controllers.
+    pub fn start(equipment: Equipment) -> Self {
+        let probe = Arc::new(HttpProbe { fetcher: equipment.fetcher.clone() });
+        Self::start_looking(equipment, probe, CancellationToken::new())
+    }
+
+    /// Starts the controllers with eyes of their own for the self-check, both until they are told to stop.
+    pub fn start_looking(
+        equipment: Equipment,
+        probe: Arc<dyn Probe>,
+        stop: CancellationToken,
+    ) -> Self {
+        let Equipment { store, http01, dns01, fetcher, zones, selection, limits, .. } = equipment;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let clients = Arc::new(clients(&fetcher.resolver));
+        let namespace = equipment.cluster_resource_namespace;
+        let connect = Accounts::connect_with(Arc::clone(&clients));
+        let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
+        let recorder = Recorder::new(Arc::clone(&store));
+        let crowd = Crowd::default();
+        let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
+        let (by_hand, budget) = (dns01.is_by_hand(), equipment.budget);
+        let means = Means {
+            http01,
+            by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
+            dns01,
+            tls_alpn01: equipment.tls_alpn01,
+            http01_probe: probe,
+            dns01_probe: Arc::new(DnsProbe { zones }),
+            tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher }),
+            crowd: crowd.clone(),
+            check_period: equipment.check_period,
+        };
+        let controllers: Vec<Arc<dyn Controller>> = vec![
+            Arc::new(
+                IssuerController::new(
+                    recorder.clone(),
+                    Arc::clone(&accounts),
+                    equipment.account_keys,
+                )
+                .by_hand(by_hand),
+            ),
+            Arc::new(CertificateController::new(recorder.clone())),
+            Arc::new(RequestController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                equipment.approval,
+            )),
+            Arc::new(
+                OrderController::new(recorder.clone(), accounts.clone(), selection.clone(), budget)
+                    .with_types(equipment.types)
+                    .remembering(equipment.unwritten),
+            ),
+            Arc::new(ChallengeController::new(
+                recorder.clone(),
+                Arc::clone(&accounts),
+                means,
+                Arc::clone(&clock),
+            )),
+            Arc::new(Scheduler::new(recorder, limits, selection.clone(), crowd)),
+        ];
+        let (sender, obstacles) = watch::channel(Obstacles::new());
+        let driver = Driver::new(store, clock, controllers, selection, sender);
+        let task = tokio::spawn(driver.run(stop.clone()));
+        let grace = Terms::default().grace();
+        Self { stop, task, obstacles, clients, grace }
+    }
+
+    /// The same with so much time for steps that are under way when the Lease is lost.
+    #[must_use]
+    pub fn with_grace(self, grace: std::time::Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// What stands in the way of which object; the receiver wakes on every change.
+    pub fn obstacles(&self) -> watch::Receiver<Obstacles> {
+        self.obstacles.clone()
+    }
+
+    /// The CAs spoken with.
+    pub fn clients(&self) -> &Arc<Clients> {
+        &self.clients
+    }
+
+    /// Tells whether the controllers have ended by themselves.
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// Waits until the controllers have ended by themselves.
+    pub async fn ended(&self) {
+        while !self.has_ended() {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Stops the controllers after the steps that are under way, without what a CA has only been asked to tell and does not
+    /// answer. Once the Lease is lost those steps have their grace, then they are broken off: somebody else may work soon.
+    ///
+    /// # Errors
+    /// Fails when they had ended before, because the store could no longer be used.
+    pub async fn stop(mut self, lost: &CancellationToken) -> Result<(), Failure> {
+        self.stop.cancel();
+        tokio::select! {
+            biased;
+            () = lost.cancelled() => {
+                if tokio::time::timeout(self.grace, &mut self.task).await.is_err() {
+                    self.task.abort();
+                }
+                Ok(())
+            }
+            ended = finished(&mut self.task, &self.clients) => match ended {
+                Ok(result) => Ok(result?),
+                Err(_) => Err(Failure::new(FailureKind::Unexpected, "a controller panicked")),
+            }
+        }
+    }
+}
+
+/// Waits until the controllers have ended; a CA that answers has answered what it was asked by the end of [`READS`].
+async fn finished<T>(task: &mut JoinHandle<T>, clients: &Clients) -> Result<T, JoinError> {
+    if let Ok(ended) = tokio::time::timeout(READS, &mut *task).await {
+        return ended;
+    }
+    clients.stop_reading();
+    task.await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration as StdDuration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    const SECOND: StdDuration = StdDuration::from_secs(1);
+
+    /// Stops controllers whose step takes so many seconds, while the Lease is lost after so many; tells how long that took,
+    /// and whether the step was finished.
+    async fn check(takes: u32, lost_after: u32, expected: (u32, bool)) {
+        let (done, stop, lost) =
+            <(CancellationToken, CancellationToken, CancellationToken)>::default();
+        let (finished, loses) = (done.clone(), lost.clone());
+        let task = tokio::spawn(async move {
+            sleep(SECOND * takes).await;
+            finished.cancel();
+            Ok(())
+        });
+        tokio::spawn(async move {
+            sleep(SECOND * lost_after).await;
+            loses.cancel();
+        });
+        let (_sender, obstacles) = watch::channel(Obstacles::new());
+        let (clients, grace) = (Arc::new(Clients::new()), SECOND * 5);
+        let engine = Engine { stop, task, obstacles, clients, grace };
+        let began = Instant::now();
+        engine.stop(&lost).await.unwrap();
+        let took = began.elapsed().as_secs_f64().round();
+        assert_eq!((took, done.is_cancelled()), (expected.0.into(), expected.1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn steps_under_way_are_finished_unless_the_lease_is_lost_meanwhile() {
+        check(40, 60, (40, true)).await;
+        check(40, 10, (15, false)).await;
+        check(12, 10, (12, true)).await;
+    }
+}

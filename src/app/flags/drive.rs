@@ -1,0 +1,156 @@
+//! How challenges are answered and looked at: flags of every command that works on resources.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::dns01::Dns01Args;
+use super::duration;
+use super::lease::LeaseArgs;
+use super::look::{LookArgs, NameserverArgs};
+use super::probe_pod::ProbePodArgs;
+use super::slots::SlotArgs;
+use super::solver_pods::SolverPodArgs;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::preflight::permissions::needs::Places;
+use crate::dns::zone::Zones;
+use crate::fetch::Fetcher;
+use crate::model::Duration;
+use crate::reconcile::request::Approval;
+use crate::solvers::Solver;
+use crate::solvers::http01::files::Files;
+use crate::solvers::http01::listener::{self, Listener};
+use crate::solvers::http01::webroot::Webroot;
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::store::cluster::ClusterStore;
+
+/// How challenges are answered and looked at.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Challenges")]
+pub struct DriveArgs {
+    /// Where to answer HTTP-01 challenges, repeatable [default: all addresses, port 80]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub http01_listen: Vec<SocketAddr>,
+    /// Where to answer TLS-ALPN-01 challenges, repeatable [default: all addresses, port 443]
+    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    pub tls_alpn_listen: Vec<SocketAddr>,
+    /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
+    #[arg(long, value_name = "DIR")]
+    pub http01_webroot: Option<PathBuf>,
+    /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub approve: bool,
+    /// How many challenges are in flight
+    #[command(flatten)]
+    pub slots: SlotArgs,
+    /// Longest pause between two self-checks of a challenge
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = duration
+    )]
+    pub dns01_check_retry_period: Duration,
+    /// How the self-check looks at names
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// How records are published
+    #[command(flatten)]
+    pub dns01: Dns01Args,
+    /// Whom the self-check of DNS-01 asks
+    #[command(flatten)]
+    pub nameservers: NameserverArgs,
+    /// How the self-check looks from inside a cluster
+    #[command(flatten)]
+    pub probe_pod: ProbePodArgs,
+    /// What answers HTTP-01 in a cluster
+    #[command(flatten)]
+    pub solver_pods: SolverPodArgs,
+    /// How the Lease is held
+    #[command(flatten)]
+    pub lease: LeaseArgs,
+}
+
+impl DriveArgs {
+    /// What the self-check and our own CA look with.
+    ///
+    /// # Errors
+    /// Fails when a flag cannot be read, or the resolver's host has no address.
+    pub async fn fetcher(&self) -> Result<Fetcher, Failure> {
+        self.look.fetcher().await
+    }
+
+    /// What finds zones and their servers.
+    ///
+    /// # Errors
+    /// Fails when the resolver's host has no address.
+    pub async fn zones(&self, fetcher: &Fetcher) -> Result<Zones, Failure> {
+        self.nameservers.zones(&self.look, fetcher).await
+    }
+
+    /// Tells whether a flag has HTTP-01 answered on this machine, where there is a cluster, too.
+    pub fn answers_here(&self) -> bool {
+        self.http01_webroot.is_some() || !self.http01_listen.is_empty()
+    }
+
+    /// Tells whether answering HTTP-01 takes a port of this machine.
+    pub fn takes_a_port(&self, cluster: Option<&ClusterStore>) -> bool {
+        self.http01_webroot.is_none() && (cluster.is_none() || !self.http01_listen.is_empty())
+    }
+
+    /// Where things are, as far as flags say it.
+    pub fn places(&self, context: &Context) -> Places {
+        Places::of(context, !self.answers_here()).with_direct(&self.dns01.dns01_webhook)
+    }
+
+    /// Who approves requests.
+    pub fn approval(&self) -> Approval {
+        if self.approve { Approval::Ours } else { Approval::Theirs }
+    }
+
+    /// What answers TLS-ALPN-01 by these flags; nothing listens yet.
+    pub fn tls_alpn01(&self) -> Arc<TlsAlpn01> {
+        Arc::new(TlsAlpn01::new(self.tls_alpn_listen.clone()))
+    }
+
+    /// Opens what answers HTTP-01: the webroot or the listener that a flag names; else, in a cluster, objects there, and
+    /// on this machine port 80.
+    ///
+    /// # Errors
+    /// Fails when the folder cannot be written, or the port is not permitted or taken, and names the ways out; nobody has
+    /// been asked for anything then.
+    pub async fn http01(&self, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
+        if let Some(cluster) = cluster.filter(|_| !self.answers_here()) {
+            return Ok(Arc::new(self.solver_pods.solver(cluster, None)));
+        }
+        if let Some(folder) = &self.http01_webroot {
+            let webroot = Webroot::open(folder).await?;
+            return Ok(match cluster {
+                Some(_) => Arc::new(webroot),
+                None => Arc::new(Files::below(folder, webroot)),
+            });
+        }
+        let listener = Arc::new(listener(&self.http01_listen).await?);
+        Ok(match cluster {
+            Some(_) => listener,
+            None => Arc::new(Files::beside(listener)),
+        })
+    }
+}
+
+/// Listens where a flag says, else on port 80.
+///
+/// # Errors
+/// Fails when the port is not permitted or taken, and names the ways out.
+pub async fn listener(addresses: &[SocketAddr]) -> Result<Listener, Failure> {
+    let bound = match addresses {
+        [] => Listener::bind_everywhere(80).await,
+        addresses => Listener::bind(addresses).await,
+    };
+    bound.map_err(|error| {
+        let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
+        let first = addresses.first().copied().unwrap_or(everywhere);
+        listener::ways_out(first, &error).into_iter().fold(Failure::from(error), Failure::hint)
+    })
+}

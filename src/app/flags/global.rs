@@ -1,0 +1,34 @@
+//! Flags of every command.
+
+use super::connection::ClusterArgs;
+
+/// Flags of every command.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Global flags")]
+pub struct GlobalArgs {
+    /// Keep resources on this machine, in DIR or in $XDG_STATE_HOME/kubectl-acme
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1"
+    )]
+    pub local: Option<String>,
+    /// Namespace of the objects
+    #[arg(long, short, global = true)]
+    pub namespace: Option<String>,
+    /// Namespace of the Secrets that ClusterIssuers refer to
+    #[arg(long, global = true, value_name = "NAMESPACE", default_value = "cert-manager")]
+    pub cluster_resource_namespace: String,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: crate::print::colour::ColourChoice,
+    /// What to log on stderr, such as debug or kubectl_acme=trace
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log: Option<String>,
+    /// Which cluster, and as whom
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+}

@@ -1,0 +1,24 @@
+//! Groups of flags that several verbs have, and what is made of them.
+
+pub mod connection;
+pub mod dns01;
+pub mod drive;
+pub mod global;
+pub mod lease;
+pub mod look;
+pub mod output;
+pub mod probe_pod;
+pub mod slots;
+pub mod solver_pods;
+
+use crate::model::Duration;
+
+/// Reads a duration as Go does.
+///
+/// # Errors
+/// Fails when the text is none, or negative.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    Duration::parse(text)
+        .filter(|d| !d.0.is_negative())
+        .ok_or_else(|| format!("\"{text}\" is not a duration such as 90s, 10m or 1h30m"))
+}

@@ -1,0 +1,24 @@
+//! How many challenges are in flight at once: flags.
+
+use crate::reconcile::schedule::Limits;
+
+/// How many challenges may be in flight.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SlotArgs {
+    /// Most challenges in flight
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub max_concurrent_challenges: u32,
+}
+
+impl SlotArgs {
+    /// The limits of the scheduler.
+    pub fn limits(&self) -> Limits {
+        let slots = usize::try_from(self.max_concurrent_challenges);
+        Limits { max_in_flight: slots.unwrap_or(usize::MAX) }
+    }
+}

@@ -1,0 +1,239 @@
+//! `order retry`, `order resume` and `certificate renew`: Certificates that are in the store already.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::finish::{self, Results};
+use super::renewal::mark_for_renewal;
+use super::tracked::Followed;
+use super::work::{Job, WorkArgs, work};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::input::target;
+use crate::app::invocation;
+use crate::app::lead::claim;
+use crate::app::preflight::permissions::{all_that_is_missing, workplace};
+use crate::app::preflight::{self, announce, provider_check};
+use crate::app::venue::Bench;
+use crate::controllers::certificate::Due;
+use crate::controllers::obstacles::Obstacles;
+use crate::diagnosis::verdict::chain::{Chain, issuer_key};
+use crate::diagnosis::verdict::due::Inspection;
+use crate::diagnosis::verdict::{Verdict, verdict};
+use crate::model::common::is_true;
+use crate::model::{Certificate, Key, Kind, ObjectName, Order, Record, State};
+use crate::store::Store;
+use crate::store::local::Access;
+use crate::store::resources::{Resources, typed};
+
+/// Flags of commands that go on with what is in the store.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AgainArgs {
+    /// Names of objects in the store
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
+    /// How the work is done
+    #[command(flatten)]
+    pub work: WorkArgs,
+}
+
+/// What is wanted of the Certificates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A fresh order, whatever there is.
+    Renewed,
+    /// A fresh order for one that failed.
+    Retried,
+    /// That what was begun goes on.
+    Resumed,
+}
+
+/// Certificates, each with those of its Orders that were named.
+pub type Named = BTreeMap<ObjectName, Vec<ObjectName>>;
+
+/// Works on Certificates that are in the store until each has ended.
+///
+/// # Errors
+/// Fails with the lowest exit code of all Certificates.
+pub async fn run(
+    args: AgainArgs,
+    named: Named,
+    wanted: Wanted,
+    context: &Context,
+) -> Result<(), Failure> {
+    let started = Timestamp::now();
+    let manual = &args.work.manual;
+    manual.check(context)?;
+    args.work.drive.probe_pod.check(context)?;
+    let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
+    let keys = named.keys().map(|name| Key::new(Kind::Certificate, name.clone()));
+    let keys: Vec<Key> = keys.collect();
+    let found = match read(&context.store(Access::ReadWrite).await?, &keys).await {
+        Ok(found) => found,
+        Err(failure) => return Err(all_that_is_missing(context, failure).await),
+    };
+    let places = args.work.drive.places(context);
+    let (store, permit) = workplace(context, &found, false, places).await?;
+    let claim = claim(context, deadline, &permit).await?;
+    manual.check_turn(&claim)?;
+    let records = read(&store, &keys).await?;
+    let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
+    let out = context.out(args.work.out.as_deref())?;
+    let namespace = &context.global.cluster_resource_namespace;
+    preflight::check(&records, &store, bench, out.as_deref(), namespace).await?;
+    let printer = context.printer(&args.work.output);
+    let mut wanting = Vec::new();
+    let inspection = Inspection::new(&store, started);
+    for record in &records {
+        match nothing_to_do(&inspection, record, &named, wanted).await? {
+            Some(why) => printer.note(&why),
+            None => wanting.push(record),
+        }
+    }
+    if wanted != Wanted::Resumed && bench.has_providers() {
+        let told = (context, &args.work.output);
+        let due = wanting.iter().map(|record| &record.key);
+        provider_check::check(due, &store, &args.work.drive, None, told).await?;
+    }
+    let (issuers, drive) = (preflight::certificates::issuers(&records), Some(&args.work.drive));
+    announce::work(context, &store, &issuers, &[], &claim, drive).await?;
+    let (mut given, mut open) = (BTreeSet::new(), BTreeMap::new());
+    for record in wanting {
+        let certificate = typed::<Certificate>(record.clone())?;
+        let name = certificate.name();
+        if wanted != Wanted::Resumed {
+            mark_for_renewal(&store, &name).await?;
+        }
+        let revision = certificate.status.revision.unwrap_or(0);
+        let followed = Followed::due(inspection.store(), &name, revision).await?;
+        open.insert(record.key.clone(), followed);
+        given.insert(record.key.clone());
+        given.extend(issuer_key(&certificate));
+    }
+    let job = Job {
+        store: Arc::clone(&store),
+        claim,
+        permit,
+        drive: &args.work.drive,
+        rehearsal: None,
+        by_hand: manual.dns01_manual,
+        given,
+        open,
+        started,
+        deadline,
+    };
+    let ends = work(job, context).await?;
+    let results = Results {
+        store: &store,
+        out: out.as_deref(),
+        out_secret: args.work.out_secret,
+        zone_file: manual.dns01_zone_file.as_deref(),
+        is_kept: true,
+        deadline,
+        records: &records,
+    };
+    finish::settle(&results, &args.work.output, context, ends).await
+}
+
+/// Says why nothing is to be done about a Certificate, if so.
+async fn nothing_to_do(
+    inspection: &Inspection,
+    record: &Record,
+    named: &Named,
+    wanted: Wanted,
+) -> Result<Option<String>, Failure> {
+    let (store, name) = (inspection.store(), &record.key.name);
+    let certificate = typed::<Certificate>(record.clone())?;
+    let is_under_way = is_true(&certificate.status.conditions, "Issuing");
+    // Whatever is asked for: the Secret of another Certificate is not overwritten.
+    let is_due = inspection.look(name).await?;
+    match wanted {
+        Wanted::Renewed => Ok(None),
+        Wanted::Resumed if is_under_way => Ok(None),
+        Wanted::Resumed => match is_due {
+            Due::Issue { revision } | Due::TryAgain { revision } => {
+                Err(nothing_to_resume(store, name, revision).await?)
+            }
+            Due::No | Due::Rival { .. } => {
+                Ok(Some(format!("Certificate {name}: nothing is under way")))
+            }
+        },
+        Wanted::Retried => {
+            let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
+            let mut ends = Vec::new();
+            for order in named.get(name).into_iter().flatten() {
+                // Another process, whose end was waited for, may have replaced it.
+                let state = orders.get(order).await?.and_then(|order| order.status.state);
+                if state.is_some_and(|state| state != State::Valid) {
+                    return Ok(None);
+                }
+                ends.push(match state {
+                    Some(_) => format!("Order {order} is valid"),
+                    None => format!("Order {order} is gone"),
+                });
+            }
+            if is_under_way || inspection.due(name).await?.is_some() {
+                return Ok(None);
+            }
+            let (why, renew) = (ends.join(", "), invocation::current().renewal(name));
+            Ok(Some(format!(
+                "{why}: there is nothing to try again; a fresh certificate all the same: {renew}"
+            )))
+        }
+    }
+}
+
+async fn read(store: &Arc<dyn Store>, keys: &[Key]) -> Result<Vec<Record>, Failure> {
+    let mut records = Vec::new();
+    for key in keys {
+        records.push(target::read(store, key).await?);
+    }
+    Ok(records)
+}
+
+/// The Certificate to which an Order belongs.
+///
+/// # Errors
+/// Fails when there is no such Order, or no Certificate owns it.
+pub async fn certificate_of_order(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+) -> Result<ObjectName, Failure> {
+    let mut key = Key::new(Kind::Order, name.clone());
+    loop {
+        let record = target::read(store, &key).await?;
+        if key.kind == Kind::Certificate {
+            return Ok(key.name);
+        }
+        let metadata = record.metadata();
+        let owner = metadata.controller();
+        let above =
+            owner.and_then(|o| Some((Kind::of_manifest(&o.api_version, &o.kind)?, &o.name)));
+        let Some((kind, owner)) = above else {
+            let message = format!("{key} belongs to no Certificate");
+            return Err(Failure::usage(message));
+        };
+        key = Key::new(kind, ObjectName::new(&metadata.namespace, owner));
+    }
+}
+
+/// Nothing is under way, and there is no certificate either: how the last order ended, if there was one.
+async fn nothing_to_resume(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    revision: i64,
+) -> Result<Failure, Failure> {
+    let again = invocation::current().renewal(name);
+    let hint = format!("{again} makes a fresh order");
+    if let Some(chain) = Chain::read(store, name).await?
+        && let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(revision))
+    {
+        return Ok(failed.failure.hint(hint));
+    }
+    let why = format!(
+        "Certificate {name}: nothing is under way, and its Secret has no certificate that is wanted"
+    );
+    Ok(Failure::usage(why).hint(hint))
+}

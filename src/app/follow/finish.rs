@@ -1,0 +1,202 @@
+//! How `order` ends: files on disk, the table, the timeline, and the exit code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::manual;
+use super::results::{self, Patience, Written};
+use super::tracked::End;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::OutputArgs;
+use crate::diagnosis::verdict::history;
+use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
+use crate::print::columns::Namespaces;
+use crate::print::table::Headers;
+use crate::print::{Group, Printer, Shape, document};
+use crate::store::Store;
+use crate::store::resources::{Resources, typed};
+
+/// Above so many Certificates timelines are left to `timeline`.
+const TIMELINES: usize = 3;
+/// So many pairs are written at once; what a folder holds up are the others of its file system at most.
+const SIDE_BY_SIDE: usize = 64;
+
+/// What a command was about.
+#[derive(Debug)]
+pub struct Results<'a> {
+    /// The store.
+    pub store: &'a Arc<dyn Store>,
+    /// Where pairs are written, if anywhere.
+    pub out: Option<&'a Path>,
+    /// Whether Secrets are written as manifests, too.
+    pub out_secret: bool,
+    /// Where records that a person has to make are written, too.
+    pub zone_file: Option<&'a Path>,
+    /// Whether the store outlives this process.
+    pub is_kept: bool,
+    /// When time is up.
+    pub deadline: Timestamp,
+    /// The objects.
+    pub records: &'a [Record],
+}
+
+impl Results<'_> {
+    /// What helps when a pair could not be written.
+    fn after_a_failed_write(&self) -> &'static str {
+        if self.is_kept {
+            "the certificate is safe in the store; run the same command again to write it out"
+        } else {
+            "nothing is kept of a rehearsal: put that right, and rehearse again"
+        }
+    }
+}
+
+/// Writes results, prints them, and returns the failure with the lowest exit code.
+///
+/// # Errors
+/// Fails with the lowest exit code of all Certificates.
+pub async fn settle(
+    results: &Results<'_>,
+    output: &OutputArgs,
+    context: &Context,
+    ends: BTreeMap<Key, End>,
+) -> Result<(), Failure> {
+    let mut printer = context.printer(output);
+    let of_kind = |key: &&Key| key.kind == Kind::Certificate;
+    let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
+    let due = ends.keys().filter(of_kind).count();
+    let mut failed: BTreeSet<Key> = BTreeSet::new();
+    let mut failures: Vec<Failure> = Vec::new();
+    let mut wanted = Vec::new();
+    for (key, end) in ends {
+        match end {
+            End::Done => continue,
+            End::Failed(failure) => failures.push(failure),
+            End::ByHand(failure, records) => {
+                failures.push(failure);
+                wanted.extend(records);
+            }
+        }
+        failed.insert(key);
+    }
+    if wanted.is_empty() {
+        print(&mut printer, context, results, due).await?;
+    } else {
+        // What a program reads now is what it has to do.
+        let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
+        manual::print(&mut printer, headers, &wanted)?;
+        if let Some(path) = results.zone_file {
+            failures.extend(manual::write(path, &wanted, context.interrupted()).await.err());
+        }
+    }
+    let issued = certificates.iter().filter(|key| !failed.contains(**key)).map(|key| &key.name);
+    for written in write_all(results, issued, context).await {
+        match written {
+            Ok(Some(written)) if printer.format().is_for_people() => {
+                printer.note(&format!("certificate: {}", written.certificate.display()));
+                printer.note(&format!("key:         {}", written.key.display()));
+            }
+            Ok(_) => {}
+            Err(failure) => failures.push(failure.hint(results.after_a_failed_write())),
+        }
+    }
+    if due == 0 && !certificates.is_empty() && failures.is_empty() {
+        printer.note("nothing is due: every certificate is in its Secret and up to date");
+    }
+    // A Certificate fails by its Issuer, which may be followed, too.
+    let mut told = BTreeSet::new();
+    failures.retain(|failure| told.insert(failure.message.clone()));
+    // Last, where a person looks first.
+    for failure in &failures {
+        printer.error(&failure.message, &failure.hints);
+    }
+    match failures.into_iter().min_by_key(|failure| failure.kind.exit_code()) {
+        None => Ok(()),
+        // Each failure has been told already.
+        Some(failure) => Err(Failure::silent(failure.kind)),
+    }
+}
+
+/// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.
+async fn write_all<'a>(
+    results: &Results<'_>,
+    names: impl Iterator<Item = &'a ObjectName>,
+    context: &Context,
+) -> Vec<Result<Option<Written>, Failure>> {
+    let Some(out) = results.out else { return Vec::new() };
+    let patience = Patience::until(results.deadline, context.interrupted());
+    let patience = &patience;
+    let write = |(index, name)| async move { (index, write(results, name, out, patience).await) };
+    let writes = stream::iter(names.enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
+    let mut written: Vec<_> = writes.collect().await;
+    written.sort_by_key(|(index, _)| *index);
+    written.into_iter().map(|(_, written)| written).collect()
+}
+
+/// Writes the pair of one Certificate; nothing when there is none yet.
+///
+/// # Errors
+/// Fails when a file cannot be written.
+async fn write(
+    results: &Results<'_>,
+    name: &ObjectName,
+    folder: &Path,
+    patience: &Patience,
+) -> Result<Option<Written>, Failure> {
+    let store = results.store;
+    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
+    let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+    let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
+    let manifest = results.out_secret.then(|| document::yaml(&document::manifest(&record.object)));
+    let secret = typed::<Secret>(record)?;
+    results::write(folder, &secret, manifest, patience).await.map(Some)
+}
+
+async fn print(
+    printer: &mut Printer,
+    context: &Context,
+    results: &Results<'_>,
+    due: usize,
+) -> Result<(), Failure> {
+    let (store, records) = (results.store, results.records);
+    let mut groups: BTreeMap<Kind, Vec<Value>> = BTreeMap::new();
+    let has_certificates = records.iter().any(|r| r.key.kind == Kind::Certificate);
+    for record in records {
+        // Issuers are means; they are the result only when nothing else was given.
+        let is_result = match record.key.kind {
+            Kind::Certificate => true,
+            Kind::Issuer | Kind::ClusterIssuer => !has_certificates,
+            _ => false,
+        };
+        if let (true, Some(stored)) = (is_result, store.get(&record.key).await?) {
+            groups.entry(record.key.kind).or_default().push(stored.object);
+        }
+    }
+    let count: usize = groups.values().map(Vec::len).sum();
+    let shape = if count == 1 { Shape::One } else { Shape::Many };
+    let groups: Vec<Group<'_>> = groups
+        .iter()
+        .map(|(kind, all)| Group { kind: *kind, objects: all.iter().collect() })
+        .collect();
+    let now = context.now();
+    printer.resources(&groups, shape, Namespaces::Hidden, now)?;
+    if !printer.format().is_for_people() || due == 0 || due > TIMELINES {
+        return Ok(());
+    }
+    for record in records.iter().filter(|r| r.key.kind == Kind::Certificate) {
+        printer.data("\n")?;
+        let name = &record.key.name;
+        let entries = history::entries(store, &record.key).await?;
+        // What is waited for is in the error.
+        let subject = format!("certificate/{}", name.name);
+        printer.timeline((&subject, &name.namespace), &entries, None, now)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! `--dns01-manual`: a person makes the records of DNS-01, between two runs of one command.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::results;
+use crate::app::blocking::Interrupted;
+use crate::app::context::Context;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::lead::{Claim, Other};
+use crate::model::quick::Proof;
+use crate::model::{Challenge, ObjectName};
+use crate::print::Printer;
+use crate::print::document::json_line;
+use crate::print::format::Format;
+use crate::print::table::{Headers, Table};
+
+/// How long others may remember a record, in seconds: what a person may write, and the CA does not care.
+const TTL: u32 = 60;
+
+/// Flags of DNS-01 by hand.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Challenges")]
+pub struct ManualArgs {
+    /// Print the records of DNS-01 for a person to make, in place of every dns01 solver, and end with exit code 13; the same
+    /// command goes on and waits until they are seen. With --local only
+    #[arg(long)]
+    pub dns01_manual: bool,
+    /// Write these records to FILE, too, as lines of a zone file
+    #[arg(long, value_name = "FILE", requires = "dns01_manual")]
+    pub dns01_zone_file: Option<PathBuf>,
+}
+
+impl ManualArgs {
+    /// Refuses a cluster: cert-manager knows nothing of people, and would ask the manifest's own provider.
+    ///
+    /// # Errors
+    /// Fails in a cluster.
+    pub fn check(&self, context: &Context) -> Result<(), Failure> {
+        if !self.dns01_manual || context.cluster().is_none() {
+            return Ok(());
+        }
+        let message = "--dns01-manual cannot be used in a cluster: whoever drives there next, cert-manager or \
+                       kubectl-acme, would publish by the solver of the manifest";
+        Err(Failure::usage(message)
+            .hint("with --local everything is kept on this machine, and a person makes the records")
+            .hint("in a cluster, name a provider in the dns01 solver"))
+    }
+
+    /// Refuses to stand beside another driver, which would publish by the manifest's own solvers.
+    ///
+    /// # Errors
+    /// Fails when another process drives.
+    pub fn check_turn(&self, claim: &Claim) -> Result<(), Failure> {
+        let Claim::Watches(Other { driver, .. }) = claim else { return Ok(()) };
+        if !self.dns01_manual {
+            return Ok(());
+        }
+        let message = format!(
+            "--dns01-manual cannot be used while {driver} drives: it publishes by the solvers of the manifest"
+        );
+        Err(Failure::new(FailureKind::OwnedByAnother, message)
+            .hint("end it, or use another state folder (--local=DIR)"))
+    }
+
+    /// How names that are given in place of manifests are proven.
+    pub fn proof(&self) -> Proof {
+        if self.dns01_manual { Proof::Manual } else { Proof::Http01 }
+    }
+}
+
+/// A record that a person has to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Absolute name, with the final dot; where it is an alias, what that leads to.
+    pub name: String,
+    /// The text, without quotes.
+    pub value: String,
+    /// For which Certificate.
+    pub certificate: ObjectName,
+    /// For which Challenge.
+    pub challenge: String,
+    /// What the name servers say instead, or why nobody could be asked.
+    pub reason: String,
+    /// Whether somebody could be asked.
+    pub is_checked: bool,
+}
+
+/// Why a record is taken to be missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// What the name servers say instead, or why nobody could be asked.
+    pub reason: String,
+    /// Whether somebody could be asked.
+    pub is_checked: bool,
+}
+
+impl Wanted {
+    /// The record of a Challenge of that Certificate, at that name.
+    pub fn new(
+        name: String,
+        challenge: &Challenge,
+        certificate: &ObjectName,
+        Lack { reason, is_checked }: Lack,
+    ) -> Self {
+        Self {
+            name,
+            value: challenge.spec.key.clone(),
+            certificate: certificate.clone(),
+            challenge: challenge.metadata.name.clone(),
+            reason,
+            is_checked,
+        }
+    }
+
+    /// A line of a zone file (RFC 1035 §5.1); a string of it has at most 255 bytes, and the CA joins them.
+    fn line(&self) -> String {
+        let strings = self.value.as_bytes().chunks(255).map(String::from_utf8_lossy);
+        let strings: Vec<String> = strings.map(|string| format!("\"{string}\"")).collect();
+        format!("{} {TTL} IN TXT {}\n", self.name, strings.join(" "))
+    }
+
+    fn report(&self) -> Value {
+        let Self { name, value, certificate, challenge, reason, .. } = self;
+        json!({
+            "name": name,
+            "type": "TXT",
+            "ttl": TTL,
+            "value": value,
+            "certificate": {"namespace": certificate.namespace, "name": certificate.name},
+            "challenge": {"namespace": certificate.namespace, "name": challenge},
+            "reason": reason,
+        })
+    }
+}
+
+/// Prints records: a table, a report, or one record a line.
+///
+/// # Errors
+/// Fails when stdout cannot be written.
+pub fn print(printer: &mut Printer, headers: Headers, wanted: &[Wanted]) -> Result<(), Failure> {
+    let records: Vec<Value> = wanted.iter().map(Wanted::report).collect();
+    if *printer.format() == Format::Jsonl {
+        let lines: String = records.iter().map(json_line).collect();
+        return Ok(printer.data(&lines)?);
+    }
+    let report = json!({
+        "apiVersion": "kubectl-acme/v1alpha1",
+        "kind": "RecordList",
+        "items": records,
+    });
+    Ok(printer.report(&report, |colour| table(wanted).render(headers, colour))?)
+}
+
+fn table(wanted: &[Wanted]) -> Table {
+    let mut table = Table::new(["NAME", "TYPE", "TTL", "VALUE", "CERTIFICATE", "CHALLENGE"]);
+    for Wanted { name, value, certificate, challenge, .. } in wanted {
+        let certificate = certificate.to_string();
+        table.row([name, "TXT", &TTL.to_string(), value, &certificate, challenge]);
+    }
+    table
+}
+
+/// Writes records as lines of a zone file.
+///
+/// # Errors
+/// Fails when the file cannot be written.
+pub async fn write(
+    path: &Path,
+    wanted: &[Wanted],
+    interrupted: &Interrupted,
+) -> Result<(), Failure> {
+    let lines: String = wanted.iter().map(Wanted::line).collect();
+    results::write_text(path, &lines, interrupted).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::print::colour::Colour;
+
+    #[test]
+    fn a_record_is_a_row_and_a_line_of_a_zone_file() {
+        let wanted = [Wanted {
+            name: "_acme-challenge.example.com.".into(),
+            value: "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA".into(),
+            certificate: ObjectName::new("web", "example-com"),
+            challenge: "example-com-1-2-3".into(),
+            reason: String::new(),
+            is_checked: true,
+        }];
+        insta::assert_snapshot!(table(&wanted).render(Headers::Shown, Colour::default()), @r"
+        NAME                           TYPE   TTL   VALUE                                         CERTIFICATE       CHALLENGE
+        _acme-challenge.example.com.   TXT    60    gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA   web/example-com   example-com-1-2-3
+        ");
+        assert_eq!(
+            wanted[0].line(),
+            "_acme-challenge.example.com. 60 IN TXT \"gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA\"\n"
+        );
+    }
+
+    #[test]
+    fn a_long_record_is_several_strings() {
+        let wanted = Wanted {
+            name: "a.".into(),
+            value: "x".repeat(300),
+            certificate: ObjectName::new("web", "a"),
+            challenge: String::new(),
+            reason: String::new(),
+            is_checked: true,
+        };
+        let (first, second) = ("x".repeat(255), "x".repeat(45));
+        assert_eq!(wanted.line(), format!("a. 60 IN TXT \"{first}\" \"{second}\"\n"));
+    }
+}

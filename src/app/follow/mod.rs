@@ -1,0 +1,13 @@
+//! Following what was asked for until each has ended: what is watched, what it waits for, and what is left on disk.
+
+pub mod again;
+pub mod finish;
+pub mod leftovers;
+pub mod manual;
+pub mod plan;
+pub mod renewal;
+pub mod required_types;
+pub mod results;
+pub mod supervise;
+pub mod tracked;
+pub mod work;

@@ -1,0 +1,216 @@
+//! What an order has to follow, and what is put right before anybody follows anything.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::leftovers;
+use super::tracked::{End, Followed};
+use crate::app::failure::Failure;
+use crate::app::lead::Claim;
+use crate::app::preflight::certificates::certificates;
+use crate::controllers::obstacles::Obstacles;
+use crate::diagnosis::verdict::chain::{Chain, issuer_key};
+use crate::diagnosis::verdict::due::Inspection;
+use crate::diagnosis::verdict::{Verdict, verdict};
+use crate::model::common::is_true;
+use crate::model::{Issuer, Key, Kind, Record};
+use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
+use crate::store::Store;
+use crate::store::resources::typed;
+
+/// Where an order begins.
+#[derive(Debug)]
+pub struct Opening {
+    /// What has to be followed: Certificates that are due, untidy or not looked at yet, and Issuers of which no other object tells.
+    pub open: BTreeMap<Key, Followed>,
+    /// What has ended already.
+    pub ends: BTreeMap<Key, End>,
+}
+
+/// Finds what has to be followed. Certificates that are not due are put right here, where nobody else drives: that takes neither
+/// a CA nor a port.
+///
+/// # Errors
+/// Fails when the store does, or two Certificates have one Secret.
+pub async fn opening(
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    claim: &Claim,
+    is_in_cluster: bool,
+    now: Timestamp,
+) -> Result<Opening, Failure> {
+    let (mut open, mut ends) = (BTreeMap::new(), BTreeMap::new());
+    let of_kind = |kind| records.iter().map(|r| &r.key).filter(move |key| key.kind == kind);
+    let left = if is_in_cluster && !claim.is_cert_manager() {
+        leftovers::to_cert_manager(store, of_kind(Kind::Certificate)).await?
+    } else {
+        BTreeMap::new()
+    };
+    let inspection = Inspection::new(store, now);
+    for key in of_kind(Kind::Certificate) {
+        if let Some(since) = inspection.due(&key.name).await? {
+            open.insert(key.clone(), Followed::due(inspection.store(), &key.name, since).await?);
+            continue;
+        }
+        if left.contains_key(key) {
+            continue;
+        }
+        if let Claim::Alone | Claim::Drives(_) = claim {
+            inspection.put_right(&key.name).await?;
+        }
+        let Some(chain) = Chain::read(inspection.store(), &key.name).await? else { continue };
+        match verdict(&chain, &Obstacles::new(), None) {
+            Verdict::Issued => {}
+            Verdict::Failed(failed) => {
+                ends.insert(key.clone(), End::Failed(failed.failure));
+            }
+            Verdict::Waiting(_) => {
+                open.insert(key.clone(), Followed::default());
+            }
+        }
+    }
+    for key in of_kind(Kind::Issuer).chain(of_kind(Kind::ClusterIssuer)) {
+        if is_followed(key, records, store, claim, &open).await? {
+            open.insert(key.clone(), Followed::default());
+        }
+    }
+    Ok(Opening { open, ends })
+}
+
+/// Tells whether an Issuer is followed itself: it was given alone; or it has still to be looked at, and no due Certificate waits
+/// for that.
+async fn is_followed(
+    key: &Key,
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    claim: &Claim,
+    open: &BTreeMap<Key, Followed>,
+) -> Result<bool, Failure> {
+    if certificates(records).next().is_none() {
+        return Ok(true);
+    }
+    let Some(record) = store.get(key).await? else { return Ok(false) };
+    let issuer = typed::<Issuer>(record)?;
+    let is_done =
+        if claim.is_cert_manager() { is_ready_to_cert_manager(&issuer) } else { is_ready(&issuer) };
+    if issuer.spec.acme.is_none() || is_done {
+        return Ok(false);
+    }
+    // A Certificate goes on with what was ready before.
+    let was_ready = is_true(&issuer.status.conditions, "Ready");
+    let users: BTreeSet<bool> = certificates(records)
+        .filter(|certificate| issuer_key(certificate).as_ref() == Some(key))
+        .map(|certificate| {
+            let key = Key::new(Kind::Certificate, certificate.name());
+            open.get(&key).is_some_and(|followed| followed.since.is_some())
+        })
+        .collect();
+    Ok(was_ready || users == BTreeSet::from([false]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use async_trait::async_trait;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::common::condition;
+    use crate::model::{Certificate, ConditionStatus, ObjectName};
+    use crate::store::Scope;
+    use crate::store::error::StoreError;
+    use crate::store::memory::MemoryStore;
+    use crate::store::resources::Resources;
+    use crate::store::testing::Front;
+
+    /// Counts the lists of whole namespaces, which every list is in a cluster; there nobody looks up Events before writing one.
+    #[derive(Debug, Default)]
+    struct Counting {
+        store: MemoryStore,
+        is_cluster: bool,
+        lists: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Front for Counting {
+        fn behind(&self) -> &dyn Store {
+            &self.store
+        }
+        async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
+            if scope.involved_uid.is_none() && (self.is_cluster || scope.owner_uid.is_none()) {
+                self.lists.fetch_add(1, Ordering::Relaxed);
+            }
+            self.store.list(kind, scope).await
+        }
+        fn in_cluster(&self) -> bool {
+            self.is_cluster
+        }
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T04:30:25Z".parse().unwrap()
+    }
+
+    /// So many Certificates, each with its Secret as it is asked for. Of their status nothing is written yet.
+    async fn fill(store: &dyn Store, count: usize) -> Vec<Record> {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut records = Vec::new();
+        for number in 0..count {
+            let (name, host) = (format!("c{number}"), format!("n{number}.example.com"));
+            let mut params = rcgen::CertificateParams::new([host.clone()]).unwrap();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.not_before = rcgen::date_time_ymd(2026, 11, 20);
+            params.not_after = rcgen::date_time_ymd(2036, 2, 19);
+            let certificate = json!({
+                "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+                "metadata": {"name": name, "namespace": "web"},
+                "spec": {
+                    "secretName": format!("{name}-tls"), "issuerRef": {"name": "acme"},
+                    "dnsNames": [host], "privateKey": {"algorithm": "ECDSA"},
+                },
+            });
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
+                "metadata": {
+                    "name": format!("{name}-tls"), "namespace": "web",
+                    "annotations": {
+                        "cert-manager.io/certificate-name": name,
+                        "cert-manager.io/issuer-name": "acme", "cert-manager.io/issuer-kind": "Issuer",
+                        "cert-manager.io/issuer-group": "cert-manager.io",
+                    },
+                },
+                "stringData": {
+                    "tls.crt": params.self_signed(&key).unwrap().pem(),
+                    "tls.key": key.serialize_pem(),
+                },
+            });
+            store.create(Record::new(secret).unwrap()).await.unwrap();
+            records.push(store.create(Record::new(certificate).unwrap()).await.unwrap());
+        }
+        records
+    }
+
+    /// The lists of whole namespaces that an order of so many Certificates begins with; all are up to date and put right by it.
+    async fn lists(count: usize, is_cluster: bool) -> u32 {
+        let counting = Arc::new(Counting { is_cluster, ..Counting::default() });
+        let store: Arc<dyn Store> = counting.clone();
+        let records = fill(&*store, count).await;
+        let opened = opening(&records, &store, &Claim::Alone, is_cluster, now()).await.unwrap();
+        assert!(opened.open.is_empty() && opened.ends.is_empty(), "{opened:?}");
+        let certificates = Resources::<Certificate>::new(Arc::clone(&store), Kind::Certificate);
+        let last = ObjectName::new("web", format!("c{}", count - 1));
+        let last = certificates.get(&last).await.unwrap().unwrap();
+        let ready = condition(&last.status.conditions, "Ready").map(|ready| ready.status);
+        assert_eq!(ready, Some(ConditionStatus::True));
+        counting.lists.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn the_lists_that_an_order_begins_with_do_not_grow_with_its_certificates() {
+        assert_eq!(lists(3, false).await, lists(40, false).await);
+        assert_eq!(lists(3, true).await, lists(40, true).await);
+    }
+}

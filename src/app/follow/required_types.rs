@@ -1,0 +1,46 @@
+//! Which types of challenges a command may have to answer itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::tracked::Followed;
+use crate::app::preflight::certificates::choices;
+use crate::controllers::selection::Selection;
+use crate::diagnosis::verdict::chain::issuer_key;
+use crate::model::{Certificate, Challenge, ChallengeType, Issuer, Key, Kind, State};
+use crate::store::error::StoreError;
+use crate::store::resources::{Resources, typed};
+use crate::store::{Scope, Store};
+
+/// Types that the solvers ask for which the names of due Certificates choose, and those of challenges that are still there.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn asked_types(
+    store: &Arc<dyn Store>,
+    given: &BTreeSet<Key>,
+    open: &BTreeMap<Key, Followed>,
+) -> Result<BTreeSet<ChallengeType>, StoreError> {
+    let mut asked = BTreeSet::new();
+    for (key, _) in open.iter().filter(|(_, followed)| followed.since.is_some()) {
+        let Some(record) = store.get(key).await? else { continue };
+        let certificate = typed::<Certificate>(record)?;
+        let Some(issuer) = issuer_key(&certificate) else { continue };
+        let Some(record) = store.get(&issuer).await? else { continue };
+        let issuer = typed::<Issuer>(record)?;
+        asked.extend(
+            choices(&certificate, &issuer).filter_map(|(_, chosen)| Some(chosen.ok()?.kind)),
+        );
+    }
+    // Those of an interrupted run, not what others have left behind.
+    let challenges = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
+    let selection = Selection::only(given.clone());
+    for challenge in challenges.list(&Scope::all()).await? {
+        let key = Key::new(Kind::Challenge, challenge.name());
+        let is_over = challenge.status.state.is_some_and(State::is_final);
+        if !is_over && selection.covers(&**store, &key).await? {
+            asked.insert(challenge.spec.kind);
+        }
+    }
+    Ok(asked)
+}

@@ -1,0 +1,434 @@
+//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`. Both are written beside the old ones, then replaced by rename.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::app::blocking::{Interrupted, Left, aside};
+use crate::app::failure::{Failure, Kind};
+use crate::disk::{self, Draft, Durability, Folder, Links, Readers};
+use crate::model::Secret;
+use crate::store::folder::explain;
+
+/// How long a write waits when there is no deadline, and the longest that it ever does: others have a folder for a moment only.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The shortest, so that results that came last are written, too.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+/// How often a waiting write looks again.
+const POLL: Duration = Duration::from_millis(50);
+/// How long a file system may take for what it nearly always does at once.
+const LONGEST: Duration = Duration::from_mins(1);
+/// How long it may after a signal: a pair should not be left half written.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The files below `DIR/SECRETNAME`.
+const KEY: &str = "tls.key";
+const CERTIFICATE: &str = "tls.crt";
+const MANIFEST: &str = "secret.yaml";
+
+/// Where a certificate and its key were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The chain, leaf first.
+    pub certificate: PathBuf,
+    /// The private key, readable by its owner only.
+    pub key: PathBuf,
+}
+
+/// How long a write waits for others who write to the same folder.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    limit: Duration,
+    interrupted: Interrupted,
+}
+
+impl Patience {
+    /// That of a command that works until it is interrupted.
+    pub fn new(interrupted: &Interrupted) -> Self {
+        Self { limit: PATIENCE, interrupted: interrupted.clone() }
+    }
+
+    /// That of a command whose time is up one day.
+    pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
+        let left =
+            Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
+        Self { limit: left.clamp(LEAST_PATIENCE, PATIENCE), interrupted: interrupted.clone() }
+    }
+}
+
+/// Looks whether something can be written below `folder`, before anything is spent on it; nothing is left there.
+///
+/// # Errors
+/// Fails when nothing can, or a signal came.
+pub async fn expect_writable(folder: &Path, interrupted: &Interrupted) -> Result<(), Failure> {
+    let here = folder.to_owned();
+    on_disk(folder, interrupted, move || try_to_write(&here)).await
+}
+
+fn try_to_write(folder: &Path) -> Result<(), Failure> {
+    let there = folder.ancestors().find(|folder| folder.as_os_str().is_empty() || folder.exists());
+    let there =
+        there.filter(|there| !there.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    disk::trial(there).map(drop).map_err(|error| {
+        let message = format!("cannot write to {}: {}", folder.display(), explain(&error));
+        Failure::usage(message).hint("name a folder that this user may write to: --out DIR")
+    })
+}
+
+/// Writes certificate and key of a Secret below `folder`, and the Secret as a manifest where one is given; what is there already
+/// and equal is left alone. What others have put there is neither followed nor waited for.
+///
+/// # Errors
+/// Fails when the Secret holds no pair, somebody keeps the folder locked, a file cannot be written, or a signal came. The files are
+/// then as they were, unless the system replaces the key and refuses the same for the certificate; the failure says so.
+pub async fn write(
+    folder: &Path,
+    secret: &Secret,
+    manifest: Option<String>,
+    patience: &Patience,
+) -> Result<Written, Failure> {
+    let name = &secret.metadata.name;
+    let (Some(certificate), Some(key)) = (secret.value("tls.crt"), secret.value("tls.key")) else {
+        let message = format!("cannot write {}: Secret {name} holds no pair", folder.display());
+        return Err(Failure::new(Kind::Unexpected, message));
+    };
+    let path = folder.join(name);
+    let mut files = vec![Content { name: KEY, text: key.to_vec(), readers: Readers::Owner }];
+    let manifest = manifest.map(String::into_bytes);
+    files.extend(manifest.map(|text| Content { name: MANIFEST, text, readers: Readers::Owner }));
+    // Last: whoever waits for a new one finds its key there already.
+    let text = certificate.to_vec();
+    files.push(Content { name: CERTIFICATE, text, readers: Readers::Permitted });
+    let here = path.clone();
+    let folder = on_disk(&path, &patience.interrupted, move || open(&here)).await?;
+    wait_for_turn(&path, &folder, patience).await?;
+    let here = path.clone();
+    on_disk(&path, &patience.interrupted, move || replace(&here, &folder, &files)).await?;
+    Ok(Written { certificate: path.join(CERTIFICATE), key: path.join(KEY) })
+}
+
+/// Writes a file that anybody may read.
+///
+/// # Errors
+/// Fails when it cannot be written, or a signal came.
+pub async fn write_text(path: &Path, text: &str, interrupted: &Interrupted) -> Result<(), Failure> {
+    let (here, text) = (path.to_owned(), text.as_bytes().to_vec());
+    on_disk(path, interrupted, move || {
+        let replaced = || {
+            let name =
+                here.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidInput)?;
+            // Whoever names a pipe or a terminal wants the text there, and has nothing replaced.
+            if fs::metadata(&here).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+                return fs::write(&here, &text);
+            }
+            let folder = Folder::open(here.parent().unwrap_or(&here), Links::All)?;
+            if folder.holds(name, &text) {
+                return Ok(());
+            }
+            let draft = draft_name(name);
+            folder.replace(name, &draft, &text, Readers::Permitted, Durability::Lasting)
+        };
+        replaced().map_err(|error| fail(&here, &error))
+    })
+    .await
+}
+
+/// Does file work of a place; a file system that does not answer holds up neither a signal nor the command for ever.
+async fn on_disk<T: Send + 'static>(
+    place: &Path,
+    interrupted: &Interrupted,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let (kind, why) = match timeout(LONGEST, aside(interrupted, GRACE, work)).await {
+        Ok(Ok(done)) => return done,
+        Ok(Err(Left::Signal(kind))) => {
+            (kind, "interrupted while its file system does not answer".to_owned())
+        }
+        Ok(Err(Left::Panic)) => (Kind::Unexpected, "the program failed".to_owned()),
+        Err(_) => {
+            let why = format!("its file system has not answered for {} s", LONGEST.as_secs());
+            (Kind::Unexpected, why)
+        }
+    };
+    Err(Failure::new(kind, format!("cannot write {}: {why}", place.display())))
+}
+
+/// Makes the folder of a Secret, and opens it.
+fn open(path: &Path) -> Result<Folder, Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.and_then(|()| Folder::open(path, Links::Trusted)).map_err(|error| fail(path, &error))
+}
+
+/// A file to be written.
+struct Content {
+    name: &'static str,
+    text: Vec<u8>,
+    readers: Readers,
+}
+
+/// Replaces the files of a folder, the key first; what is equal is left alone.
+fn replace(path: &Path, folder: &Folder, files: &[Content]) -> Result<(), Failure> {
+    let drafts = files.iter().map(|file| draft(path, folder, file));
+    let drafts: Vec<_> = drafts.collect::<Result<_, _>>()?;
+    take_places(path, folder, drafts.into_iter().flatten())
+}
+
+/// Writes the new text of a file beside it, unless the file has that text already.
+fn draft<'a>(
+    path: &Path,
+    folder: &'a Folder,
+    file: &Content,
+) -> Result<Option<(&'static str, Draft<'a>)>, Failure> {
+    let Content { name, text, readers } = file;
+    if folder.holds(name, text) {
+        return Ok(None);
+    }
+    // A folder gives way to no file; the rename would find that out when the key has been replaced already.
+    if folder.has_folder(name) {
+        return Err(fail(&path.join(name), &io::ErrorKind::IsADirectory.into()));
+    }
+    let draft = draft_name(name);
+    match Draft::write(folder, (name, &draft), text, *readers, Durability::Lasting) {
+        Ok(written) => Ok(Some((name, written))),
+        Err(error) => Err(fail(&path.join(draft), &error)),
+    }
+}
+
+/// Replaces files by their drafts.
+fn take_places<'a>(
+    path: &Path,
+    folder: &Folder,
+    drafts: impl Iterator<Item = (&'static str, Draft<'a>)>,
+) -> Result<(), Failure> {
+    let mut is_new_key = false;
+    let mut is_new = false;
+    for (name, draft) in drafts {
+        draft.take_place().map_err(|error| {
+            let mut failure = fail(&path.join(name), &error);
+            if is_new_key {
+                failure.message.push_str("; the key beside it is the new one: they are no pair");
+            }
+            failure
+        })?;
+        is_new = true;
+        is_new_key |= name == KEY;
+    }
+    if is_new { folder.keep_names().map_err(|error| fail(path, &error)) } else { Ok(()) }
+}
+
+/// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
+/// locks, the writers are few. Whoever may read the folder may lock it, so this ends. The turn ends when the folder is closed.
+async fn wait_for_turn(path: &Path, folder: &Folder, patience: &Patience) -> Result<(), Failure> {
+    let file = folder.handle();
+    let end = Instant::now() + patience.limit;
+    loop {
+        match file.try_lock() {
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+                let message = format!("cannot write {}: {}", path.display(), locked(file));
+                return Err(Failure::new(Kind::Unexpected, message)
+                    .hint("end what holds it, or write elsewhere: --out DIR"));
+            }
+            Err(TryLockError::WouldBlock) => {}
+        }
+        tokio::select! {
+            () = sleep(POLL) => {}
+            kind = patience.interrupted.wait() => {
+                let (path, locked) = (path.display(), locked(file));
+                let message = format!("cannot write {path}: interrupted while {locked}");
+                return Err(Failure::new(kind, message));
+            }
+        }
+    }
+}
+
+/// Says who holds the lock on a folder, in words.
+fn locked(folder: &File) -> String {
+    let holder = folder.metadata().ok().and_then(|folder| holder(&folder));
+    let who = holder.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"));
+    format!("{who} holds a lock on that folder")
+}
+
+/// The process that holds the lock, where the system lists locks: `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`.
+fn holder(folder: &Metadata) -> Option<u32> {
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let inode = folder.ino().to_string();
+    let mut locks = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    locks.find_map(|lock| match lock[..] {
+        [_, "FLOCK", _, _, process, place, ..] if place.rsplit(':').next() == Some(&*inode) => {
+            // Processes outside our own view of them have the number 0.
+            process.parse().ok().filter(|id| *id != 0)
+        }
+        _ => None,
+    })
+}
+
+fn draft_name(name: &str) -> String {
+    format!("{name}.new")
+}
+
+fn fail(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write {}: {}", path.display(), explain(error));
+    Failure::new(Kind::Unexpected, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::model::{Blob, Metadata};
+
+    fn secret(certificate: &str) -> Secret {
+        let key = format!("KEY OF {certificate}");
+        let data = [("tls.crt", certificate), ("tls.key", &key)];
+        Secret {
+            metadata: Metadata { name: "web-tls".to_owned(), ..Metadata::default() },
+            data: data.map(|(k, v)| (k.to_owned(), Blob(v.as_bytes().to_vec()))).into(),
+            ..Secret::default()
+        }
+    }
+
+    async fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
+        super::write(folder, secret, None, &Patience::new(&Interrupted::default())).await
+    }
+
+    #[tokio::test]
+    async fn certificate_and_key_are_replaced_as_a_whole_and_the_key_is_ours_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), &secret("OLD")).await.unwrap();
+        let written = write(folder.path(), &secret("NEW")).await.unwrap();
+        assert_eq!(fs::read_to_string(&written.certificate).unwrap(), "NEW");
+        assert_eq!(fs::metadata(&written.key).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path().join("web-tls")).unwrap().count(), 2);
+    }
+
+    /// Every file of a pair's folder, and what is in it; folders have nothing.
+    fn files(folder: &Path) -> Vec<(String, String)> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> = entries
+            .map(|entry| {
+                let name = entry.file_name().into_string().unwrap();
+                (name, fs::read_to_string(entry.path()).unwrap_or_default())
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_to_is_told_beforehand_and_a_good_one_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for good in ["", "etc/ssl"] {
+            try_to_write(&folder.path().join(good)).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        fs::write(folder.path().join("file"), "").unwrap();
+        for bad in ["file", "file/below"] {
+            let bad = folder.path().join(bad);
+            let failure = try_to_write(&bad).unwrap_err();
+            let expected = format!("cannot write to {}: it is not a folder", bad.display());
+            assert_eq!((failure.kind, failure.message), (Kind::Usage, expected));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pair_of_which_one_file_cannot_be_written_stays_as_it_was() {
+        for obstacle in ["tls.key", "tls.crt", "tls.key.new", "tls.crt.new"] {
+            let out = tempfile::tempdir().unwrap();
+            let folder = out.path().join("web-tls");
+            write(out.path(), &secret("OLD")).await.unwrap();
+            // A folder gives way to no file, not even for root.
+            let obstacle = folder.join(obstacle);
+            fs::remove_file(&obstacle).ok();
+            fs::create_dir(&obstacle).unwrap();
+            let before = files(&folder);
+            let failure = write(out.path(), &secret("NEW")).await.unwrap_err();
+            let told = format!("cannot write {}: it is a folder, not a file", obstacle.display());
+            assert_eq!(failure.message, told);
+            assert_eq!(files(&folder), before);
+            fs::remove_dir(&obstacle).unwrap();
+            write(out.path(), &secret("NEW")).await.unwrap();
+            let pair = [("tls.crt", "NEW"), ("tls.key", "KEY OF NEW")];
+            assert_eq!(files(&folder), pair.map(|(name, text)| (name.into(), text.into())));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pair_that_is_broken_half_way_is_called_so_and_put_right_later() {
+        let out = tempfile::tempdir().unwrap();
+        let written = write(out.path(), &secret("OLD")).await.unwrap();
+        let path = out.path().join("web-tls");
+        let folder = open(&path).unwrap();
+        let drafts = [(KEY, "KEY OF NEW"), (CERTIFICATE, "NEW")].map(|(name, text)| {
+            let file = Content { name, text: text.into(), readers: Readers::Owner };
+            draft(&path, &folder, &file).unwrap().unwrap()
+        });
+        fs::remove_file(&written.certificate).unwrap();
+        fs::create_dir(&written.certificate).unwrap();
+        let failure = take_places(&path, &folder, drafts.into_iter()).unwrap_err();
+        let told = format!(
+            "cannot write {}: it is a folder, not a file; the key beside it is the new one: they are no pair",
+            written.certificate.display()
+        );
+        assert_eq!(failure.message, told);
+        fs::remove_dir(&written.certificate).unwrap();
+        assert_eq!(files(&path), [("tls.key".to_owned(), "KEY OF NEW".to_owned())]);
+        write(out.path(), &secret("NEW")).await.unwrap();
+        assert_eq!(fs::read_to_string(&written.certificate).unwrap(), "NEW");
+    }
+
+    #[tokio::test]
+    async fn a_secret_without_a_pair_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write(folder.path(), &Secret::default()).await.is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Writes to a folder that somebody has locked, who may only read it; time passes at once. Tells how it failed.
+    async fn refused(patience: &Patience) -> (Kind, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("web-tls");
+        fs::create_dir(&results).unwrap();
+        let theirs = File::open(&results).unwrap();
+        theirs.lock_shared().unwrap();
+        let failure =
+            super::write(folder.path(), &secret("NEW"), None, patience).await.unwrap_err();
+        assert_eq!(fs::read_dir(&results).unwrap().count(), 0);
+        drop(theirs);
+        super::write(folder.path(), &secret("NEW"), None, patience).await.unwrap();
+        let told = failure.message.replace(&folder.path().display().to_string(), "OUT");
+        let us = format!("process {}", std::process::id());
+        (failure.kind, told.replace(&us, "another process"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_that_stays_locked_is_named() {
+        let told = "cannot write OUT/web-tls: another process holds a lock on that folder";
+        let interrupted = Interrupted::default();
+        for (patience, seconds) in [
+            (Patience::new(&interrupted), 10),
+            (Patience::until(Timestamp::MAX, &interrupted), 10),
+            (Patience::until(Timestamp::MIN, &interrupted), 1),
+        ] {
+            let begun = Instant::now();
+            assert_eq!(refused(&patience).await, (Kind::Unexpected, told.to_owned()));
+            assert_eq!(begun.elapsed().as_secs(), seconds);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_ends_the_wait_for_a_locked_folder() {
+        let interrupted = Interrupted::default();
+        interrupted.by_system.cancel();
+        let told = "cannot write OUT/web-tls: interrupted while another process holds a lock on that folder";
+        let patience = Patience::new(&interrupted);
+        assert_eq!(refused(&patience).await, (Kind::Terminated, told.to_owned()));
+    }
+}

@@ -1,0 +1,471 @@
+//! How far everything that is followed has come: what changed is judged, shown, and ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::{BREATH, Supervision, Workers, passing};
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::follow::renewal::try_mark_for_renewal;
+use crate::app::follow::tracked::End;
+use crate::app::invocation;
+use crate::controllers::ReconcileError;
+use crate::controllers::obstacles::Obstacles;
+use crate::diagnosis::advice;
+use crate::diagnosis::verdict::chain::{Chain, issuer_key};
+use crate::diagnosis::verdict::holdup::{Holdup, beyond};
+use crate::diagnosis::verdict::waits::{self, Step};
+use crate::diagnosis::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
+use crate::model::{Certificate, Challenge, Issuer, Key, Kind};
+use crate::print::progress;
+use crate::reconcile::request::Approval;
+use crate::store::Scope;
+use crate::store::error::StoreError;
+use crate::store::resources::Resources;
+
+/// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
+const CLEARING: SignedDuration = SignedDuration::from_secs(10);
+/// How long the store may take to tell what was under way when time was up, for all that is open.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
+impl Supervision {
+    /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
+    pub(super) async fn judge(
+        &mut self,
+        obstacles: &watch::Receiver<Obstacles>,
+        has_ended: bool,
+    ) -> Result<(), Failure> {
+        let now = Timestamp::now();
+        let obstacles = obstacles.borrow().clone();
+        if has_ended && self.workers == Workers::Ours {
+            // What was only cleared up after has failed, and is not just late.
+            self.workers = Workers::Gone;
+            self.dirty.extend(self.open.keys().cloned());
+        }
+        let is_away = self.away.is_some_and(|since| since.elapsed() < BREATH);
+        while !is_away && let Some(key) = self.dirty.pop_first() {
+            if !self.open.contains_key(&key) {
+                continue;
+            }
+            if let Err(error) = self.judge_one(&key, &obstacles, now).await {
+                passing(error)?;
+                self.away = Some(Instant::now());
+                self.dirty.insert(key);
+                break;
+            }
+        }
+        if let Err(error) = self.hand_over(now).await {
+            passing(error)?;
+        }
+        if now >= self.deadline || has_ended {
+            let last_looks_end = Instant::now() + LAST_LOOK;
+            for key in self.open.keys().cloned().collect::<Vec<_>>() {
+                let failure = self.out_of_time(&key, last_looks_end).await;
+                self.end(&key, End::Failed(failure), now);
+            }
+        }
+        Ok(())
+    }
+
+    async fn judge_one(
+        &mut self,
+        key: &Key,
+        obstacles: &Obstacles,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let verdict = match self.verdict(key, obstacles, now).await {
+            // The controllers wait until the server is back, and so do we.
+            Err(error) if error.may_pass() => {
+                self.held_up(key, Holdup::of_store(key, &error), now);
+                return Err(error);
+            }
+            // Only this one is left alone; the others go on.
+            Err(error @ StoreError::Unreadable { .. }) => {
+                self.end(key, End::Failed(error.into()), now);
+                return Ok(());
+            }
+            verdict => verdict?,
+        };
+        let Some((verdict, step)) = verdict else { return self.deleted(key, now).await };
+        match verdict {
+            Verdict::Issued => self.end(key, End::Done, now),
+            Verdict::Failed(failed) => self.failed(key, failed, now).await?,
+            Verdict::Waiting(None) => {
+                self.holdups.remove(key);
+                self.show_step(key, step, now);
+            }
+            Verdict::Waiting(Some(holdup)) => self.held_up(key, holdup, now),
+        }
+        Ok(())
+    }
+
+    /// Tells whether our controllers still clear up after a failure, and have time for it.
+    fn clears_up(
+        &mut self,
+        key: &Key,
+        chain: &Chain,
+        obstacles: &Obstacles,
+        now: Timestamp,
+    ) -> bool {
+        let is_held_up = || chain.keys().iter().any(|key| obstacles.contains_key(key));
+        let has_ended = self.workers != Workers::Ours || now >= self.deadline;
+        if has_ended || !chain.is_clearing_up() || is_held_up() {
+            self.clearing.remove(key);
+            return false;
+        }
+        let since = *self.clearing.entry(key.clone()).or_insert(now);
+        now.duration_since(since) < CLEARING
+    }
+
+    /// Somebody has deleted it: what hangs on it goes with it, and our controllers have time to take answers down.
+    async fn deleted(&mut self, key: &Key, now: Timestamp) -> Result<(), StoreError> {
+        let left =
+            if key.kind == Kind::Certificate { self.left_of(key).await? } else { Vec::new() };
+        let since = *self.clearing.entry(key.clone()).or_insert(now);
+        let is_early = now < self.deadline && now.duration_since(since) < CLEARING;
+        if !left.is_empty() && self.workers == Workers::Ours && is_early {
+            return Ok(());
+        }
+        self.clearing.remove(key);
+        let message = format!("{key} was deleted while it was worked on");
+        let failure = Failure::new(FailureKind::Unexpected, message);
+        let failure = left.iter().fold(failure, |failure, challenge| {
+            let again = invocation::current()
+                .like_in(&key.name.namespace, &format!("challenge cleanup {challenge}"));
+            failure
+                .hint(format!("its Challenge {challenge} is left; {again} takes its answer down"))
+        });
+        self.end(key, End::Failed(failure), now);
+        Ok(())
+    }
+
+    /// Challenges of a Certificate that is gone.
+    async fn left_of(&self, key: &Key) -> Result<Vec<String>, StoreError> {
+        let challenges = Resources::<Challenge>::new(Arc::clone(&self.store), Kind::Challenge);
+        let mut all = challenges.list(&Scope::namespace(&key.name.namespace).brief()).await?;
+        all.retain(|challenge| self.is_below(challenge, key));
+        Ok(all.into_iter().map(|challenge| challenge.metadata.name).collect())
+    }
+
+    /// Judges an object, and says what it waits for while somebody else drives; nothing when it is gone.
+    async fn verdict(
+        &mut self,
+        key: &Key,
+        obstacles: &Obstacles,
+        now: Timestamp,
+    ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
+        if key.kind == Kind::Certificate {
+            let since = self.open.get(key).and_then(|followed| followed.since);
+            let mut chain = Chain::read(&self.store, &key.name).await?;
+            let fails =
+                |chain: &Chain| matches!(verdict(chain, obstacles, since), Verdict::Failed(_));
+            // What somebody else has just written is told by several watches, in any order.
+            if self.workers == Workers::Theirs && chain.as_ref().is_some_and(fails) {
+                chain = Chain::read_anew(&self.store, &key.name).await?;
+            }
+            // Our own steps take no time, or an obstacle says why.
+            let is_shown = self.workers == Workers::Theirs || self.approval == Approval::Theirs;
+            let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
+            return Ok(chain.map(|chain| {
+                let verdict = match verdict(&chain, obstacles, since) {
+                    Verdict::Waiting(None) => Verdict::Waiting(beyond(&chain, self.deadline)),
+                    Verdict::Failed(_) if self.clears_up(key, &chain, obstacles, now) => {
+                        Verdict::Waiting(None)
+                    }
+                    verdict => verdict,
+                };
+                (verdict, step(&chain))
+            }));
+        }
+        let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
+        let Some(issuer) = issuers.get(&key.name).await? else { return Ok(None) };
+        let verdict = match obstacles.get(key) {
+            Some(obstacle) => of_obstacle(key, obstacle, key),
+            None if (self.is_ready)(&issuer) => Verdict::Issued,
+            None => judge_issuer(key, &issuer).unwrap_or(Verdict::Waiting(None)),
+        };
+        Ok(Some((verdict, None)))
+    }
+
+    /// A failure ends the Certificate, save one of an order that an earlier run had made: that is tried anew, once.
+    async fn failed(
+        &mut self,
+        key: &Key,
+        failed: Failed,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
+        let tried = failed.order.as_ref().map(|order| &order.uid);
+        if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
+            try_mark_for_renewal(&self.store, &key.name).await?;
+            followed.inherited = None;
+            self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
+            return Ok(());
+        }
+        let failure = match failed.excluded {
+            Some(excluded) => excluded.advise(failed.failure, self.clients.as_deref()).await,
+            None => failed.failure,
+        };
+        let failure = match failed.order.filter(|_| self.is_kept) {
+            Some(order) => advice::where_to_look(failure, key, &order.name),
+            None => failure,
+        };
+        self.end(key, End::Failed(failure), now);
+        Ok(())
+    }
+
+    /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
+    fn held_up(&mut self, key: &Key, holdup: Holdup, now: Timestamp) {
+        let too_late = |until: &Timestamp| holdup.named_by_ca && *until > self.deadline;
+        if let Some(until) = holdup.until.filter(too_late) {
+            let failure = Failure::new(holdup.kind, holdup.what).hint(format!(
+                "run the same command again after {until:.0}, or with a longer --timeout: it goes on where it stopped"
+            ));
+            self.end(key, End::Failed(failure), now);
+            return;
+        }
+        let name = key.to_string();
+        let wait = progress::Wait {
+            state: "held up".to_owned(),
+            waits_for: holdup.what.clone(),
+            since: self.started,
+            // The next of our own tries is no end.
+            until: holdup.until.filter(|_| holdup.named_by_ca).or(Some(self.deadline)),
+        };
+        // A challenge's own reason is shown with the challenge.
+        if holdup.of != Kind::Challenge || holdup.kind != FailureKind::Timeout {
+            self.progress.waiting(&name, wait, now);
+        }
+        self.holdups.insert(key.clone(), holdup);
+    }
+
+    async fn out_of_time(&self, key: &Key, last_looks_end: Instant) -> Failure {
+        let wait = self.deadline.duration_since(self.started);
+        let failure = if let Some(holdup) = self.holdups.get(key) {
+            let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
+            holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
+        } else if let Ok(Some((issuer, error))) =
+            timeout_at(last_looks_end, self.silent_ca(key)).await
+        {
+            let message = format!("{key} is not done after {wait:#}: {issuer}: {error}");
+            let hint = advice::for_error(&error, &issuer);
+            hint.into_iter()
+                .fold(Failure::new(FailureKind::of_error(&error), message), Failure::hint)
+        } else {
+            let step = match self.steps.get(key) {
+                Some(step) => Some(step.clone()),
+                None => timeout_at(last_looks_end, self.last_step(key)).await.ok().flatten(),
+            };
+            let why =
+                step.as_ref().map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
+            let message = format!("{key} is not done after {wait:#}{why}");
+            let hints = step.iter().flat_map(|step| step.hint.iter());
+            hints.fold(Failure::new(FailureKind::Timeout, message), Failure::hint)
+        };
+        if self.is_kept {
+            failure.hint("run the same command again: it goes on where it stopped")
+        } else {
+            failure
+        }
+    }
+
+    /// The issuer of an object whose CA was asked something and says nothing, and what it was asked.
+    async fn silent_ca(&self, key: &Key) -> Option<(Key, ReconcileError)> {
+        let clients = self.clients.as_ref()?;
+        let issuer = if key.kind == Kind::Certificate {
+            let certificates =
+                Resources::<Certificate>::new(Arc::clone(&self.store), Kind::Certificate);
+            issuer_key(&certificates.get(&key.name).await.ok()??)?
+        } else {
+            key.clone()
+        };
+        let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), issuer.kind);
+        let acme = issuers.get(&issuer.name).await.ok()??.spec.acme?;
+        Some((issuer, clients.silence(&acme.server)?.into()))
+    }
+
+    /// What a Certificate was at when time was up and nothing had failed yet; nothing where the store does not say.
+    async fn last_step(&self, key: &Key) -> Option<Step> {
+        if key.kind != Kind::Certificate {
+            return None;
+        }
+        let chain = Chain::read(&self.store, &key.name).await.ok()??;
+        waits::step(&chain).or_else(|| waits::at_challenge(&chain))
+    }
+
+    pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
+        let was_due = self.open.get(key).is_some_and(|followed| followed.since.is_some());
+        match &end {
+            End::Done if was_due => self.progress.done(&key.to_string(), "issued", now),
+            End::Done if key.kind == Kind::Certificate => {
+                self.progress.done(&key.to_string(), "up to date", now);
+            }
+            End::Done => self.progress.done(&key.to_string(), "ready", now),
+            End::Failed(_) => self.progress.done(&key.to_string(), "not issued", now),
+            End::ByHand(..) => self.progress.done(&key.to_string(), "waits for a person", now),
+        }
+        self.open.remove(key);
+        self.ends.insert(key.clone(), end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use async_trait::async_trait;
+    use futures_util::StreamExt as _;
+    use futures_util::future::{FutureExt as _, pending};
+    use futures_util::stream::BoxStream;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::app::blocking::Interrupted;
+    use crate::app::follow::supervise::{Beside, Watched};
+    use crate::app::follow::tracked::Followed;
+    use crate::app::lead::Other;
+    use crate::model::Record;
+    use crate::print::progress::Progress;
+    use crate::print::talk::Talk;
+    use crate::store::cluster::ClusterFault;
+    use crate::store::memory::MemoryStore;
+    use crate::store::mirror::Mirror;
+    use crate::store::testing::Front;
+    use crate::store::{Change, Part, Store};
+
+    /// A store in memory that keeps something from us.
+    #[derive(Debug)]
+    enum Keeping {
+        /// Its watches tell what there is, and nothing more of what hangs below a Certificate.
+        Changes(MemoryStore),
+        /// What hangs below a Certificate may be watched, and not be read one by one.
+        Objects(MemoryStore),
+    }
+
+    impl Keeping {
+        fn all(&self) -> &MemoryStore {
+            let (Self::Changes(store) | Self::Objects(store)) = self;
+            store
+        }
+    }
+
+    #[async_trait]
+    impl Front for Keeping {
+        fn behind(&self) -> &dyn Store {
+            self.all()
+        }
+        async fn get(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+            match (self, key.kind) {
+                (Self::Changes(_), _) | (_, Kind::Certificate | Kind::Issuer) => {
+                    self.all().get(key).await
+                }
+                (Self::Objects(_), _) => {
+                    Err(StoreError::Cluster(Box::new(ClusterFault::Forbidden {
+                        verb: "get",
+                        resource: key.kind.to_string(),
+                        place: String::new(),
+                        said: String::new(),
+                    })))
+                }
+            }
+        }
+        fn watch(
+            &self,
+            kind: Kind,
+            scope: Scope,
+        ) -> BoxStream<'static, Result<Change, StoreError>> {
+            let changes = self.all().watch(kind, scope);
+            match (self, kind) {
+                (Self::Objects(_), _) | (_, Kind::Certificate) => changes,
+                _ => changes.take(1).chain(pending().into_stream()).boxed(),
+            }
+        }
+    }
+
+    async fn create(store: &dyn Store, kind: Kind, owner: Option<&Record>, spec: Value) -> Record {
+        let owners: Vec<Value> = owner
+            .map(|owner| {
+                json!({
+                    "apiVersion": owner.key.kind.api_version(), "kind": owner.key.kind.as_str(),
+                    "name": owner.key.name.name, "uid": owner.uid(), "controller": true,
+                })
+            })
+            .into_iter()
+            .collect();
+        let object = json!({
+            "apiVersion": kind.api_version(), "kind": kind.as_str(),
+            "metadata": {"name": "web", "namespace": "web", "ownerReferences": owners},
+            "spec": spec,
+        });
+        store.create(Record::new(object).unwrap()).await.unwrap()
+    }
+
+    async fn status(store: &dyn Store, key: &Key, status: Value) {
+        let mut record = store.get(key).await.unwrap().unwrap();
+        record.object["status"] = status;
+        store.replace(record, Part::Status).await.unwrap();
+    }
+
+    /// Follows a Certificate beside cert-manager, whose Order fails. It is made before anybody watches, or as late as it fails; the
+    /// Certificate ends as that, whichever of them is told of first.
+    async fn check(keeping: fn(MemoryStore) -> Keeping, is_made_late: bool) {
+        let keeping = Arc::new(keeping(MemoryStore::default()));
+        let store = keeping.all();
+        let issuer_ref = json!({"name": "web"});
+        let acme = json!({"server": "https://ca.example", "privateKeySecretRef": {"name": "key"}, "solvers": []});
+        create(store, Kind::Issuer, None, json!({"acme": acme})).await;
+        let spec = json!({"secretName": "web-tls", "issuerRef": issuer_ref, "dnsNames": ["www.example.com"]});
+        let certificate = create(store, Kind::Certificate, None, spec).await;
+        let issuing = json!({"conditions": [{"type": "Issuing", "status": "True", "reason": "", "message": ""}]});
+        status(store, &certificate.key, issuing).await;
+        let spec = json!({"request": "", "issuerRef": issuer_ref});
+        let request =
+            create(store, Kind::CertificateRequest, Some(&certificate), spec.clone()).await;
+        let mirror: Arc<dyn Store> = Arc::new(Mirror::new(keeping.clone()));
+        if is_made_late {
+            mirror.watch(Kind::Order, Scope::all()).next().await.unwrap().unwrap();
+        }
+        let order = create(store, Kind::Order, Some(&request), spec).await;
+
+        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let now = Timestamp::now();
+        let times = (now, now + SignedDuration::from_mins(1));
+        let followed = Followed { since: Some(0), inherited: None };
+        let open = BTreeMap::from([(certificate.key.clone(), followed)]);
+        let mut supervision =
+            Supervision::new(mirror, progress, Interrupted::default(), times, open);
+        let [driver, next_step] = Default::default();
+        let other = Other { seen: None, driver, next_step };
+        let beside = Beside { other: &other, turn: pending().boxed() };
+        let failing = async {
+            // Time stands still until everybody waits: they follow it by then.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            status(store, &order.key, json!({"state": "invalid", "reason": "refused"})).await;
+            let failed = json!({
+                "lastFailureTime": "2026-11-22T00:00:00Z",
+                "conditions": [{"type": "Issuing", "status": "False", "reason": "Failed", "message": "it has failed"}],
+            });
+            status(store, &certificate.key, failed).await;
+        };
+        let (watched, ()) = tokio::join!(supervision.run(None, Some(beside)), failing);
+        let Watched::Ended(ends) = watched.unwrap() else { panic!("it has not ended") };
+        let End::Failed(failure) = &ends[&certificate.key] else { panic!("{ends:?}") };
+        assert_eq!(failure.kind, FailureKind::Validation, "{failure:?}");
+        assert_eq!(failure.message, "Certificate web/web was not issued: refused");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beside_another_driver_a_failure_is_judged_by_what_the_server_holds() {
+        check(Keeping::Changes, false).await;
+        check(Keeping::Changes, true).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn beside_another_driver_a_failure_is_judged_by_the_watches_where_nothing_may_be_read() {
+        check(Keeping::Objects, false).await;
+        check(Keeping::Objects, true).await;
+    }
+}

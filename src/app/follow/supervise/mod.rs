@@ -1,0 +1,289 @@
+//! Follows Certificates to their end while the controllers work, and shows what each one waits for.
+
+mod by_hand;
+mod judging;
+mod seen;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt as _, pending};
+use futures_util::stream::{BoxStream, SelectAll, select_all};
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+pub use self::by_hand::ByHand;
+pub use self::by_hand::Hands;
+pub use self::by_hand::removable;
+use super::tracked::{End, Followed};
+use crate::acme::Clients;
+use crate::app::blocking::Interrupted;
+use crate::app::engine::Engine;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::lease::Terms;
+use crate::app::lead::Other;
+use crate::app::lead::takeover::Inherited;
+use crate::controllers::obstacles::Obstacles;
+use crate::diagnosis::verdict::holdup::Holdup;
+use crate::diagnosis::verdict::may_end;
+use crate::diagnosis::verdict::waits::Step;
+use crate::model::{Issuer, Key, Kind};
+use crate::print::progress::Progress;
+use crate::reconcile::issuer::is_ready;
+use crate::reconcile::request::Approval;
+use crate::store::error::StoreError;
+use crate::store::{Change, Scope, Store};
+
+/// Kinds whose changes may bring a Certificate nearer to its end.
+const KINDS: [Kind; 6] = [
+    Kind::Certificate,
+    Kind::CertificateRequest,
+    Kind::Order,
+    Kind::Challenge,
+    Kind::Issuer,
+    Kind::ClusterIssuer,
+];
+/// Changes that come within this time are judged together, save those by which a Certificate may have ended. It is longer
+/// where judging takes long.
+const TOGETHER: Duration = Duration::from_millis(20);
+/// Longest such time.
+const LONGEST: Duration = Duration::from_millis(200);
+/// How often spinners turn.
+const TURN: Duration = Duration::from_millis(200);
+/// How long a store that is away is left alone.
+const BREATH: Duration = Duration::from_secs(1);
+
+/// Follows objects until each has ended.
+pub struct Supervision {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Where progress is shown.
+    pub progress: Progress,
+    /// Signals.
+    pub interrupted: Interrupted,
+    /// When this run began.
+    pub started: Timestamp,
+    /// When it gives up.
+    pub deadline: Timestamp,
+    /// So long nothing has to move before that is said, where somebody else drives.
+    pub standstill: Duration,
+    /// Whether the store outlives this process, so that another command can show more.
+    pub is_kept: bool,
+    /// Whoever makes the records of DNS-01, where a person does.
+    pub by_hand: Option<ByHand>,
+    /// What is followed and has not ended: Certificates and Issuers.
+    pub open: BTreeMap<Key, Followed>,
+    /// Tells whether whoever drives has made an Issuer ready.
+    pub is_ready: fn(&Issuer) -> bool,
+    /// Who approves requests.
+    pub approval: Approval,
+    /// The CAs, as the controllers know them; none while somebody else drives, who alone talks with them.
+    pub clients: Option<Arc<Clients>>,
+    /// Who works on it.
+    workers: Workers,
+    /// The Certificate of every object seen below one, by its UID.
+    relatives: HashMap<String, Key>,
+    /// The same by its key.
+    certificates: HashMap<Key, Key>,
+    /// What stood in the way at the last look.
+    obstacles: Obstacles,
+    dirty: BTreeSet<Key>,
+    /// Challenges whose end has been told, by UID.
+    told: BTreeSet<String>,
+    holdups: BTreeMap<Key, Holdup>,
+    /// What those wait for that nothing holds up.
+    steps: BTreeMap<Key, Step>,
+    ends: BTreeMap<Key, End>,
+    /// Those that failed and are cleared up after, and since when.
+    clearing: BTreeMap<Key, Timestamp>,
+    /// When the store was last found to be away.
+    away: Option<Instant>,
+    /// When something of what is followed moved last.
+    moved: Instant,
+    /// Whether it has been said that nothing moves.
+    stands: bool,
+}
+
+/// Who works on what is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Workers {
+    /// Our controllers.
+    Ours,
+    /// Our controllers, which have ended by themselves: nothing is cleared up any more.
+    Gone,
+    /// Somebody else's.
+    Theirs,
+}
+
+/// Somebody else who drives while we watch.
+pub struct Beside<'a> {
+    /// Who.
+    pub other: &'a Other,
+    /// Ends when the work is ours.
+    pub turn: BoxFuture<'a, Result<Inherited, Failure>>,
+}
+
+/// How following came to a halt.
+#[derive(Debug)]
+pub enum Watched {
+    /// Everything has ended.
+    Ended(BTreeMap<Key, End>),
+    /// A signal came.
+    Interrupted(FailureKind),
+    /// Nobody else drives any more: follow again, with controllers.
+    Inherited(Inherited),
+    /// Our turn was lost: follow again when it is settled whose it is.
+    Lost,
+}
+
+impl Supervision {
+    /// Begins to follow.
+    pub fn new(
+        store: Arc<dyn Store>,
+        progress: Progress,
+        interrupted: Interrupted,
+        (started, deadline): (Timestamp, Timestamp),
+        open: BTreeMap<Key, Followed>,
+    ) -> Self {
+        let dirty = open.keys().cloned().collect();
+        Self {
+            store,
+            progress,
+            interrupted,
+            started,
+            deadline,
+            standstill: Terms::default().standstill(),
+            is_kept: true,
+            by_hand: None,
+            open,
+            is_ready,
+            approval: Approval::Ours,
+            clients: None,
+            workers: Workers::Ours,
+            relatives: HashMap::new(),
+            certificates: HashMap::new(),
+            obstacles: Obstacles::new(),
+            dirty,
+            told: BTreeSet::new(),
+            holdups: BTreeMap::new(),
+            steps: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            clearing: BTreeMap::new(),
+            away: None,
+            moved: Instant::now(),
+            stands: false,
+        }
+    }
+
+    /// Ends what is not ours to follow.
+    pub fn leave(&mut self, key: &Key, failure: Failure) {
+        self.end(key, End::Failed(failure), Timestamp::now());
+    }
+
+    /// Follows every object to its end, with our controllers or beside somebody else's. A store that is away for a while is
+    /// waited for.
+    ///
+    /// # Errors
+    /// Fails when the store does for good.
+    pub async fn run(
+        &mut self,
+        engine: Option<&Engine>,
+        beside: Option<Beside<'_>>,
+    ) -> Result<Watched, Failure> {
+        let streams = KINDS.map(|kind| self.store.watch(kind, Scope::all()));
+        let mut changes = select_all(streams);
+        let (_nobody, nothing) = watch::channel(Obstacles::new());
+        let mut obstacles = engine.map_or(nothing, Engine::obstacles);
+        let has_ended = || engine.is_some_and(Engine::has_ended);
+        let interrupted = self.interrupted.clone();
+        self.workers = if engine.is_some() { Workers::Ours } else { Workers::Theirs };
+        let (other, mut turn) = match beside {
+            Some(Beside { other, turn }) => (Some(other), turn),
+            None => (None, pending().boxed()),
+        };
+        let mut tick = tokio::time::interval(TURN);
+        self.dirty.extend(self.open.keys().cloned());
+        self.moved = Instant::now();
+        while !self.open.is_empty() {
+            let began = Instant::now();
+            self.judge(&obstacles, has_ended()).await?;
+            let together = (began.elapsed() * 3).clamp(TOGETHER, LONGEST);
+            if self.open.is_empty() {
+                break;
+            }
+            tokio::select! {
+                change = changes.next() => match change {
+                    Some(Ok(change)) => self.gather(change, &mut changes, together).await?,
+                    Some(Err(error)) => passing(error)?,
+                    None => break,
+                },
+                moved = obstacles.changed() => {
+                    if moved.is_err() && has_ended() {
+                        break;
+                    }
+                    let now = obstacles.borrow_and_update().clone();
+                    self.saw_obstacles(now);
+                }
+                inherited = &mut turn => match inherited {
+                    Ok(inherited) => return Ok(Watched::Inherited(inherited)),
+                    Err(failure) => {
+                        let text = format!("cannot take over: {failure}");
+                        self.progress.line(&text, Timestamp::now());
+                        turn = pending().boxed();
+                    }
+                },
+                _ = tick.tick() => {
+                    let now = Timestamp::now();
+                    self.progress.heartbeat(now);
+                    self.dirty.extend(self.clearing.keys().cloned());
+                    if let Some(other) = other {
+                        self.look_whether_it_moves(other, now);
+                    }
+                }
+                kind = interrupted.wait() => {
+                    self.progress.finish();
+                    return Ok(Watched::Interrupted(kind));
+                }
+            }
+        }
+        self.progress.finish();
+        Ok(Watched::Ended(std::mem::take(&mut self.ends)))
+    }
+
+    /// Takes in what comes within some time, or until a Certificate may have ended.
+    async fn gather(
+        &mut self,
+        first: Change,
+        changes: &mut SelectAll<BoxStream<'static, Result<Change, StoreError>>>,
+        within: Duration,
+    ) -> Result<(), Failure> {
+        let end = Instant::now() + within;
+        let mut change = first;
+        loop {
+            let may_end = may_end(&change);
+            self.saw(change);
+            if may_end {
+                return Ok(());
+            }
+            change = loop {
+                match timeout_at(end, changes.next()).await {
+                    Ok(Some(Ok(next))) => break next,
+                    Ok(Some(Err(error))) => passing(error)?,
+                    Ok(None) | Err(_) => return Ok(()),
+                }
+            };
+        }
+    }
+}
+
+/// Leaves a fault that passes by itself to the next look.
+fn passing(error: StoreError) -> Result<(), Failure> {
+    if !error.may_pass() {
+        return Err(error.into());
+    }
+    tracing::debug!(%error, "the store is away; it is looked at again");
+    Ok(())
+}

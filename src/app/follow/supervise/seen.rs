@@ -1,0 +1,238 @@
+//! What is seen while objects are followed: whom a change concerns, and how far each challenge is.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::Supervision;
+use crate::app::lead::Other;
+use crate::controllers::obstacles::Obstacles;
+use crate::diagnosis::verdict::waits::{Step, Wait};
+use crate::model::{Challenge, Key, Kind, Record, State, Time};
+use crate::print::progress;
+use crate::store::Change;
+use crate::store::resources::typed;
+
+impl Supervision {
+    /// Says once that nothing moves while somebody else drives, and what to do.
+    pub(super) fn look_whether_it_moves(&mut self, other: &Other, now: Timestamp) {
+        if self.stands || self.moved.elapsed() < self.standstill {
+            return;
+        }
+        self.stands = true;
+        let seconds = self.standstill.as_secs();
+        self.progress
+            .line(&format!("nothing has moved for {seconds} s; driver: {}", other.driver), now);
+        self.progress.line(&other.next_step, now);
+    }
+
+    /// Shows what a Certificate waits for, unless its challenges do.
+    pub(super) fn show_step(&mut self, key: &Key, step: Option<Step>, now: Timestamp) {
+        let (since, until) = (self.started, Some(self.deadline));
+        let state = "on its way".to_owned();
+        let Some(step) = step else {
+            self.steps.remove(key);
+            self.progress.forget(&key.to_string(), now);
+            return;
+        };
+        let waits_for = format!("waiting for {}", step.waits_for);
+        let wait = progress::Wait { state, waits_for, since, until };
+        self.progress.waiting(&key.to_string(), wait, now);
+        self.steps.insert(key.clone(), step);
+    }
+
+    /// Notes which followed objects a change concerns, and shows challenges.
+    pub(super) fn saw(&mut self, change: Change) {
+        match change {
+            Change::Applied(record) => self.concerns(&record, true),
+            Change::Deleted(record) => self.concerns(&record, false),
+            Change::Resynced(records) => {
+                for record in &records {
+                    self.concerns(record, true);
+                }
+            }
+        }
+    }
+
+    fn concerns(&mut self, record: &Record, exists: bool) {
+        match record.key.kind {
+            Kind::Issuer | Kind::ClusterIssuer => self.dirty.extend(self.open.keys().cloned()),
+            Kind::Certificate => {
+                self.notes_movement_of(&record.key);
+                self.relatives.insert(record.uid().to_owned(), record.key.clone());
+                self.dirty.insert(record.key.clone());
+            }
+            Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
+                let metadata = record.metadata();
+                let owner = metadata.controller().map(|o| o.uid.clone()).unwrap_or_default();
+                match self.relatives.get(&owner).cloned() {
+                    Some(certificate) => {
+                        self.notes_movement_of(&certificate);
+                        self.relatives.insert(metadata.uid, certificate.clone());
+                        self.certificates.insert(record.key.clone(), certificate.clone());
+                        self.dirty.insert(certificate.clone());
+                        if record.key.kind == Kind::Challenge
+                            && self.open.contains_key(&certificate)
+                        {
+                            self.show(record, exists);
+                        }
+                    }
+                    // Its owner has not been seen yet: kinds are watched side by side.
+                    None => self.dirty.extend(self.open.keys().cloned()),
+                }
+            }
+            Kind::Event | Kind::Secret => {}
+        }
+    }
+
+    /// Notes which followed objects are concerned by obstacles that have come, gone or changed.
+    pub(super) fn saw_obstacles(&mut self, now: Obstacles) {
+        let before = std::mem::replace(&mut self.obstacles, now);
+        let gone = before.keys().filter(|key| !self.obstacles.contains_key(key));
+        let news = self.obstacles.iter().filter(|(key, now)| {
+            !before.get(key).is_some_and(|before| {
+                Arc::ptr_eq(&before.error, &now.error) && before.next_try == now.next_try
+            })
+        });
+        for key in gone.chain(news.map(|(key, _)| key)) {
+            let certificate =
+                if key.kind == Kind::Certificate { Some(key) } else { self.certificates.get(key) };
+            match certificate {
+                Some(certificate) => drop(self.dirty.insert(certificate.clone())),
+                // An Issuer's concern many; what has not been seen yet may be below any.
+                None => self.dirty.extend(self.open.keys().cloned()),
+            }
+        }
+    }
+
+    fn show(&mut self, record: &Record, exists: bool) {
+        let Ok(challenge) = typed::<Challenge>(record.clone()) else { return };
+        let now = Timestamp::now();
+        if let Some(hand) = &mut self.by_hand {
+            hand.saw(&challenge);
+        }
+        let status = &challenge.status;
+        let name = format!("challenge/{} ({})", challenge.metadata.name, challenge.spec.dns_name);
+        if let Some(state) = status.state.filter(|state| state.is_final()) {
+            // What an earlier run left is old news; the clean-up writes again, but the end is told once.
+            let is_news = status.processing || self.progress.is_waiting(&name);
+            if is_news && self.told.insert(challenge.metadata.uid.clone()) {
+                let why = if state == State::Valid { "" } else { status.reason.as_str() };
+                let gap = if why.is_empty() { "" } else { ": " };
+                self.progress.done(&name, &format!("{state}{gap}{why}"), now);
+            }
+            return;
+        }
+        if !exists {
+            self.progress.done(&name, "deleted", now);
+            return;
+        }
+        let waits_for = match (status.processing, status.reason.as_str()) {
+            (true, _) => Wait::of_running(&challenge).sentence(),
+            (false, "") => "waiting for the scheduler".to_owned(),
+            (false, reason) => reason.to_owned(),
+        };
+        let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
+        let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
+        let until = Some(self.deadline);
+        self.progress.waiting(&name, progress::Wait { state, waits_for, since, until }, now);
+    }
+
+    /// Whether a Challenge was seen below that Certificate.
+    pub(super) fn is_below(&self, challenge: &Challenge, certificate: &Key) -> bool {
+        let owner = challenge.metadata.controller();
+        owner.and_then(|owner| self.relatives.get(&owner.uid)) == Some(certificate)
+    }
+
+    fn notes_movement_of(&mut self, certificate: &Key) {
+        if self.open.contains_key(certificate) {
+            self.moved = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use jiff::SignedDuration;
+    use serde_json::json;
+
+    use super::*;
+    use crate::app::blocking::Interrupted;
+    use crate::app::follow::tracked::Followed;
+    use crate::controllers::ReconcileError;
+    use crate::controllers::obstacles::Obstacle;
+    use crate::model::ObjectName;
+    use crate::print::progress::Progress;
+    use crate::print::talk::Talk;
+    use crate::store::memory::MemoryStore;
+
+    fn key(kind: Kind, name: &str) -> Key {
+        Key::new(kind, ObjectName::new("web", name))
+    }
+
+    /// Two Certificates are followed, and an Order below the first has been seen.
+    fn supervision() -> Supervision {
+        let open = ["a", "b"]
+            .map(|name| (key(Kind::Certificate, name), Followed { since: None, inherited: None }));
+        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let (store, interrupted) = (Arc::new(MemoryStore::default()), Interrupted::default());
+        let times = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + SignedDuration::from_mins(1));
+        let mut supervision =
+            Supervision::new(store, progress, interrupted, times, BTreeMap::from(open));
+        let object = |kind: Kind, uid: &str, owner: Option<(Kind, &str)>| {
+            let owners = owner.map(|(kind, uid)| {
+                json!({
+                    "apiVersion": kind.api_version(), "kind": kind.as_str(), "name": "a",
+                    "uid": uid, "controller": true,
+                })
+            });
+            let object = json!({
+                "apiVersion": kind.api_version(), "kind": kind.as_str(),
+                "metadata": {
+                    "name": "a", "namespace": "web", "uid": uid,
+                    "ownerReferences": owners.into_iter().collect::<Vec<_>>(),
+                },
+            });
+            Change::Applied(Record::new(object).unwrap())
+        };
+        supervision.saw(object(Kind::Certificate, "1", None));
+        let request = object(Kind::CertificateRequest, "2", Some((Kind::Certificate, "1")));
+        supervision.saw(request);
+        supervision.saw(object(Kind::Order, "3", Some((Kind::CertificateRequest, "2"))));
+        supervision.dirty.clear();
+        supervision
+    }
+
+    fn obstacle(key: &Key, second: i64) -> (Key, Obstacle) {
+        let next_try = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second);
+        let error = Arc::new(ReconcileError::Missing("nothing".to_owned()));
+        (key.clone(), Obstacle { error, since: Timestamp::UNIX_EPOCH, next_try, tries: 1 })
+    }
+
+    #[test]
+    fn an_obstacle_concerns_whoever_it_stands_in_the_way_of() {
+        let [a, b] = ["a", "b"].map(|name| key(Kind::Certificate, name));
+        for (at, concerned) in [
+            (a.clone(), vec![&a]),
+            (b.clone(), vec![&b]),
+            (key(Kind::Order, "a"), vec![&a]),
+            (key(Kind::CertificateRequest, "a"), vec![&a]),
+            (key(Kind::Challenge, "not-seen-yet"), vec![&a, &b]),
+            (key(Kind::Issuer, "a"), vec![&a, &b]),
+        ] {
+            let mut supervision = supervision();
+            let first = Obstacles::from([obstacle(&at, 1)]);
+            for now in [first, Obstacles::from([obstacle(&at, 2)]), Obstacles::new()] {
+                let unchanged = now.clone();
+                supervision.saw_obstacles(now);
+                assert_eq!(supervision.dirty.iter().collect::<Vec<_>>(), concerned, "{at}");
+                supervision.dirty.clear();
+                supervision.saw_obstacles(unchanged);
+                assert!(supervision.dirty.is_empty(), "{at}: {:?}", supervision.dirty);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What is followed, and how the work on it ended.
+
+use std::sync::Arc;
+
+use super::manual::Wanted;
+use crate::app::failure::Failure;
+use crate::diagnosis::verdict::chain::Chain;
+use crate::model::ObjectName;
+use crate::store::Store;
+use crate::store::error::StoreError;
+
+/// How the work on one object ended.
+#[derive(Debug)]
+pub enum End {
+    /// The Secret holds what was asked for, or the account is there.
+    Done,
+    /// Only a change helps, or time is up.
+    Failed(Failure),
+    /// A person has to make these records first.
+    ByHand(Failure, Vec<Wanted>),
+}
+
+/// An object that is followed.
+#[derive(Clone, Debug, Default)]
+pub struct Followed {
+    /// Its revision when this run began; nothing for an Issuer.
+    pub since: Option<i64>,
+    /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
+    pub inherited: Option<String>,
+}
+
+impl Followed {
+    /// A Certificate that is due and has this revision.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn due(
+        store: &Arc<dyn Store>,
+        name: &ObjectName,
+        revision: i64,
+    ) -> Result<Self, StoreError> {
+        let chain = Chain::read(store, name).await?;
+        let begun = chain.as_ref().and_then(Chain::order).filter(|o| !o.status.url.is_empty());
+        let inherited = begun.map(|order| order.metadata.uid.clone());
+        Ok(Self { since: Some(revision), inherited })
+    }
+}

@@ -1,0 +1,333 @@
+//! Working on some objects until each has ended: the controllers, watched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration as StdDuration;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::leftovers;
+use super::manual::ManualArgs;
+use super::renewal::look_anew;
+use super::required_types::asked_types;
+use super::supervise::{Beside, ByHand, Hands, Supervision, Watched};
+use super::tracked::{End, Followed};
+use crate::app::context::{Context, LOCAL_ACCOUNT_KEYS};
+use crate::app::engine::dns01::Reach;
+use crate::app::engine::{Engine, Equipment, types};
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::drive::DriveArgs;
+use crate::app::flags::duration;
+use crate::app::flags::output::OutputArgs;
+use crate::app::lead::Claim;
+use crate::app::lead::stopping::{say_interrupted, stop};
+use crate::app::lead::sweep::sweep_before_work;
+use crate::app::lead::takeover::{Inherited, inherit, regain};
+use crate::app::preflight::permissions::Permit;
+use crate::controllers::order_budget::OrderBudget;
+use crate::controllers::selection::Selection;
+use crate::controllers::unwritten_orders::UnwrittenOrders;
+use crate::diagnosis::verdict::chain::Chain;
+use crate::fetch::Fetcher;
+use crate::model::order_budget::Allowance;
+use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
+use crate::print::progress::Progress;
+use crate::probes::dns::DnsProbe;
+use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
+use crate::reconcile::request::Approval;
+use crate::solvers::http01::files::Files;
+use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::solvers::{Solver, Together};
+use crate::store::Store;
+use crate::store::cluster::ClusterStore;
+use crate::store::error::StoreError;
+
+/// How long taking answers down may hold the end of a command.
+const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const POLL: StdDuration = StdDuration::from_millis(20);
+
+/// Flags of every command that works until Certificates have ended.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WorkArgs {
+    /// Give up after this time
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration, help_heading = "How to issue")]
+    pub timeout: Duration,
+    /// How challenges are answered
+    #[command(flatten)]
+    pub drive: DriveArgs,
+    /// Who makes the records of DNS-01
+    #[command(flatten)]
+    pub manual: ManualArgs,
+    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Write DIR/SECRETNAME/secret.yaml, too: the Secret as a manifest that kubectl applies to any cluster
+    #[arg(long, help_heading = "Output")]
+    pub out_secret: bool,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// What is to be worked on, and with what.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Whether we drive, or somebody else does already.
+    pub claim: Claim,
+    /// What we may do, should it become our turn.
+    pub permit: Permit,
+    /// Flags of the solvers.
+    pub drive: &'a DriveArgs,
+    /// Solvers and eyes of a rehearsal, in place of those that the flags name.
+    pub rehearsal: Option<(Arc<dyn Solver>, Arc<TlsAlpn01>, Fetcher)>,
+    /// Whether a person makes the records of DNS-01.
+    pub by_hand: bool,
+    /// Objects that may be worked on, with all that hangs on them.
+    pub given: BTreeSet<Key>,
+    /// Those whose end is awaited.
+    pub open: BTreeMap<Key, Followed>,
+    /// When this run began.
+    pub started: Timestamp,
+    /// When it gives up.
+    pub deadline: Timestamp,
+}
+
+/// Works until every object has ended, time is up, or somebody interrupts.
+///
+/// # Errors
+/// Fails when port 80 cannot be had, when the store fails, and when interrupted.
+pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
+    if let (Some(cluster), Claim::Drives(_)) = (context.cluster(), &job.claim) {
+        let namespaces = job.given.iter().map(|key| key.name.namespace.as_str());
+        let namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
+        sweep_before_work(cluster, namespaces, context).await;
+    }
+    if job.open.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let is_kept = job.rehearsal.is_none();
+    let store = Arc::clone(&job.store);
+    let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
+    let open = std::mem::take(&mut job.open);
+    let times = (job.started, job.deadline);
+    let interrupted = context.interrupted().clone();
+    let mut supervision =
+        Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
+    supervision.is_kept = is_kept;
+    supervision.standstill = context.global.cluster.terms.standstill();
+    if is_kept {
+        supervision.approval = job.drive.approval();
+    }
+    let hands = if job.by_hand {
+        Some(Hands::All)
+    } else if context.cluster().is_none()
+        && asked(&job, &supervision).await?.contains(&ChallengeType::DnsPersist01)
+    {
+        Some(Hands::Persistent)
+    } else {
+        None
+    };
+    if let Some(hands) = hands {
+        let fetcher = job.drive.fetcher().await?;
+        let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
+        let (limits, certificates) = (job.drive.slots.limits(), supervision.open.keys());
+        let hand = ByHand::new(probe, limits, hands, &job.store, certificates).await?;
+        supervision.by_hand = Some(hand);
+    }
+    job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
+    let mut engine = None;
+    // A Lease that is lost and had again makes new controllers.
+    let unwritten = Arc::<UnwrittenOrders>::default();
+    let budget = OrderBudget::new(Allowance::OneShot);
+    let watched = loop {
+        let is_theirs = job.claim.is_cert_manager();
+        supervision.is_ready = if is_theirs { is_ready_to_cert_manager } else { is_ready };
+        if is_kept {
+            // Only now: what was read before the turn was ours may be old.
+            job.store = context.at_hand(Arc::clone(&store));
+            supervision.store = Arc::clone(&job.store);
+        }
+        if let Claim::Drives(_) | Claim::Alone = job.claim {
+            engine = begin(&mut job, &mut supervision, (&unwritten, &budget), context).await?;
+            supervision.clients = engine.as_ref().map(|engine| Arc::clone(engine.clients()));
+        } else if context.cluster().is_none() {
+            look_anew(&job.store, &job.given, job.started).await?;
+        }
+        let lost = job.claim.lost();
+        let watched = tokio::select! {
+            watched = supervision.run(engine.as_ref(), other(&job, context)) => watched,
+            () = lost.cancelled() => Ok(Watched::Lost),
+        };
+        let (claim, why) = match watched {
+            Ok(Watched::Inherited(Inherited { claim, why })) => (claim, why),
+            Ok(Watched::Lost) => {
+                context.talk().line("the Lease was lost: what is under way is broken off");
+                if let Some(engine) = engine.take() {
+                    engine.stop(&lost).await?;
+                }
+                context.talk().line("work stands still until it is settled who drives");
+                let claim = regain(context, job.deadline, &job.permit).await?;
+                (claim, "the Lease was lost before".to_owned())
+            }
+            ended => break ended,
+        };
+        context.talk().line(&format!("driver: {} ({why})", claim.driver()));
+        job.claim = claim;
+    };
+    let interrupted = match &watched {
+        Ok(Watched::Interrupted(kind)) => Some(say(*kind, is_kept, context)),
+        _ => None,
+    };
+    if let Some(engine) = engine {
+        let lost = job.claim.lost();
+        if let Ok(Watched::Ended(ends)) = &watched {
+            answers_taken_down(&job.store, ends, &lost, context).await;
+        }
+        stop(engine, &lost, interrupted.is_some(), context).await?;
+    }
+    if let Some(hand) = &supervision.by_hand {
+        for line in hand.removable(&job.store).await? {
+            context.talk().line(&line);
+        }
+    }
+    if let Some(failure) = interrupted {
+        return Err(failure);
+    }
+    match watched? {
+        Watched::Ended(ends) => Ok(ends),
+        Watched::Interrupted(_) | Watched::Inherited(_) | Watched::Lost => Ok(BTreeMap::new()),
+    }
+}
+
+/// Says what becomes of the work; how to go on with it, where it is kept.
+fn say(kind: FailureKind, is_kept: bool, context: &Context) -> Failure {
+    let failure = if is_kept {
+        Failure::interrupted(kind)
+    } else {
+        Failure::new(kind, "interrupted; nothing is kept of a rehearsal")
+    };
+    say_interrupted(&failure, context)
+}
+
+/// Whoever drives beside us, if we only watch.
+fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<Beside<'a>> {
+    let Claim::Watches(other) = &job.claim else { return None };
+    Some(Beside { other, turn: Box::pin(inherit(context, &job.permit, other)) })
+}
+
+/// Starts the controllers on what is ours to issue; what is not ends here. Without anything left there are none.
+async fn begin(
+    job: &mut Job<'_>,
+    supervision: &mut Supervision,
+    (unwritten, budget): (&Arc<UnwrittenOrders>, &Arc<OrderBudget>),
+    context: &Context,
+) -> Result<Option<Engine>, Failure> {
+    let cluster = context.cluster().filter(|_| job.rehearsal.is_none());
+    if cluster.is_some() {
+        for (key, failure) in
+            leftovers::to_cert_manager(&job.store, supervision.open.keys()).await?
+        {
+            job.given.remove(&key);
+            supervision.leave(&key, failure);
+        }
+    }
+    if supervision.open.is_empty() {
+        return Ok(None);
+    }
+    look_anew(&job.store, &job.given, job.started).await?;
+    let is_kept = job.rehearsal.is_none();
+    // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
+    let (account_keys, approval) = if is_kept {
+        (context.account_keys(), job.drive.approval())
+    } else {
+        (LOCAL_ACCOUNT_KEYS, Approval::Ours)
+    };
+    let asked = asked(job, supervision).await?;
+    let (http01, tls_alpn01, fetcher) = if let Some(means) = job.rehearsal.take() {
+        means
+    } else {
+        let http01 = http01(job.drive, cluster, &asked).await?;
+        (http01, job.drive.tls_alpn01(), job.drive.fetcher().await?)
+    };
+    if context.cluster().is_none() && asked.contains(&ChallengeType::TlsAlpn01) {
+        tls_alpn01.open().await?;
+    }
+    let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
+    let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
+    let equipment = Equipment {
+        store: Arc::clone(&job.store),
+        http01,
+        dns01: Reach::new(&job.drive.dns01, context.cluster()).by_hand(job.by_hand),
+        tls_alpn01,
+        types: types(context.cluster()),
+        zones: job.drive.zones(&fetcher).await?,
+        fetcher,
+        selection: Selection::only(job.given.clone()),
+        unwritten: Arc::clone(unwritten),
+        budget: Arc::clone(budget),
+        approval,
+        account_keys,
+        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
+        limits: job.drive.slots.limits(),
+        check_period: job.drive.dns01_check_retry_period.0,
+    };
+    let grace = context.global.cluster.terms.lease.grace();
+    Ok(Some(Engine::start_looking(equipment, probe, stop).with_grace(grace)))
+}
+
+/// Which types of challenges may have to be answered.
+async fn asked(
+    job: &Job<'_>,
+    supervision: &Supervision,
+) -> Result<BTreeSet<ChallengeType>, StoreError> {
+    asked_types(&job.store, &job.given, &supervision.open).await
+}
+
+/// What answers HTTP-01; nobody where it would take a port of this machine that nobody asks at.
+async fn http01(
+    drive: &DriveArgs,
+    cluster: Option<&ClusterStore>,
+    asked: &BTreeSet<ChallengeType>,
+) -> Result<Arc<dyn Solver>, Failure> {
+    if drive.takes_a_port(cluster) && !asked.contains(&ChallengeType::Http01) {
+        return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
+    }
+    drive.http01(cluster).await
+}
+
+/// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.
+async fn answers_taken_down(
+    store: &Arc<dyn Store>,
+    ends: &BTreeMap<Key, End>,
+    lost: &CancellationToken,
+    context: &Context,
+) {
+    let is_up = |challenge: &Challenge| {
+        challenge.status.processing && challenge.status.state.is_some_and(State::is_final)
+    };
+    let failed = ends.iter().filter(|(_, end)| matches!(end, End::Failed(_)));
+    let certificates: Vec<&Key> =
+        failed.map(|(key, _)| key).filter(|key| key.kind == Kind::Certificate).collect();
+    let all_down = async {
+        for key in certificates {
+            // A store that is away for a moment has told nothing yet.
+            while Chain::read(store, &key.name).await.map_or_else(
+                |error| error.may_pass(),
+                |chain| chain.is_some_and(|c| c.challenges.iter().any(is_up)),
+            ) {
+                tokio::time::sleep(POLL).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = all_down => {}
+        () = tokio::time::sleep(PATIENCE) => {}
+        () = lost.cancelled() => {}
+        _ = context.interrupted().wait() => {}
+    }
+}

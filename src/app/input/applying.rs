@@ -1,0 +1,127 @@
+//! Applying manifests: a cluster is asked about all of them before the first is written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+use super::Intake;
+use crate::app::failure::{Failure, Kind};
+use crate::model::Record;
+use crate::model::manifest::Location;
+use crate::print::Printer;
+use crate::store::cluster::{ClusterFault, ClusterStore};
+use crate::store::error::StoreError;
+use crate::store::{Store, under};
+
+/// How many requests of one command are under way at once.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Where manifests go.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The store.
+    pub store: &'a Arc<dyn Store>,
+    /// The same, where it is a cluster.
+    pub cluster: Option<&'a ClusterStore>,
+}
+
+/// Applies the manifests; a cluster that refuses one of them gets none.
+///
+/// # Errors
+/// Fails with the lowest exit code of all refusals; each has been told with its place.
+pub async fn apply(
+    intake: &Intake,
+    records: &[Record],
+    target: Target<'_>,
+    printer: &Printer,
+) -> Result<(), Failure> {
+    if let Some(cluster) = target.cluster {
+        // Half of the definitions take manifests that nobody can issue then.
+        cluster.check_definitions().await?;
+        // A single object is taken or refused as a whole.
+        if records.len() > 1 {
+            try_out(intake, records, cluster, printer).await?;
+        }
+    }
+    let store = under(target.store, intake.manager());
+    for (index, record) in records.iter().enumerate() {
+        if let Err(error) = store.apply(record.clone()).await {
+            let written: Vec<String> = records[..index].iter().map(|r| r.key.to_string()).collect();
+            let failure = refused(&error, intake.location(index));
+            return Err(match &written[..] {
+                [] => failure,
+                all => failure.hint(format!("applied before that: {}", all.join(", "))),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a cluster would make of each manifest; nothing is written.
+///
+/// # Errors
+/// Fails with the lowest exit code of all refusals; each has been told with its place.
+pub async fn try_out(
+    intake: &Intake,
+    records: &[Record],
+    cluster: &ClusterStore,
+    printer: &Printer,
+) -> Result<Vec<Record>, Failure> {
+    let cluster = cluster.managed_by(intake.manager());
+    let tried = records.iter().map(|record| cluster.try_out(record.clone()));
+    let tried: Vec<_> = stream::iter(tried).buffered(SIDE_BY_SIDE).collect().await;
+    let (mut taken, mut refusals) = (Vec::new(), Vec::new());
+    for (index, result) in tried.into_iter().enumerate() {
+        match result {
+            Ok(record) => taken.push(record),
+            Err(error) => refusals.push(refused(&error, intake.location(index))),
+        }
+    }
+    match lowest(&refusals) {
+        None => Ok(taken),
+        Some(kind) => {
+            tell(refusals, printer);
+            Err(Failure::silent(kind))
+        }
+    }
+}
+
+fn lowest(refusals: &[Failure]) -> Option<Kind> {
+    refusals.iter().map(|refusal| refusal.kind).min_by_key(|kind| kind.exit_code())
+}
+
+/// Tells each refusal once, and what helps once, after the last that it helps against.
+fn tell(refusals: Vec<Failure>, printer: &Printer) {
+    let mut told = BTreeSet::new();
+    let mut refusals = refusals.into_iter().peekable();
+    while let Some(refusal) = refusals.next() {
+        let helps_next = refusals.peek().is_some_and(|next| next.hints == refusal.hints);
+        let hints = if helps_next { &[][..] } else { &refusal.hints[..] };
+        if told.insert(refusal.message.clone()) || !hints.is_empty() {
+            printer.error(&refusal.message, hints);
+        }
+    }
+    printer.note("nothing was applied");
+}
+
+/// A refusal names the place of the manifest, unless it has nothing to do with it.
+fn refused(error: &StoreError, place: Option<&Location>) -> Failure {
+    let is_about_manifest = match error {
+        StoreError::Cluster(fault) => matches!(**fault, ClusterFault::Namespace { .. }),
+        StoreError::Unusable { .. } | StoreError::Exposed { .. } => false,
+        StoreError::Conflict { .. }
+        | StoreError::AlreadyExists { .. }
+        | StoreError::NotFound { .. }
+        | StoreError::Invalid { .. }
+        | StoreError::Unreadable { .. }
+        | StoreError::Held { .. }
+        | StoreError::Denied { .. } => true,
+    };
+    let failure = Failure::of(error);
+    match place.filter(|_| is_about_manifest) {
+        Some(place) => Failure { message: format!("{place}: {}", failure.message), ..failure },
+        None => failure,
+    }
+}

@@ -1,0 +1,187 @@
+//! `--dry-run`: what would be applied, and what the store has to say about it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Intake, applying};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::OutputArgs;
+use crate::app::follow::plan::opening;
+use crate::app::follow::results;
+use crate::app::follow::work::WorkArgs;
+use crate::app::lead::{self, Claim};
+use crate::app::preflight::{self, provider_check};
+use crate::app::venue::Bench;
+use crate::model::memory::is_ours;
+use crate::model::{Kind, Record};
+use crate::print::format::Format;
+use crate::print::{Group, Shape, columns, document};
+use crate::store::local::Access;
+use crate::store::memory::MemoryStore;
+use crate::store::{Scope, Store};
+
+/// What decides whether a Certificate is due, and what its providers need.
+const HELD: [Kind; 7] = [
+    Kind::Certificate,
+    Kind::CertificateRequest,
+    Kind::Challenge,
+    Kind::ClusterIssuer,
+    Kind::Issuer,
+    Kind::Order,
+    Kind::Secret,
+];
+
+/// What would become of an object.
+#[derive(Debug)]
+struct Outcome {
+    object: Value,
+    kind: Kind,
+    /// What kubectl calls it.
+    word: &'static str,
+}
+
+/// Prints the manifests as they are.
+///
+/// # Errors
+/// Fails when stdout cannot be written.
+pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
+    let outcomes: Vec<_> =
+        intake.records().into_iter().map(|record| outcome(record, "created")).collect();
+    print(&outcomes, "dry run", context, output)
+}
+
+/// Asks the store about all manifests, and prints what would become of them; nothing is written, `out` included. A person may
+/// stand in for every provider.
+///
+/// # Errors
+/// Fails as applying them would, and on this machine as the work would before it asks a CA; or when stdout cannot be written.
+pub async fn server(intake: &Intake, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
+    let (manual, output, out) = (&args.manual, &args.output, &args.out);
+    let printer = context.printer(output);
+    let records = intake.records();
+    let store = context.store(Access::ReadOnly).await?;
+    if let Some(cluster) = context.cluster() {
+        cluster.check_definitions().await?;
+    }
+    let claim = lead::foreseen(context).await?;
+    manual.check_turn(&claim)?;
+    let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
+    let namespace = &context.global.cluster_resource_namespace;
+    preflight::check(&records, &store, bench, out.as_deref(), namespace).await?;
+    if let Some(folder) = context.out(out.as_deref())? {
+        results::expect_writable(&folder, context.interrupted()).await?;
+    }
+    if context.cluster().is_none() && bench.has_providers() {
+        check_providers(&records, &store, args, context).await?;
+    }
+    let after = match context.cluster() {
+        None => records,
+        Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
+    };
+    if bench != Bench::CertManager {
+        intake.tell_not_acted_on(&printer);
+    }
+    let mut outcomes = Vec::new();
+    for record in after {
+        let word = word(&store, &record).await?;
+        outcomes.push(outcome(record, word));
+    }
+    print(&outcomes, "server dry run", context, output)
+}
+
+/// Asks the providers of what would be due, as the work does before the CA hears of an order: in a copy of the store, where the
+/// manifests are applied.
+async fn check_providers(
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    work: &WorkArgs,
+    context: &Context,
+) -> Result<(), Failure> {
+    let mut held = Vec::new();
+    for kind in HELD {
+        held.extend(store.list(kind, &Scope::all()).await?);
+    }
+    let copy: Arc<dyn Store> = Arc::new(MemoryStore::of(held));
+    for record in records {
+        copy.apply(record.clone()).await?;
+    }
+    let opening = opening(records, &copy, &Claim::Alone, false, Timestamp::now()).await?;
+    let due = opening.open.iter().filter(|(_, followed)| followed.since.is_some());
+    let due = due.map(|(key, _)| key);
+    provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await
+}
+
+fn outcome(record: Record, word: &'static str) -> Outcome {
+    Outcome { kind: record.key.kind, object: record.object, word }
+}
+
+async fn word(store: &Arc<dyn Store>, after: &Record) -> Result<&'static str, Failure> {
+    Ok(match store.get(&after.key).await? {
+        None => "created",
+        Some(before) if wish(&before) == wish(after) => "unchanged",
+        Some(_) => "configured",
+    })
+}
+
+/// What people decide of an object: all but its status and what only the store may say.
+fn wish(record: &Record) -> Value {
+    let mut wish = record.object.clone();
+    let metadata = record.metadata();
+    let mut annotations = metadata.annotations;
+    annotations.retain(|name, _| !is_ours(name));
+    if let Some(fields) = wish.as_object_mut() {
+        fields.remove("status");
+        fields.insert("metadata".into(), serde_json::json!([metadata.labels, annotations]));
+    }
+    wish
+}
+
+/// Prints as documents where one is asked for, else by name as kubectl does.
+fn print(
+    outcomes: &[Outcome],
+    how: &str,
+    context: &Context,
+    output: &OutputArgs,
+) -> Result<(), Failure> {
+    let mut printer = context.printer(output);
+    if printer.format().is_for_people() {
+        let line = |outcome: &Outcome| {
+            format!("{} {} ({how})\n", columns::qualified_name(&outcome.object), outcome.word)
+        };
+        return Ok(printer.text(&outcomes.iter().map(line).collect::<String>())?);
+    }
+    if *printer.format() == Format::Yaml {
+        let documents: Vec<String> = outcomes.iter().map(|o| document::yaml(&o.object)).collect();
+        return Ok(printer.data(&documents.join("---\n"))?);
+    }
+    let groups: Vec<Group<'_>> =
+        outcomes.iter().map(|o| Group { kind: o.kind, objects: vec![&o.object] }).collect();
+    let shape = if outcomes.len() == 1 { Shape::One } else { Shape::Many };
+    Ok(printer.resources(&groups, shape, columns::Namespaces::Hidden, context.now())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn record(object: &Value) -> Record {
+        let mut whole = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "b"}});
+        for (name, value) in object.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        Record::new(whole).unwrap()
+    }
+
+    #[test]
+    fn what_only_the_store_says_is_no_change() {
+        let metadata = json!({"name": "a", "namespace": "b", "uid": "1", "annotations": {"kubectl-acme/x": "y"}});
+        let stored = record(&json!({"metadata": metadata, "status": {"x": 1}, "data": {"k": ""}}));
+        assert_eq!(wish(&stored), wish(&record(&json!({"data": {"k": ""}}))));
+        assert_ne!(wish(&stored), wish(&record(&json!({"data": {"l": ""}}))));
+    }
+}

@@ -1,0 +1,251 @@
+//! What a command is given: manifests, or a few names from which they are made.
+
+pub mod applying;
+pub mod completers;
+pub mod dry_run;
+pub mod files;
+pub mod overwritten;
+pub mod selector;
+pub mod target;
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use self::files::Depth;
+use super::blocking::{Interrupted, Left, aside};
+use super::context::Context;
+use super::failure::{Failure, Kind as FailureKind};
+use super::flags::output::OutputArgs;
+use super::invocation;
+use super::preflight::challenge_types;
+use crate::model::manifest::set::Namespaces;
+use crate::model::manifest::{self, Complaint, Location, Set};
+use crate::model::quick::{self, Proof, Server, Wish};
+use crate::model::{Identifier, Record};
+use crate::print::{Printer, document};
+use crate::store::manager::Manager;
+
+/// Flags that say what to work on.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "What to issue")]
+pub struct IntakeArgs {
+    /// Manifests: files, folders, or - for standard input; repeatable, or with commas
+    #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., value_delimiter = ',', conflicts_with = "domain")]
+    pub files: Vec<String>,
+    /// Read folders below folders, too
+    #[arg(long, short = 'R')]
+    pub recursive: bool,
+    /// Name or IP address to certify in place of manifests; repeatable, or with commas
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    pub domain: Vec<String>,
+    /// Have the issuers that are given ask for this type of challenge, in place of what their solvers would answer; with --local
+    /// only
+    #[arg(long, value_name = "TYPE", value_parser = ["dns-account-01", "dns-persist-01", "tls-alpn-01"])]
+    pub challenge_type: Option<String>,
+    /// Contact of the account, with --domain
+    #[arg(long, value_name = "ADDRESS")]
+    pub email: Option<String>,
+    /// CA, with --domain: letsencrypt, letsencrypt-staging or the URL of a directory
+    #[arg(long, value_name = "CA", default_value = "letsencrypt")]
+    pub server: String,
+    /// Only print what would be applied; -o yaml and -o json show the manifests' Secrets in clear, as kubectl does
+    #[arg(long, value_name = "HOW", default_value = "none", value_enum)]
+    pub dry_run: DryRun,
+    /// Take over fields of the manifests that others manage in the cluster
+    #[arg(long)]
+    pub force_conflicts: bool,
+}
+
+/// Flags that say something about what is made of names, and what says it in manifests.
+pub const FOR_NAMES: [(&str, &str); 2] = [
+    ("email", "an Issuer's manifest names its contact, spec.acme.email"),
+    ("server", "an Issuer's manifest names its CA, spec.acme.server"),
+];
+/// Flags that say how manifests are read, and why names need none.
+pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder to be read")];
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    set: Set,
+    manager: Manager,
+}
+
+impl IntakeArgs {
+    /// Reads everything; names are proven in the given way. Warnings and what was left alone are said on stderr.
+    ///
+    /// # Errors
+    /// Fails when a manifest is wrong (every mistake is told), when there is nothing we read, and when a signal came.
+    pub async fn read(
+        &self,
+        proof: Proof,
+        context: &Context,
+        output: &OutputArgs,
+    ) -> Result<Intake, Failure> {
+        let printer = context.printer(output);
+        let namespaces =
+            Namespaces { given: context.global.namespace.as_deref(), default: context.namespace() };
+        let sources = match (&self.files[..], &self.domain[..]) {
+            ([], []) => {
+                return Err(Failure::usage("nothing to issue: neither -f nor --domain is given")
+                    .hint(invocation::current().like("order -f MANIFEST.yaml"))
+                    .hint(invocation::current().like("order --domain www.example.com")));
+            }
+            ([], domains) => vec![self.made(domains, proof, context.namespace())?],
+            (paths, _) => self.sources(&printer, paths, context.interrupted()).await?,
+        };
+        let mut set = match manifest::read(&sources, namespaces) {
+            Ok(set) => set,
+            Err(complaints) => return Err(refused(&printer, &complaints)),
+        };
+        if let Some(kind) = &self.challenge_type {
+            challenge_types::ask(kind, set.documents.iter_mut().map(|d| &mut d.record))?;
+        }
+        for warning in &set.warnings {
+            printer.warning(&warning.to_string());
+        }
+        if !set.skipped.is_empty() {
+            let skipped: Vec<String> = set
+                .skipped
+                .iter()
+                .map(|s| format!("{} {} ({})", s.kind, s.name, s.location))
+                .collect();
+            printer.note(&format!("left alone: {}", skipped.join(", ")));
+        }
+        for skipped in &set.skipped {
+            if let Some(annotation) = skipped.asks_for_certificate {
+                let (kind, name) = (&skipped.kind, &skipped.name);
+                printer.note(&format!(
+                    "{}: {kind} {name}: not acted on: metadata.annotations.{annotation}; a Certificate of its own does it",
+                    skipped.location
+                ));
+            }
+        }
+        if set.documents.is_empty() {
+            return Err(Failure::usage(
+                "nothing to issue: there is no Certificate, Issuer, ClusterIssuer or Secret in what was given",
+            )
+            .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
+        }
+        let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
+        Ok(Intake { set, manager })
+    }
+
+    async fn sources(
+        &self,
+        printer: &Printer,
+        paths: &[String],
+        interrupted: &Interrupted,
+    ) -> Result<Vec<manifest::Source>, Failure> {
+        let depth = if self.recursive { Depth::Recursive } else { Depth::Flat };
+        let paths = paths.to_vec();
+        // Standard input and pipes may never end.
+        let read = move || files::read(&paths, depth, &mut std::io::stdin());
+        let errors = match aside(interrupted, Duration::ZERO, read).await {
+            Ok(Ok(sources)) => return Ok(sources),
+            Ok(Err(errors)) => errors,
+            Err(Left::Signal(kind)) => return Err(Failure::interrupted(kind)),
+            Err(Left::Panic) => {
+                return Err(Failure::new(FailureKind::Unexpected, "reading manifests panicked"));
+            }
+        };
+        for error in errors {
+            let hints: Vec<String> = error.hint().into_iter().collect();
+            printer.error(&error.to_string(), &hints);
+        }
+        Err(Failure::silent(FailureKind::Usage))
+    }
+
+    /// Manifests for a few names, read like any others.
+    fn made(
+        &self,
+        domains: &[String],
+        proof: Proof,
+        namespace: &str,
+    ) -> Result<manifest::Source, Failure> {
+        let mut names = Vec::new();
+        for domain in domains {
+            let name = Identifier::parse(domain)
+                .map_err(|why| Failure::usage(format!("cannot use --domain {domain}: {why}")))?;
+            names.push(name);
+        }
+        let server = Server::parse(&self.server)
+            .map_err(|why| Failure::usage(format!("cannot use --server: {why}")))?;
+        let mut names = names.into_iter();
+        let Some(first) = names.next() else {
+            return Err(Failure::usage("--domain names nothing"));
+        };
+        let proof = match (self.challenge_type.as_deref(), proof) {
+            (Some("dns-account-01"), Proof::Http01) => {
+                let message = "--domain with --challenge-type dns-account-01 needs somebody to make the records";
+                return Err(Failure::usage(message)
+                    .hint("a person: --dns01-manual")
+                    .hint("a DNS provider: write manifests with a dns01 solver, as in examples/challenge-types/"));
+            }
+            (None | Some("dns-account-01"), proof) => proof,
+            (Some(_), _) => Proof::Unaided,
+        };
+        let wish = Wish {
+            first,
+            more: names.collect(),
+            email: self.email.clone(),
+            server,
+            namespace: namespace.to_owned(),
+            proof,
+        };
+        let records = quick::manifests(&wish);
+        let documents: Vec<String> =
+            records.iter().map(|record| document::yaml(&record.object)).collect();
+        Ok(manifest::Source { name: "--domain".to_owned(), text: documents.join("---\n") })
+    }
+}
+
+fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
+    for complaint in complaints {
+        let hints: Vec<&str> = complaint.hint().into_iter().collect();
+        printer.error(&complaint.to_string(), &hints);
+        if !complaint.excerpt.is_empty() {
+            printer.note(complaint.excerpt.trim_end());
+        }
+    }
+    Failure::silent(FailureKind::Usage)
+}
+
+impl Intake {
+    /// The objects as they will be applied.
+    pub fn records(&self) -> Vec<Record> {
+        self.set.documents.iter().map(|document| document.record.clone()).collect()
+    }
+
+    /// Where a manifest begins.
+    pub fn location(&self, index: usize) -> Option<&Location> {
+        self.set.documents.get(index).map(|document| &document.location)
+    }
+
+    /// Under whose name the objects are written.
+    pub fn manager(&self) -> Manager {
+        self.manager
+    }
+
+    /// Says what this program does not act on, one line for each manifest; the fields stay, and cert-manager acts on them.
+    pub fn tell_not_acted_on(&self, printer: &Printer) {
+        for document in self.set.documents.iter().filter(|d| !d.not_acted_on.is_empty()) {
+            let fields: Vec<_> = document.not_acted_on.iter().map(ToString::to_string).collect();
+            let (place, key) = (&document.location, &document.record.key);
+            let fields = fields.join(", ");
+            printer.note(&format!("{place}: {key}: kept, but not acted on: {fields}"));
+        }
+    }
+}
+
+/// Whether anything is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// Everything is done
+    None,
+    /// Manifests are read and printed
+    Client,
+    /// The store is asked, too: a cluster with all that guards it, this machine for issuers and solvers
+    Server,
+}

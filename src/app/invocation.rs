@@ -1,0 +1,274 @@
+//! How this process was called, and command lines that hints print: on the same state or cluster, and on the right namespace.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::iter;
+use std::path::Path;
+use std::sync::{LazyLock, OnceLock};
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::model::ObjectName;
+
+/// The plugin's file name.
+pub const PROGRAM: &str = "kubectl-acme";
+/// What people type who start it by kubectl.
+pub const PLUGIN: &str = "kubectl acme";
+
+/// Arguments that mean a cluster, and their flags.
+pub const PLACES: [(&str, &str); 4] =
+    [("kubeconfig", "kubeconfig"), ("context", "context"), ("user", "as"), ("groups", "as-group")];
+/// Those of them that say as whom one works there.
+const ACTORS: [&str; 2] = ["user", "groups"];
+
+/// How this process was called.
+#[derive(Debug, Default)]
+pub struct Invocation {
+    program: String,
+    words: Vec<String>,
+    placing: Vec<Placing>,
+    is_given_names: bool,
+    reads_stdin: bool,
+    listeners: Vec<String>,
+    webroot: Option<String>,
+    home: OnceLock<String>,
+}
+
+/// A flag that says which objects are meant.
+#[derive(Debug)]
+struct Placing {
+    says: Says,
+    /// Whether it is on the command line; what is in the environment is there for the next command of ours, too.
+    is_typed: bool,
+    /// The flag with its value, as a shell reads it.
+    text: String,
+}
+
+/// What such a flag names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    State,
+    Cluster,
+    Actor,
+    Namespace,
+}
+
+static CURRENT: OnceLock<Invocation> = OnceLock::new();
+/// Of tests, which nobody has called.
+static NONE: LazyLock<Invocation> =
+    LazyLock::new(|| Invocation { program: PROGRAM.to_owned(), ..Invocation::default() });
+
+/// How this process was called.
+pub fn current() -> &'static Invocation {
+    CURRENT.get().unwrap_or(&NONE)
+}
+
+/// Keeps how this process was called.
+pub fn remember(words: &[OsString], matches: &ArgMatches) {
+    let invocation = Invocation::new(program(), words, matches);
+    // It is called once.
+    let _first = CURRENT.set(invocation);
+}
+
+impl Invocation {
+    /// What clap has read from these words, of which the first one is the program.
+    pub(crate) fn new(program: &str, words: &[OsString], matches: &ArgMatches) -> Self {
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Self {
+            program: program.to_owned(),
+            placing: placing(&words, matches),
+            words,
+            is_given_names: is_given(matches, "domain"),
+            reads_stdin: values(matches, "files").iter().any(|path| path == "-"),
+            listeners: values(matches, "http01_listen"),
+            webroot: values(matches, "http01_webroot").pop(),
+            home: OnceLock::new(),
+        }
+    }
+
+    /// Learns the namespace of objects for which a command line like this one names none.
+    pub fn is_at_home_in(&self, namespace: &str) {
+        self.home.get_or_init(|| namespace.to_owned());
+    }
+
+    /// This command line, to be typed again.
+    pub fn again(&self) -> String {
+        let (first, rest) = self.words.split_first().map_or(("", &[][..]), |(a, b)| (a, b));
+        let first = if self.program == PLUGIN { PLUGIN.to_owned() } else { quoted(first) };
+        let words = rest.iter().map(|word| quoted(word));
+        iter::once(first).chain(words).collect::<Vec<_>>().join(" ")
+    }
+
+    /// How to go on with this command, as a hint says it. Standard input is gone.
+    pub fn go_on(&self) -> String {
+        let again = self.again();
+        if self.reads_stdin {
+            return format!(
+                "go on by giving the same manifests on standard input again: {again} < FILE.yaml"
+            );
+        }
+        format!("go on with: {again}")
+    }
+
+    /// Tells whether names are given in place of manifests (`--domain`).
+    pub fn is_given_names(&self) -> bool {
+        self.is_given_names
+    }
+
+    /// Where HTTP-01 is answered (`--http01-listen`), if that is said.
+    pub fn listeners(&self) -> &[String] {
+        &self.listeners
+    }
+
+    /// Below which folder HTTP-01 is answered by files (`--http01-webroot`), if it is.
+    pub fn webroot(&self) -> Option<&str> {
+        self.webroot.as_deref()
+    }
+
+    /// Tells whether the command line itself names a namespace.
+    pub fn is_given_namespace(&self) -> bool {
+        self.placing.iter().any(|flag| flag.is_typed && flag.says == Says::Namespace)
+    }
+
+    /// Another command line on the same objects: the same program, state or cluster, and namespace.
+    pub fn like(&self, command: &str) -> String {
+        format!("{} {command}{}", self.program, self.placed(|_| true))
+    }
+
+    /// The same, on an object of this namespace; of none, where that is empty.
+    pub fn like_in(&self, namespace: &str, command: &str) -> String {
+        let home = self.home.get().map_or("default", String::as_str);
+        if namespace.is_empty() || namespace == home {
+            return self.like(command);
+        }
+        let place = self.placed(|says| says != Says::Namespace);
+        format!("{} {command}{place} -n {}", self.program, quoted(namespace))
+    }
+
+    /// What makes a fresh certificate.
+    pub fn renewal(&self, certificate: &ObjectName) -> String {
+        let ObjectName { namespace, name } = certificate;
+        self.like_in(namespace, &format!("certificate renew {name}"))
+    }
+
+    /// The same as `like` in all namespaces.
+    pub fn like_in_all(&self, command: &str) -> String {
+        format!("{} {command} -A{}", self.program, self.placed(|says| says != Says::Namespace))
+    }
+
+    /// `run` on the same state or cluster; it works in every namespace and takes none.
+    pub fn like_run(&self) -> String {
+        format!("{} run{}", self.program, self.placed(|says| says != Says::Namespace))
+    }
+
+    /// A command line for kubectl in the same cluster, with these words. They name the namespace where there is one.
+    pub fn kubectl(&self, words: &[String]) -> String {
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        format!("{} {}", self.kubectl_program(), words.join(" "))
+    }
+
+    /// How kubectl is called for the same cluster, as the same user; it knows nothing of our environment forms.
+    pub fn kubectl_program(&self) -> String {
+        self.kubectl_with(|says| matches!(says, Says::Cluster | Says::Actor))
+    }
+
+    /// How somebody else calls kubectl for the same cluster.
+    pub fn kubectl_of_others(&self) -> String {
+        self.kubectl_with(|says| says == Says::Cluster)
+    }
+
+    fn kubectl_with(&self, is_wanted: impl Fn(Says) -> bool) -> String {
+        let wanted = self.placing.iter().filter(|flag| is_wanted(flag.says));
+        ["kubectl"].into_iter().chain(wanted.flat_map(|flag| [" ", &flag.text])).collect()
+    }
+
+    /// Those flags on the command line that are wanted, each with a space before it.
+    fn placed(&self, is_wanted: impl Fn(Says) -> bool) -> String {
+        let wanted = self.placing.iter().filter(|flag| flag.is_typed && is_wanted(flag.says));
+        wanted.flat_map(|flag| [" ", &flag.text]).collect()
+    }
+}
+
+/// Tells whether there is a value of this argument, wherever it comes from.
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    let is_below = |(_, below): (&str, &ArgMatches)| is_given(below, id);
+    matches!(matches.try_contains_id(id), Ok(true)) || matches.subcommand().is_some_and(is_below)
+}
+
+/// The values of this argument, wherever they come from.
+fn values(matches: &ArgMatches, id: &str) -> Vec<String> {
+    let found = matches.try_get_raw(id).ok().flatten();
+    let here = found.into_iter().flatten().map(|value| value.to_string_lossy().into_owned());
+    let below = matches.subcommand().map(|(_, below)| values(below, id));
+    here.chain(below.into_iter().flatten()).collect()
+}
+
+/// The flags that say which objects are meant, in the order and the form in which they were typed; then environment forms.
+fn placing(words: &[String], matches: &ArgMatches) -> Vec<Placing> {
+    let flags = iter::once(("local", "local", Says::State))
+        .chain(PLACES.map(|(id, flag)| {
+            let says = if ACTORS.contains(&id) { Says::Actor } else { Says::Cluster };
+            (id, flag, says)
+        }))
+        .chain([("namespace", "namespace", Says::Namespace)]);
+    let mut found = Vec::new();
+    for (id, flag, says) in flags {
+        let is_typed = match matches.value_source(id) {
+            Some(ValueSource::CommandLine) => true,
+            Some(ValueSource::EnvVariable) => false,
+            _ => continue,
+        };
+        for value in matches.get_raw(id).into_iter().flatten() {
+            let ways = ways(says, flag, &value.to_string_lossy());
+            let at = |way: &Vec<String>| words.windows(way.len()).position(|words| words == way);
+            let seen = ways.iter().filter(|_| is_typed).find_map(|way| Some((at(way)?, way)));
+            // In a cluster of short flags, such as -wnweb, it has no word of its own.
+            let (at, way) = seen.unwrap_or((usize::MAX, &ways[ways.len() - 1]));
+            let text = way.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+            found.push((at, Placing { says, is_typed, text }));
+        }
+    }
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, flag)| flag).collect()
+}
+
+/// The ways to write a flag with its value; the last one always does.
+fn ways(says: Says, flag: &str, value: &str) -> Vec<Vec<String>> {
+    let (long, value) = (format!("--{flag}"), value.to_owned());
+    let joined = vec![format!("{long}={value}")];
+    match says {
+        // Its value, where there is none.
+        Says::State if value == "1" => vec![joined, vec![long]],
+        Says::State => vec![joined],
+        Says::Cluster | Says::Actor => vec![joined, vec![long, value]],
+        Says::Namespace => {
+            vec![joined, vec![long, value.clone()], vec!["-n".to_owned(), value]]
+        }
+    }
+}
+
+/// A word as a shell reads it back.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// How people start this program.
+pub fn program() -> &'static str {
+    let program = env::args_os().next().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    if is_plugin(Path::new(&program), &path) { PLUGIN } else { PROGRAM }
+}
+
+/// kubectl replaces itself by the plugin and leaves no mark, but it names the plugin by the full path at which it found it
+/// in PATH, and shells name a program as it was typed.
+pub(crate) fn is_plugin(program: &Path, path: &OsStr) -> bool {
+    let mut folders = env::split_paths(path).map(|folder| folder.join(PROGRAM));
+    program.is_absolute()
+        && program.file_name() == Some(OsStr::new(PROGRAM))
+        && folders.any(|candidate| candidate == program)
+}

@@ -1,0 +1,368 @@
+//! Whose turn it is: the lock of the state folder, or the Lease of the cluster.
+
+mod standby;
+pub mod stopping;
+pub mod sweep;
+pub mod takeover;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use self::standby::{Look, Patience};
+use super::context::Context;
+use super::failure::{Failure, Kind};
+use super::flags::connection::Wish;
+use super::flags::output::OutputArgs;
+use super::preflight::permissions::Permit;
+use super::preflight::permissions::needs::Part;
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
+use crate::store::cluster::lease_object::{Holder, Who};
+use crate::store::cluster::survey::Driver;
+use crate::store::lease::{Guard, LocalLease, Role};
+
+/// How often a waiting process looks again at a lock.
+const POLL: Duration = Duration::from_millis(100);
+/// How often a waiting process asks a cluster again.
+const CLUSTER_POLL: Duration = Duration::from_secs(1);
+
+/// How this process may work on a store.
+#[derive(Debug)]
+pub enum Claim {
+    /// Nobody else can know the store: it drives.
+    Alone,
+    /// It drives, for as long as it keeps the turn.
+    Drives(Turn),
+    /// Somebody else drives: it is enough to watch.
+    Watches(Other),
+}
+
+/// Somebody else who drives, or who counts as driving.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// As the cluster shows it, where one was looked at.
+    pub seen: Option<Driver>,
+    /// Who, in words.
+    pub driver: String,
+    /// What to do when nothing moves.
+    pub next_step: String,
+}
+
+impl Claim {
+    /// Who drives, in words.
+    pub fn driver(&self) -> &str {
+        match self {
+            Self::Alone | Self::Drives(_) => "kubectl-acme",
+            Self::Watches(other) => &other.driver,
+        }
+    }
+
+    /// Tells whether cert-manager's own controllers do the work, which act on more than ours.
+    pub fn is_cert_manager(&self) -> bool {
+        matches!(self, Self::Watches(other) if other.driver.starts_with("cert-manager"))
+    }
+
+    /// Is cancelled when the turn is lost; never where it cannot be.
+    pub fn lost(&self) -> CancellationToken {
+        match self {
+            Self::Drives(Turn::Cluster(lost)) => lost.clone(),
+            Self::Alone | Self::Drives(Turn::Local(_)) | Self::Watches(_) => {
+                CancellationToken::new()
+            }
+        }
+    }
+}
+
+/// Proof that it is our turn.
+#[derive(Debug)]
+pub enum Turn {
+    /// The lock of the state folder.
+    Local(Guard),
+    /// The Lease, which the context gives back at the end; is cancelled when it is lost before.
+    Cluster(CancellationToken),
+}
+
+/// Waits for our turn; while a one-shot command drives, says so, and while `run` or cert-manager drives, leaves the work to
+/// it. In a cluster nothing is written before all that is needed for our part of the work is permitted.
+///
+/// # Errors
+/// Fails when the store cannot be used, when a permission is missing, when the wish cannot be granted, when time is up, or
+/// when interrupted.
+pub async fn claim(
+    context: &Context,
+    deadline: Timestamp,
+    permit: &Permit,
+) -> Result<Claim, Failure> {
+    let Some(cluster) = context.cluster() else { return local(context, deadline).await };
+    let claim = in_cluster(cluster, context, deadline, permit).await?;
+    if let Claim::Watches(_) = claim {
+        permit.check(Part::Watch).await?;
+    }
+    Ok(claim)
+}
+
+/// The claim that a command would have now; no turn is taken, and one-shot commands of ours, for whose end it would wait, are
+/// passed over.
+///
+/// # Errors
+/// Fails when the store cannot be used, or the wish cannot be granted.
+pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
+    let Some(cluster) = context.cluster() else {
+        let holder = LocalLease::new(context.state_folder()?).holder()?;
+        let is_run = holder.is_some_and(|holder| holder.role == Some(Role::Always));
+        return Ok(if is_run { local_run() } else { Claim::Alone });
+    };
+    let wish = context.global.cluster.driver;
+    if wish == Wish::CertManager {
+        return Ok(as_wished());
+    }
+    let namespace = &context.global.cluster.leader_election_namespace;
+    let driver = Driver::of(cluster, namespace).await?;
+    other(&driver).map_or(Ok(Claim::Alone), |other| watches(wish, other))
+}
+
+/// What that means for whatever waits.
+pub const NOBODY_DRIVES: &str = "nobody drives: nothing moves before the next order -f … or run";
+
+/// Tells whether anybody works on the store now.
+///
+/// # Errors
+/// Fails when the store cannot be used.
+pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
+    match context.cluster() {
+        None => Ok(LocalLease::new(context.state_folder()?).holder()?.is_some()),
+        Some(cluster) => {
+            let namespace = &context.global.cluster.leader_election_namespace;
+            Ok(Driver::of(cluster, namespace).await? != Driver::Nobody)
+        }
+    }
+}
+
+/// Takes the turn of one that drives everything until it is stopped. In a cluster it stands by while another one holds the
+/// Lease, as a second replica does; a state folder that is taken is refused.
+///
+/// # Errors
+/// Fails when another process drives the state folder, when a controller without a Lease drives the cluster or the wish is for
+/// what is not so, when a permission is missing, or when interrupted.
+pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Claim, Failure> {
+    let Some(cluster) = context.cluster() else {
+        let folder = context.state_folder()?;
+        let lease = LocalLease::new(&folder);
+        let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Always)? else {
+            let message = format!("cannot work on {}: another process does", folder.display());
+            return Err(Failure::new(Kind::OwnedByAnother, message)
+                .hint("wait for it, end it, or use another state folder (--local=DIR)"));
+        };
+        return Ok(Claim::Drives(Turn::Local(guard)));
+    };
+    let wish = context.global.cluster.driver;
+    if wish == Wish::CertManager {
+        let message = "cannot drive this cluster: cert-manager does, as --driver=cert-manager says";
+        return Err(Failure::new(Kind::OwnedByAnother, message)
+            .hint("without --driver this command stands by while cert-manager holds the Lease"));
+    }
+    permit.check(Part::Drive).await?;
+    let namespace = &context.global.cluster.leader_election_namespace;
+    let lease = ClusterLease::new(cluster, namespace)?.on_terms(context.global.cluster.terms.lease);
+    let look = async || {
+        let driver = Driver::of(cluster, namespace).await?;
+        if wish == Wish::Ourselves
+            && let Some(other) = other(&driver)
+        {
+            return Err(driven(&other.driver));
+        }
+        let who = match driver {
+            Driver::Nobody => {
+                return Ok(match lease.try_acquire(Role::Always).await? {
+                    Some(guard) => Look::Settled(drives(context, guard)),
+                    None => overtaken(),
+                });
+            }
+            Driver::WithoutLease { pod } => return Err(driven(&without_lease(&pod).driver)),
+            Driver::Unknown { why } => return Err(driven(&why)),
+            Driver::Holder(holder) => holder.identity,
+        };
+        let line = format!("standing by while {who} holds the Lease");
+        Ok(Look::Held { line, refusal: driven(&who) })
+    };
+    settle(context, CLUSTER_POLL, None, look).await
+}
+
+async fn local(context: &Context, deadline: Timestamp) -> Result<Claim, Failure> {
+    let folder = context.state_folder()?;
+    let lease = LocalLease::new(&folder);
+    let taken = |who: &str| {
+        let message = format!("cannot work on {}: {who} still does", folder.display());
+        Failure::new(Kind::OwnedByAnother, message)
+            .hint("wait for it, end it, or use another state folder (--local=DIR)")
+    };
+    let mut told = None;
+    let look = async || {
+        if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
+            return Ok(Look::Settled(Claim::Drives(Turn::Local(guard))));
+        }
+        let another = "another process".to_owned();
+        let Some(holder) = lease.holder()? else {
+            return Ok(Look::Overtaken { refusal: taken(&another) });
+        };
+        let who = holder.process.map_or(another, |pid| format!("process {pid}"));
+        if holder.role == Some(Role::Always) {
+            let line = format!("{who} (run) drives this state folder; watching it");
+            context.printer(&OutputArgs::default()).note(&line);
+            return Ok(Look::Settled(local_run()));
+        }
+        let refusal = taken(&who);
+        // Whoever has the lock takes a moment to sign it, and to take the signature off: that is nobody new.
+        let line = told.get_or_insert_with(|| {
+            format!("{who} works on {}; waiting for its end", folder.display())
+        });
+        Ok(Look::Held { line: line.clone(), refusal })
+    };
+    settle(context, POLL, Some(deadline), look).await
+}
+
+async fn in_cluster(
+    cluster: &ClusterStore,
+    context: &Context,
+    deadline: Timestamp,
+    permit: &Permit,
+) -> Result<Claim, Failure> {
+    let wish = context.global.cluster.driver;
+    if wish == Wish::CertManager {
+        return Ok(as_wished());
+    }
+    let namespace = &context.global.cluster.leader_election_namespace;
+    let lease = ClusterLease::new(cluster, namespace)?.on_terms(context.global.cluster.terms.lease);
+    let look = async || {
+        let (driver, ()) = tokio::join!(Driver::of(cluster, namespace), permit.prepare());
+        let driver = driver?;
+        if let Some(other) = other(&driver) {
+            return watches(wish, other).map(Look::Settled);
+        }
+        let Driver::Holder(holder) = driver else {
+            permit.check(Part::Drive).await?;
+            return Ok(match lease.try_acquire(Role::Once).await? {
+                Some(guard) => Look::Settled(drives(context, guard)),
+                None => overtaken(),
+            });
+        };
+        let line = if context.has_held(&holder.identity) {
+            "the Lease that was lost has not run out yet; waiting for its end".to_owned()
+        } else {
+            format!("{} works on this cluster; waiting for its end", holder.identity)
+        };
+        Ok(Look::Held { line, refusal: driven(&holder.identity) })
+    };
+    settle(context, CLUSTER_POLL, Some(deadline), look).await
+}
+
+/// Stands by until the claim is settled.
+async fn settle(
+    context: &Context,
+    gap: Duration,
+    deadline: Option<Timestamp>,
+    look: impl AsyncFnMut() -> Result<Look<Claim>, Failure>,
+) -> Result<Claim, Failure> {
+    let patience = Patience { gap, deadline, interrupted: context.interrupted() };
+    let printer = context.printer(&OutputArgs::default());
+    patience.settle(|line| printer.note(line), look).await
+}
+
+/// Somebody wrote the Lease of a cluster between our look and our write.
+fn overtaken() -> Look<Claim> {
+    Look::Overtaken { refusal: driven("another process") }
+}
+
+/// The claim of whoever has the Lease, which is given back when the command ends.
+pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
+    let lost = guard.lost();
+    context.keep(guard);
+    Claim::Drives(Turn::Cluster(lost))
+}
+
+/// The claim of whoever finds `run` at work on the state folder.
+fn local_run() -> Claim {
+    Claim::Watches(Other {
+        seen: None,
+        driver: "kubectl-acme run, in another process".to_owned(),
+        next_step: "see what it says; when it ends, this command takes over".to_owned(),
+    })
+}
+
+/// The claim of whoever leaves the work to cert-manager, whether it is there or not.
+fn as_wished() -> Claim {
+    Claim::Watches(Other {
+        seen: None,
+        driver: "cert-manager".to_owned(),
+        next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
+            .to_owned(),
+    })
+}
+
+/// Somebody else who goes on driving; a one-shot command of ours ends.
+fn other(driver: &Driver) -> Option<Other> {
+    let other = match driver {
+        Driver::Nobody => return None,
+        Driver::WithoutLease { pod } => without_lease(pod),
+        Driver::Unknown { why } => unseen(why),
+        Driver::Holder(holder) => match holder.who {
+            Who::CertManager => cert_manager(holder),
+            Who::Ours(Some(Role::Always)) => run(holder),
+            Who::Ours(_) => return None,
+        },
+    };
+    Some(Other { seen: Some(driver.clone()), ..other })
+}
+
+fn watches(wish: Wish, other: Other) -> Result<Claim, Failure> {
+    match wish {
+        Wish::Ourselves => Err(driven(&other.driver)),
+        Wish::Auto | Wish::CertManager => Ok(Claim::Watches(other)),
+    }
+}
+
+fn cert_manager(holder: &Holder) -> Other {
+    let Holder { identity, namespace, .. } = holder;
+    Other {
+        seen: None,
+        driver: format!("cert-manager ({identity} holds the Lease in {namespace})"),
+        next_step: "read its log: kubectl logs --namespace cert-manager deployment/cert-manager; should it be gone, this \
+                    command takes over when its Lease has expired"
+            .to_owned(),
+    }
+}
+
+fn run(holder: &Holder) -> Other {
+    Other {
+        seen: None,
+        driver: format!("kubectl-acme run ({})", holder.identity),
+        next_step: "read its log; when it ends, this command takes over".to_owned(),
+    }
+}
+
+fn without_lease(pod: &str) -> Other {
+    let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
+    Other {
+        seen: None,
+        driver: format!("cert-manager (Pod {pod}, which holds no Lease)"),
+        next_step: format!("read its log: kubectl logs --namespace {namespace} {name}"),
+    }
+}
+
+fn unseen(why: &str) -> Other {
+    Other {
+        seen: None,
+        driver: format!("cert-manager, as far as may be seen ({why})"),
+        next_step: "it may be that nobody works here: with permission to get that Lease (deploy/rbac/order.yaml) it is seen \
+                    who does, and with deploy/rbac/one-shot.yaml this command works by itself"
+            .to_owned(),
+    }
+}
+
+fn driven(by: &str) -> Failure {
+    Failure::new(Kind::OwnedByAnother, format!("cannot drive this cluster: {by} does"))
+        .hint("--driver=auto leaves the work to it and watches")
+        .hint("scale it down first, if this process is to work in its place")
+}

@@ -1,0 +1,264 @@
+//! `get`: tables of any of the six kinds, and every other format.
+
+pub mod following;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use self::following::Following;
+use super::context::Context;
+use super::failure::Failure;
+use super::flags::output::OutputArgs;
+use super::input::selector::{FieldSelector, LabelSelector};
+use super::input::target::{self, Wanted};
+use crate::model::{Kind, Record};
+use crate::print::columns::Namespaces;
+use crate::print::format::Format;
+use crate::print::jsonpath::Path;
+use crate::print::label_columns::LabelColumns;
+use crate::print::table::Headers;
+use crate::print::{Group, Printer, Shape};
+use crate::store::Store;
+use crate::store::error::StoreError;
+use crate::store::local::{Access, LocalStore};
+
+/// Flags of every command that lists objects.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ListArgs {
+    /// List the objects of all namespaces
+    #[arg(long, short = 'A')]
+    pub all_namespaces: bool,
+    /// Only objects with these labels: app=web, tier!=front, 'app in (web,mail)', app, !app
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    pub selector: Option<LabelSelector>,
+    /// Only objects with these fields: metadata.name=web, spec.issuerRef.name=acme
+    #[arg(long, value_name = "FIELDS")]
+    pub field_selector: Option<FieldSelector>,
+    /// Which labels are shown
+    #[command(flatten)]
+    pub labels: LabelArgs,
+    /// Order by what this JSONPath finds, such as .metadata.creationTimestamp
+    #[arg(long, value_name = "JSONPATH", value_parser = Path::relaxed)]
+    pub sort_by: Option<Path>,
+    /// Say nothing when there is no such object
+    #[arg(long)]
+    pub ignore_not_found: bool,
+    /// List, then show every change until interrupted
+    #[arg(long, short)]
+    pub watch: bool,
+    /// How results are written
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags that show labels in tables.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct LabelArgs {
+    /// Show these labels as columns
+    #[arg(long, short = 'L', value_name = "LABEL", value_delimiter = ',')]
+    pub label_columns: Vec<String>,
+    /// Show all labels in a last column
+    #[arg(long)]
+    pub show_labels: bool,
+}
+
+impl LabelArgs {
+    fn columns(&self) -> LabelColumns {
+        LabelColumns { each: self.label_columns.clone(), all: self.show_labels }
+    }
+}
+
+/// Lists what is wanted, and follows it where that is asked for; `challenge get` and `order get` come here too.
+///
+/// # Errors
+/// Fails when an object is not there, or the store cannot be read.
+pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
+    args.check(wanted)?;
+    let mut printer = context.printer(&args.output);
+    printer.show_labels(args.labels.columns());
+    let store = if args.watch {
+        crate::app::context::store_when_there(context).await?
+    } else {
+        context.store(Access::ReadOnly).await?
+    };
+    let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
+    let detail = args.detail(printer.format());
+    let found = find(&store, wanted, args, namespace.as_deref(), detail).await?;
+    print(&mut printer, wanted, &found, args, context)?;
+    for failure in &found.missing {
+        printer.error(&failure.message, &failure.hints);
+    }
+    if let Some(failure) = found.missing.first() {
+        return Err(Failure::silent(failure.kind));
+    }
+    if !args.watch {
+        // The process ends here; taking ten thousand objects to pieces takes longer than printing them.
+        std::mem::forget(found);
+        return Ok(());
+    }
+    let [kind] = wanted.kinds()[..] else { return Ok(()) };
+    let following = Following {
+        kind,
+        scope: target::scope(kind, namespace.as_deref()),
+        names: names(wanted),
+        labels: args.selector.clone().unwrap_or_default(),
+        fields: args.field_selector.clone().unwrap_or_default(),
+        namespaces: args.namespaces(),
+        headers: args.headers_to_come(&found),
+    };
+    let listed = found.objects.into_values().flatten().collect();
+    following.run(&store, listed, printer, context).await
+}
+
+impl ListArgs {
+    fn check(&self, wanted: &Wanted) -> Result<(), Failure> {
+        let is_named = matches!(wanted, Wanted::Named(_));
+        if is_named && self.all_namespaces {
+            let what = "a name belongs to one namespace, so it cannot be combined with -A";
+            return Err(Failure::usage(what));
+        }
+        if is_named && (self.selector.is_some() || self.field_selector.is_some()) {
+            return Err(Failure::usage("names cannot be combined with a selector"));
+        }
+        let several = match wanted {
+            Wanted::Kinds(kinds) => kinds.len() > 1,
+            Wanted::Named(named) => named.len() > 1,
+        };
+        if self.watch && several {
+            return Err(Failure::usage("--watch follows one kind or one object")
+                .hint("to follow everything at once: watch"));
+        }
+        Ok(())
+    }
+
+    fn namespaces(&self) -> Namespaces {
+        if self.all_namespaces { Namespaces::Shown } else { Namespaces::Hidden }
+    }
+
+    /// Nothing listed, no headings yet.
+    fn headers_to_come(&self, found: &Found) -> Headers {
+        let is_empty = found.objects.values().all(Vec::is_empty);
+        if is_empty && !self.output.no_headers { Headers::Shown } else { Headers::Hidden }
+    }
+
+    /// Tables and names show nothing of the bulk; what fields are compared by may lie in it.
+    fn detail(&self, format: &Format) -> Detail {
+        let shows_bulk = !matches!(format, Format::Table | Format::Wide | Format::Name);
+        let compares = self.field_selector.is_some() || self.sort_by.is_some();
+        if shows_bulk || compares || self.watch { Detail::Whole } else { Detail::Brief }
+    }
+
+    fn fits(&self, record: &Record) -> bool {
+        self.selector.as_ref().is_none_or(|labels| labels.fits(record))
+            && self.field_selector.as_ref().is_none_or(|fields| fields.fits(record))
+    }
+}
+
+/// How much of each object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    Brief,
+    Whole,
+}
+
+/// What a search brought.
+struct Found {
+    /// By kind.
+    objects: BTreeMap<Kind, Vec<Record>>,
+    /// What was named and is not there.
+    missing: Vec<Failure>,
+}
+
+async fn find(
+    store: &Arc<dyn Store>,
+    wanted: &Wanted,
+    args: &ListArgs,
+    namespace: Option<&str>,
+    detail: Detail,
+) -> Result<Found, StoreError> {
+    let mut found = Found { objects: BTreeMap::new(), missing: Vec::new() };
+    match wanted {
+        Wanted::Kinds(kinds) => {
+            for kind in kinds {
+                let scope = target::scope(*kind, namespace);
+                let scope = if detail == Detail::Brief { scope.brief() } else { scope };
+                let mut listed = match store.list(*kind, &scope).await {
+                    // The others are shown, as by kubectl.
+                    Err(error) if error.lacks_permission() && kinds.len() > 1 => {
+                        found.missing.push(error.into());
+                        continue;
+                    }
+                    listed => listed?,
+                };
+                listed.retain(|record| args.fits(record));
+                found.objects.insert(*kind, listed);
+            }
+        }
+        Wanted::Named(named) => {
+            for (kind, name) in named {
+                let key = target::key(*kind, name, namespace.unwrap_or_default());
+                match store.get(&key).await? {
+                    Some(record) => found.objects.entry(*kind).or_default().push(record),
+                    None if args.ignore_not_found => {}
+                    None => found.missing.push(target::not_found(store, &key).await?),
+                }
+            }
+        }
+    }
+    if let Some(path) = &args.sort_by {
+        for listed in found.objects.values_mut() {
+            listed.sort_by(|a, b| path.compare(&a.object, &b.object));
+        }
+    }
+    Ok(found)
+}
+
+fn print(
+    printer: &mut Printer,
+    wanted: &Wanted,
+    found: &Found,
+    args: &ListArgs,
+    context: &Context,
+) -> Result<(), Failure> {
+    let kinds = wanted.kinds();
+    let objects = |kind: &Kind| -> Vec<&Value> {
+        found.objects.get(kind).into_iter().flatten().map(|record| &record.object).collect()
+    };
+    let groups: Vec<Group<'_>> =
+        kinds.iter().map(|kind| Group { kind: *kind, objects: objects(kind) }).collect();
+    let is_empty = groups.iter().all(|group| group.objects.is_empty());
+    if is_empty && matches!(wanted, Wanted::Named(_)) {
+        return Ok(());
+    }
+    if is_empty && printer.format().is_for_people() {
+        let in_namespace = !args.all_namespaces && kinds.iter().any(|kind| kind.is_namespaced());
+        if !args.ignore_not_found {
+            printer.nothing_found(in_namespace.then_some(context.namespace()));
+            if let Some(folder) = absent_state(context)? {
+                printer.hint(&format!("there is no local state in {} yet", folder.display()));
+            }
+        }
+        return Ok(());
+    }
+    let shape = if names(wanted).len() == 1 { Shape::One } else { Shape::Many };
+    Ok(printer.resources(&groups, shape, args.namespaces(), context.now())?)
+}
+
+/// The folder of the local state, when nothing was ever kept there: whoever looks may mean another one.
+fn absent_state(context: &Context) -> Result<Option<PathBuf>, Failure> {
+    if context.cluster().is_some() {
+        return Ok(None);
+    }
+    let folder = context.state_folder()?;
+    Ok((!LocalStore::exists(&folder)?).then_some(folder))
+}
+
+fn names(wanted: &Wanted) -> Vec<String> {
+    match wanted {
+        Wanted::Kinds(_) => Vec::new(),
+        Wanted::Named(named) => named.iter().map(|(_, name)| name.clone()).collect(),
+    }
+}

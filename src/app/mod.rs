@@ -1,0 +1,15 @@
+//! What verbs share: what is given, whose turn it is, the controllers at work, and what becomes of it. It acts, and does not judge.
+
+pub mod blocking;
+pub mod context;
+pub mod engine;
+pub mod failure;
+pub mod flags;
+pub mod follow;
+pub mod input;
+pub mod invocation;
+pub mod lead;
+pub mod listing;
+pub mod preflight;
+pub mod rehearsal;
+pub mod venue;

@@ -1,0 +1,221 @@
+//! The first line of every driving command: where, which CA, who drives.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::drive::DriveArgs;
+use crate::app::flags::output::OutputArgs;
+use crate::app::lead::Claim;
+use crate::model::asked::asked_type;
+use crate::model::{Issuer, Key, Kind, Record};
+use crate::store::resources::typed;
+use crate::store::{Scope, Store};
+
+/// Let's Encrypt's directories, and what to call them.
+const KNOWN: [(&str, &str); 2] = [
+    ("https://acme-v02.api.letsencrypt.org/directory", "Let's Encrypt PRODUCTION"),
+    ("https://acme-staging-v02.api.letsencrypt.org/directory", "Let's Encrypt STAGING"),
+];
+/// Said wherever challenges may have to be answered.
+const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class";
+/// Said of a rehearsal in a cluster.
+const IN_CLUSTER: &str = "that CA looks from this machine; solver objects go from the cluster at the end, and nothing else is written there";
+
+/// Announces work on a store; the CAs are those of the Issuers among the objects to be worked on,
+/// as manifests have them that are about to be applied.
+///
+/// # Errors
+/// Fails when no state is chosen, or it cannot be read.
+pub async fn work(
+    context: &Context,
+    store: &Arc<dyn Store>,
+    given: &BTreeSet<Key>,
+    records: &[Record],
+    claim: &Claim,
+    drive: Option<&DriveArgs>,
+) -> Result<(), Failure> {
+    let mut issuers = Vec::new();
+    for key in given.iter().filter(|k| matches!(k.kind, Kind::Issuer | Kind::ClusterIssuer)) {
+        match records.iter().find(|record| record.key == *key) {
+            Some(record) => issuers.push(record.clone()),
+            None => issuers.extend(store.get(key).await?),
+        }
+    }
+    let place = format!("{}; namespace {}", place(context)?, context.namespace());
+    say(context, &place, &authorities(&issuers), claim.driver());
+    say_who_answers(context, &issuers, drive, claim);
+    Ok(())
+}
+
+/// Announces work on everything in the store.
+///
+/// # Errors
+/// Fails when no state is chosen, or it cannot be read.
+pub async fn everything(
+    context: &Context,
+    store: &Arc<dyn Store>,
+    claim: &Claim,
+    drive: &DriveArgs,
+) -> Result<(), Failure> {
+    let mut issuers = store.list(Kind::Issuer, &Scope::all()).await?;
+    issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
+    let place = format!("{}; all namespaces", place(context)?);
+    say(context, &place, &authorities(&issuers), "kubectl-acme");
+    // Issuers may come later.
+    match context.cluster().and_then(|_| in_place_of_solvers(drive, claim)) {
+        Some(line) => context.printer(&OutputArgs::default()).note(&line),
+        None => say_who_answers(context, &issuers, None, claim),
+    }
+    Ok(())
+}
+
+/// Announces work that leaves nothing behind but what `--out` asks for, with the solvers of a cluster or our own.
+///
+/// # Errors
+/// Fails when no store is chosen.
+pub fn rehearsal(context: &Context, in_cluster: bool, records: &[Record]) -> Result<(), Failure> {
+    let namespace = context.namespace();
+    let authorities = BTreeSet::from(["our own, trusted by nobody".to_owned()]);
+    if !in_cluster {
+        let place = format!("rehearsal in a throw-away store; namespace {namespace}");
+        say(context, &place, &authorities, "kubectl-acme");
+        say_who_answers(context, records, None, &Claim::Alone);
+        return Ok(());
+    }
+    let place = place(context)?;
+    let place = format!("rehearsal with the solvers of {place}; namespace {namespace}");
+    say(context, &place, &authorities, "kubectl-acme");
+    context.printer(&OutputArgs::default()).note(IN_CLUSTER);
+    Ok(())
+}
+
+fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &str) {
+    let printer = context.printer(&OutputArgs::default());
+    let authorities: Vec<&str> = authorities.iter().map(String::as_str).collect();
+    let ca = match &authorities[..] {
+        [] => String::new(),
+        several => format!("; CA: {}", several.join(", ")),
+    };
+    printer.note(&format!("{place}{ca}; driver: {driver}"));
+}
+
+/// Says who answers HTTP-01, where a solver asks for that: on this machine, and in a cluster where flags replace its solvers.
+fn say_who_answers(
+    context: &Context,
+    issuers: &[Record],
+    drive: Option<&DriveArgs>,
+    claim: &Claim,
+) {
+    let mut issuers = issuers.iter().filter_map(|record| typed::<Issuer>(record.clone()).ok());
+    let line = match (context.cluster(), drive) {
+        (None, _) => Some(ANSWERS.to_owned()),
+        (Some(_), Some(drive)) => in_place_of_solvers(drive, claim),
+        (Some(_), None) => None,
+    };
+    if let Some(line) = line.filter(|_| issuers.any(|issuer| asks_for_http01(&issuer))) {
+        context.printer(&OutputArgs::default()).note(&line);
+    }
+}
+
+/// What becomes of the solvers of a cluster by these flags, if anything, and what that asks of others.
+fn in_place_of_solvers(drive: &DriveArgs, claim: &Claim) -> Option<String> {
+    let listeners: Vec<String> = drive.http01_listen.iter().map(ToString::to_string).collect();
+    let (flag, how, others) = match &drive.http01_webroot {
+        Some(folder) => (
+            "--http01-webroot",
+            format!("files below {}", folder.display()),
+            "the web server at port 80 of the names has to serve them",
+        ),
+        None if listeners.is_empty() => return None,
+        None => (
+            "--http01-listen",
+            format!("this process at {}", listeners.join(" and ")),
+            "whatever takes port 80 of the names has to forward /.well-known/acme-challenge/ there",
+        ),
+    };
+    Some(match claim {
+        Claim::Watches(other) => {
+            format!("{flag} is not used while {} drives, which answers by solvers", other.driver)
+        }
+        Claim::Alone | Claim::Drives(_) => format!(
+            "HTTP-01 challenges are answered by {how}, in place of solver Pods, Services, Ingresses and HTTPRoutes ({flag}): {others}"
+        ),
+    })
+}
+
+/// Tells whether HTTP-01 may answer for names of an issuer.
+fn asks_for_http01(issuer: &Issuer) -> bool {
+    let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
+    asked_type(issuer).is_ok_and(|kind| kind.is_none())
+        && solvers.into_iter().any(|solver| solver.http01.is_some())
+}
+
+fn place(context: &Context) -> Result<String, Failure> {
+    let Some(cluster) = context.cluster() else {
+        return Ok(format!("local state in {}", context.state_folder()?.display()));
+    };
+    Ok(match cluster.context() {
+        Some(name) => format!("context {name}"),
+        None => format!("cluster {}", cluster.server()),
+    })
+}
+
+fn authorities(issuers: &[Record]) -> BTreeSet<String> {
+    // Issuers of other types are left to cert-manager.
+    let servers = issuers.iter().map(|issuer| issuer.text("/spec/acme/server"));
+    servers.filter(|server| !server.is_empty()).map(authority).collect()
+}
+
+/// The CA behind a directory URL, in words where it is known.
+fn authority(server: &str) -> String {
+    match KNOWN.iter().find(|(url, _)| *url == server) {
+        Some((_, name)) => (*name).to_owned(),
+        None => server.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::app::lead::Other;
+
+    #[derive(clap::Parser)]
+    struct Flags {
+        #[command(flatten)]
+        drive: DriveArgs,
+    }
+
+    /// What is said of `run` with these flags, by whoever has that claim.
+    fn check(flags: &str, claim: &Claim, expected: Option<&str>) {
+        let words = ["run"].into_iter().chain(flags.split_whitespace());
+        let flags = Flags::try_parse_from(words).unwrap();
+        let line = in_place_of_solvers(&flags.drive, claim);
+        match (&line, expected) {
+            (Some(line), Some(expected)) => assert!(line.contains(expected), "{line}"),
+            _ => assert_eq!(line.as_deref(), expected),
+        }
+    }
+
+    #[test]
+    fn flags_in_place_of_solvers_say_what_they_ask_of_others() {
+        check("", &Claim::Alone, None);
+        let listen = "--http01-listen 127.0.0.1:8080,[::1]:8080";
+        check(
+            listen,
+            &Claim::Alone,
+            Some(
+                "by this process at 127.0.0.1:8080 and [::1]:8080, in place of solver Pods, Services, Ingresses and \
+                 HTTPRoutes (--http01-listen): whatever takes port 80 of the names has to forward",
+            ),
+        );
+        check("--http01-webroot /srv", &Claim::Alone, Some("by files below /srv, in place of"));
+        let (driver, next_step) = ("cert-manager (pod)".to_owned(), String::new());
+        let theirs = Claim::Watches(Other { seen: None, driver, next_step });
+        check(listen, &theirs, Some("--http01-listen is not used while cert-manager (pod) drives"));
+        check("", &theirs, None);
+    }
+}

@@ -1,0 +1,188 @@
+//! The types of challenges that cert-manager has no field for: where they cannot be served, told before anything is written.
+
+use super::certificates::{certificates, names};
+use crate::app::failure::Failure;
+use crate::app::venue::Bench;
+use crate::diagnosis::verdict::chain::{foreign_issuer, issuer_key};
+use crate::model::asked::{CHALLENGE_TYPE, asked_type};
+use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
+use crate::reconcile::order::required::not_in_a_cluster;
+use crate::store::resources::typed;
+
+/// Checks that what an issuer asks for can be served here, and shows control of every name of a Certificate.
+///
+/// # Errors
+/// Fails with the first thing that stands in the way.
+pub(crate) fn check(
+    certificate: &Certificate,
+    key: &Key,
+    issuer: &Issuer,
+    bench: Bench,
+) -> Result<(), Failure> {
+    let Some(kind) = asked(key, issuer)? else { return Ok(()) };
+    let word = kind.acme_name();
+    if bench.is_in_cluster() {
+        return Err(Failure::usage(format!("{key} cannot be used: {}", not_in_a_cluster(kind)))
+            .hint(format!(
+                "take the annotation {CHALLENGE_TYPE} away from {key}, or issue with --local"
+            )));
+    }
+    let certificate_name = certificate.name();
+    for name in names(certificate) {
+        let Ok(identifier) = Identifier::parse(name) else { continue };
+        if !kind.can_prove(&identifier) {
+            let what = match identifier {
+                Identifier::Dns(_) => "a wildcard",
+                Identifier::Ip(_) => "an address",
+            };
+            return Err(Failure::usage(format!(
+                "Certificate {certificate_name}: {name}: {word} cannot show control of {what}"
+            ))
+            .hint(ways(kind, key)));
+        }
+    }
+    Ok(())
+}
+
+/// What can be done about a name that a type cannot prove.
+fn ways(kind: ChallengeType, key: &Key) -> String {
+    let other = match kind {
+        ChallengeType::TlsAlpn01 | ChallengeType::Http01 => {
+            "a type by record (dns-account-01, dns-persist-01, or a dns01 solver)"
+        }
+        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+            "tls-alpn-01, or an http01 solver"
+        }
+    };
+    format!(
+        "give that name a Certificate of its own, from an issuer with {other}; {key} is for the others"
+    )
+}
+
+/// Checks that our own CA offers what the issuers of a rehearsal ask for.
+///
+/// # Errors
+/// Fails with the first that asks for something else.
+pub(crate) fn check_rehearsal(records: &[Record]) -> Result<(), Failure> {
+    for certificate in certificates(records) {
+        let Some(key) = issuer_key(&certificate) else { continue };
+        let Some(record) = records.iter().find(|record| record.key == key) else { continue };
+        let asked = asked(&key, &typed::<Issuer>(record.clone())?)?;
+        if asked != Some(ChallengeType::DnsPersist01) {
+            continue;
+        }
+        let message = format!(
+            "cannot rehearse Certificate {}: {key} asks for dns-persist-01, and a record for the CA of a rehearsal would stay",
+            certificate.name()
+        );
+        return Err(Failure::usage(message)
+            .hint("challenge check shows whether the record is good, once there is an order"));
+    }
+    Ok(())
+}
+
+/// Tells whether an issuer of a set leaves its names to its solvers.
+pub(crate) fn leave_to_solvers(records: &[Record]) -> bool {
+    let mut issuers = records
+        .iter()
+        .filter(|record| matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer));
+    issuers.any(|record| {
+        typed::<Issuer>(record.clone()).is_ok_and(|issuer| asked_type(&issuer) == Ok(None))
+    })
+}
+
+/// Has every issuer of a set ask for a type (`--challenge-type`).
+///
+/// # Errors
+/// Fails for a Certificate whose issuer is not in the set.
+pub(crate) fn ask<'a>(
+    kind: &str,
+    records: impl Iterator<Item = &'a mut Record>,
+) -> Result<(), Failure> {
+    let records: Vec<&mut Record> = records.collect();
+    let keys: Vec<Key> = records.iter().map(|record| record.key.clone()).collect();
+    for record in records {
+        if record.key.kind == Kind::Certificate {
+            let certificate = typed::<Certificate>(record.clone())?;
+            let issuer = issuer_key(&certificate).ok_or_else(|| foreign_issuer(&certificate))?;
+            if keys.contains(&issuer) {
+                continue;
+            }
+            let name = &record.key.name;
+            return Err(Failure::usage(format!(
+                "cannot use --challenge-type for Certificate {name}: {issuer} is not in what was given"
+            ))
+            .hint(format!("add its manifest with another -f, or annotate it: {CHALLENGE_TYPE}: {kind}")));
+        }
+        if matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+            record.object["metadata"]["annotations"][CHALLENGE_TYPE] = kind.into();
+        }
+    }
+    Ok(())
+}
+
+fn asked(key: &Key, issuer: &Issuer) -> Result<Option<ChallengeType>, Failure> {
+    asked_type(issuer).map_err(|why| Failure::usage(format!("{key}: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Checks names of an issuer that asks for a type; returns exit code and message.
+    fn refusal(asked: &str, names: &[&str], bench: Bench) -> Option<(u8, String)> {
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "acme", "namespace": "web"},
+            "spec": {"acme": {
+                "server": "https://ca.example/directory", "privateKeySecretRef": {"name": "key"},
+            }},
+        });
+        let certificate = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+            "metadata": {"name": "web", "namespace": "web"},
+            "spec": {"secretName": "web-tls", "dnsNames": names, "issuerRef": {"name": "acme"}},
+        });
+        let mut records = [issuer, certificate].map(|object| Record::new(object).unwrap());
+        ask(asked, records.iter_mut()).unwrap();
+        let [issuer, certificate] = records;
+        let certificate: Certificate = typed(certificate).unwrap();
+        let checked = check(&certificate, &issuer.key, &typed(issuer.clone()).unwrap(), bench);
+        checked.err().map(|failure| (failure.kind.exit_code(), failure.message))
+    }
+
+    fn check_refused(asked: &str, names: &[&str], bench: Bench, part: &str) {
+        let (code, message) = refusal(asked, names, bench).unwrap();
+        assert_eq!(code, 2);
+        assert!(message.contains(part), "{message}");
+    }
+
+    #[test]
+    fn names_that_a_type_cannot_prove_are_refused() {
+        let (www, star) = ("www.example.com", "*.example.com");
+        assert_eq!(refusal("tls-alpn-01", &[www, "192.0.2.1"], Bench::Local), None);
+        assert_eq!(refusal("dns-account-01", &[www, star], Bench::Local), None);
+        assert_eq!(refusal("dns-persist-01", &[star], Bench::ByHand), None);
+        let part =
+            "Certificate web/web: *.example.com: tls-alpn-01 cannot show control of a wildcard";
+        check_refused("tls-alpn-01", &[www, star], Bench::Local, part);
+        let part = "192.0.2.1: dns-persist-01 cannot show control of an address";
+        check_refused("dns-persist-01", &["192.0.2.1"], Bench::Local, part);
+    }
+
+    #[test]
+    fn no_cluster_has_words_for_them() {
+        for bench in [Bench::Cluster, Bench::CertManager, Bench::Elsewhere, Bench::Rehearsal] {
+            let part = "dns-persist-01 is for a store of one machine only (--local)";
+            check_refused("dns-persist-01", &["www.example.com"], bench, part);
+        }
+    }
+
+    #[test]
+    fn an_unknown_type_is_told() {
+        let part = "is \"tls-sni-01\", and must be dns-account-01, dns-persist-01 or tls-alpn-01";
+        check_refused("tls-sni-01", &["www.example.com"], Bench::Local, part);
+    }
+}

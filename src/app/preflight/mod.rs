@@ -1,0 +1,223 @@
+//! What is looked at before anything is written or asked: issuers exist and are ACME, a solver fits every name.
+
+pub mod announce;
+pub mod certificates;
+pub mod challenge_types;
+pub mod own_solvers;
+pub mod permissions;
+pub mod provider_check;
+pub mod provider_secrets;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use self::certificates::certificates;
+use self::certificates::choices;
+use self::provider_secrets::Places;
+use super::failure::Failure;
+use super::failure::Kind as FailureKind;
+use super::invocation;
+use super::venue::Bench;
+use crate::diagnosis::verdict::chain::foreign_issuer;
+use crate::diagnosis::verdict::chain::issuer_key;
+use crate::model::solver::ChallengeSolver;
+use crate::model::{Certificate, Issuer, Key, Kind, Record};
+use crate::reconcile::solver_choice::Chosen;
+use crate::store::Store;
+use crate::store::resources::typed;
+
+/// Checks a set against itself and the store; nothing has been written then. `out` is the folder for pairs that was asked for; on
+/// this machine there is always one.
+///
+/// # Errors
+/// Fails with the first thing that stands in the way, and what to change.
+pub async fn check(
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    bench: Bench,
+    out: Option<&Path>,
+    cluster_resources: &str,
+) -> Result<(), Failure> {
+    let is_one_folder = out.is_some() || !bench.is_in_cluster();
+    let places = Places { records, store, cluster_resources };
+    for record in records {
+        if bench.is_ours_alone() && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+            check_type(record)?;
+        }
+    }
+    let mut secrets = BTreeSet::new();
+    for certificate in certificates(records) {
+        let name = certificate.name();
+        // Certificates of other namespaces, too: on disk they share one folder.
+        if is_one_folder && !secrets.insert(certificate.spec.secret_name.clone()) {
+            let secret = &certificate.spec.secret_name;
+            return Err(Failure::usage(format!(
+                "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \
+                 written to the same folder"
+            ))
+            .hint("give each its own secretName, or issue them by two commands with two --out folders"));
+        }
+        let group = certificate.spec.issuer_ref.effective_group();
+        if group != "cert-manager.io" {
+            if !bench.is_ours_alone() {
+                continue;
+            }
+            let message =
+                format!("Certificate {name}: issuerRef.group is {group}, which is not ours");
+            return Err(
+                Failure::usage(message).hint("issuerRef.group must be cert-manager.io or absent")
+            );
+        }
+        let Some(key) = issuer_key(&certificate) else {
+            return Err(foreign_issuer(&certificate));
+        };
+        let issuer = match records.iter().find(|record| record.key == key) {
+            Some(record) => typed::<Issuer>(record.clone())?,
+            None => match store.get(&key).await? {
+                Some(record) => typed::<Issuer>(record)?,
+                None => return Err(unknown_issuer(&certificate, &key)),
+            },
+        };
+        challenge_types::check(&certificate, &key, &issuer, bench)?;
+        check_own_solvers(&certificate, &key, &issuer, bench)?;
+        check_solvers(&certificate, &key, &issuer, bench, places).await?;
+    }
+    Ok(())
+}
+
+fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
+    let name = certificate.name();
+    if !certificate.metadata.uid.is_empty() {
+        // It is in the store already, and the command takes no manifests.
+        let message = format!("Certificate {name} refers to {key}, which is not in the store");
+        let again = invocation::current().like("order -f MANIFEST.yaml");
+        return Failure::usage(message).hint(format!("apply the manifest of {key}: {again}"));
+    }
+    Failure::usage(format!(
+        "Certificate {name} refers to {key}, which is neither in these manifests nor in the store"
+    ))
+    .hint(format!("add the manifest of {key} with another -f"))
+    .hint("issuerRef.kind is Issuer unless it says ClusterIssuer")
+}
+
+fn check_type(record: &Record) -> Result<(), Failure> {
+    let issuer = typed::<Issuer>(record.clone())?;
+    if issuer.spec.acme.is_some() {
+        return Ok(());
+    }
+    let types = issuer.spec.types().join(", ");
+    Err(Failure::usage(format!(
+        "{} is of type {types}: on this machine only acme issues",
+        record.key
+    ))
+    .hint("a cluster with cert-manager serves the other types"))
+}
+
+/// Looks at the solvers that only this program has.
+fn check_own_solvers(
+    certificate: &Certificate,
+    key: &Key,
+    issuer: &Issuer,
+    bench: Bench,
+) -> Result<(), Failure> {
+    if bench == Bench::ByHand {
+        return Ok(());
+    }
+    for (text, chosen) in choices(certificate, issuer) {
+        let Ok(Chosen { kind, solver, .. }) = chosen else { continue };
+        if !kind.is_by_record() {
+            continue;
+        }
+        let whose = format!("Certificate {}: {text}", certificate.name());
+        own_solvers::check(&solver.dns01.unwrap_or_default(), key, &whose, bench)?;
+    }
+    Ok(())
+}
+
+/// What gets a name DNS-01 that lacks it: from manifests, or without any where names were given in their place.
+fn ways_to_dns01(issuer: &Key, bench: Bench, is_given_names: bool) -> Vec<String> {
+    if !is_given_names {
+        return vec![format!("add a dns01 solver to {issuer}, or widen the selector of one")];
+    }
+    let person = (!bench.is_in_cluster()).then_some("a person makes the records: --dns01-manual");
+    let provider =
+        "a DNS provider: write manifests with a dns01 solver, as in examples/dns01-wildcard/";
+    person.into_iter().chain([provider]).map(str::to_owned).collect()
+}
+
+async fn check_solvers(
+    certificate: &Certificate,
+    key: &Key,
+    issuer: &Issuer,
+    bench: Bench,
+    places: Places<'_>,
+) -> Result<(), Failure> {
+    if issuer.spec.acme.is_none() {
+        return Ok(());
+    }
+    let name = certificate.name();
+    for (text, chosen) in choices(certificate, issuer) {
+        let refused = |why: &str| {
+            Failure::new(FailureKind::Solver, format!("Certificate {name}: {text}: {why}"))
+        };
+        match chosen {
+            Ok(Chosen { kind, solver: ChallengeSolver { dns01: Some(solver), .. }, .. })
+                if kind.is_by_record() && bench.knows_the_secrets_of(issuer) =>
+            {
+                let whose = format!("Certificate {name}: {text}");
+                provider_secrets::check(&solver, issuer, key, &whose, places).await?;
+            }
+            Ok(_) => {}
+            Err(_) if text.starts_with("*.") => {
+                let ways = ways_to_dns01(key, bench, invocation::current().is_given_names());
+                return Err(ways.into_iter().fold(
+                    refused(&format!("wildcards need DNS-01, and no dns01 solver of {key} fits")),
+                    Failure::hint,
+                ));
+            }
+            Err(why) => {
+                return Err(refused(&format!("{why} (solvers of {key})"))
+                    .hint(format!("add a solver to {key}, or widen its selector")));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::ObjectName;
+
+    /// What helps when the Issuer of a Certificate with that UID is not there.
+    fn check_unknown_issuer(uid: &str, expected: &str) {
+        let certificate = json!({
+            "metadata": {"name": "web", "namespace": "default", "uid": uid},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}},
+        });
+        let key = Key::new(Kind::Issuer, ObjectName::new("default", "acme"));
+        let failure = unknown_issuer(&serde_json::from_value(certificate).unwrap(), &key);
+        assert!(failure.hints[0].ends_with(expected), "{failure:?}");
+    }
+
+    #[test]
+    fn a_manifest_is_asked_for_as_the_command_takes_it() {
+        check_unknown_issuer("", "with another -f");
+        check_unknown_issuer("uid-of-web", "order -f MANIFEST.yaml");
+    }
+
+    #[test]
+    fn a_wildcard_that_is_given_as_a_name_needs_no_manifest() {
+        let key = Key::new(Kind::Issuer, ObjectName::new("default", "letsencrypt"));
+        let hints = |bench, is_given| ways_to_dns01(&key, bench, is_given).join("\n");
+        assert!(hints(Bench::Local, true).contains("--dns01-manual"));
+        assert!(!hints(Bench::Cluster, true).contains("--dns01-manual"));
+        for bench in [Bench::Local, Bench::Cluster] {
+            assert!(!hints(bench, true).contains("Issuer default/letsencrypt"));
+            assert!(hints(bench, false).contains("add a dns01 solver to Issuer"));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Providers of dns01 solvers, asked before the CA hears of an order whether they take our records: it would be wasted else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::certificates::choices;
+use crate::app::context::Context;
+use crate::app::engine::dns01::Reach;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::flags::drive::DriveArgs;
+use crate::app::flags::output::OutputArgs;
+use crate::diagnosis::verdict::chain::issuer_key;
+use crate::fetch::Fetcher;
+use crate::model::challenge::record_name;
+use crate::model::solver::Dns01Solver;
+use crate::model::{Certificate, Challenge, Identifier, Issuer, IssuerRef, Key, Kind};
+use crate::print::Printer;
+use crate::reconcile::solver_choice::Chosen;
+use crate::solvers::SolveError;
+use crate::solvers::dns01::manual::is_a_persons;
+use crate::solvers::dns01::solver::Dns01;
+use crate::store::Store;
+use crate::store::resources::typed;
+
+/// How long all providers together may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A solver of an issuer as it is now, for Certificates of one namespace: worth one question.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Subject {
+    issuer: Key,
+    /// Tells the issuer from another one of that name.
+    uid: String,
+    /// Counts the changes of that issuer.
+    generation: Option<i64>,
+    /// Its place in the issuer's list, from 0.
+    position: usize,
+    namespace: String,
+}
+
+/// What is asked about a solver, and what it is wanted for.
+pub(crate) struct Errand {
+    /// What tells it from others.
+    pub(crate) subject: Subject,
+    solver: Dns01Solver,
+    reference: IssuerRef,
+    /// Who wants it first: `Certificate web: *.example.com`.
+    whose: String,
+    /// Names of records, with the final dot.
+    names: BTreeSet<String>,
+}
+
+/// Asks the providers of the Certificates among these keys; what cannot be told now is only warned of.
+///
+/// # Errors
+/// Fails with the first thing that only a person can mend, and when the work is interrupted.
+pub(crate) async fn check(
+    keys: impl Iterator<Item = &Key>,
+    store: &Arc<dyn Store>,
+    drive: &DriveArgs,
+    fetcher: Option<&Fetcher>,
+    (context, output): (&Context, &OutputArgs),
+) -> Result<(), Failure> {
+    let errands = errands(keys, store).await?;
+    if errands.is_empty() {
+        return Ok(());
+    }
+    let fetcher = match fetcher {
+        Some(fetcher) => fetcher.clone(),
+        None => drive.fetcher().await?,
+    };
+    let zones = drive.zones(&fetcher).await?;
+    let namespace = &context.global.cluster_resource_namespace;
+    let reach = Reach::new(&drive.dns01, context.cluster());
+    let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
+    let asking = join_all(errands.iter().map(|errand| ask(&dns01, errand)));
+    let answers = tokio::select! {
+        answers = asking => answers,
+        kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
+    };
+    let printer = context.printer(output);
+    for (errand, answer) in errands.iter().zip(answers) {
+        let Err(error) = answer else { continue };
+        let message = errand.complaint(&error);
+        if error.needs_person {
+            let failure = Failure::new(FailureKind::Solver, message);
+            return Err(error.hint.into_iter().fold(failure, Failure::hint));
+        }
+        printer.warning(&message);
+    }
+    Ok(())
+}
+
+impl Errand {
+    /// What the provider's answer means.
+    pub(crate) fn complaint(&self, error: &SolveError) -> String {
+        let Self { whose, subject: Subject { issuer, .. }, .. } = self;
+        let what = if error.needs_person { "cannot be used" } else { "cannot be asked now" };
+        format!("{whose}: the dns01 solver of {issuer} {what}: {error}")
+    }
+}
+
+/// Asks the provider of a Challenge whose record is not seen, and adds to the failure what it says.
+pub(crate) async fn explain(
+    challenge: &Challenge,
+    dns01: &Dns01,
+    printer: &Printer,
+    failure: Failure,
+) -> Failure {
+    let spec = &challenge.spec;
+    let Some(solver) = &spec.solver.dns01 else { return failure };
+    if is_a_persons(challenge) {
+        return failure;
+    }
+    let names = BTreeSet::from([spec.record_name()]);
+    let namespace = &challenge.metadata.namespace;
+    let asked = timeout(PATIENCE, dns01.check(solver, &spec.issuer_ref, namespace, &names)).await;
+    match asked.unwrap_or_else(|_| Err(silent())) {
+        Ok(()) => failure,
+        Err(error) if error.needs_person => {
+            let failure = failure.hint(format!("mend its dns01 solver: {error}"));
+            error.hint.into_iter().fold(failure, Failure::hint)
+        }
+        Err(error) => {
+            printer.warning(&format!("its dns01 solver cannot be asked now: {error}"));
+            failure
+        }
+    }
+}
+
+/// Asks a provider, patiently.
+pub(crate) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
+    let Errand { solver, reference, names, subject, .. } = errand;
+    let asked = timeout(PATIENCE, dns01.check(solver, reference, &subject.namespace, names)).await;
+    asked.unwrap_or_else(|_| Err(silent()))
+}
+
+/// The error of a provider that takes its time.
+fn silent() -> SolveError {
+    SolveError {
+        what: "cannot check its provider".to_owned(),
+        why: format!("no answer within {} s", PATIENCE.as_secs()),
+        needs_person: false,
+        hint: None,
+        until: None,
+    }
+}
+
+/// What would be asked of providers, each solver once.
+pub(crate) async fn errands(
+    keys: impl Iterator<Item = &Key>,
+    store: &Arc<dyn Store>,
+) -> Result<Vec<Errand>, Failure> {
+    let mut errands: BTreeMap<Subject, Errand> = BTreeMap::new();
+    for key in keys.filter(|key| key.kind == Kind::Certificate) {
+        let Some(record) = store.get(key).await? else { continue };
+        // What cannot be read is not worked on.
+        let Ok(certificate) = typed::<Certificate>(record) else { continue };
+        let Some(issuer) = issuer_key(&certificate) else { continue };
+        let Some(record) = store.get(&issuer).await? else { continue };
+        let Ok(found) = typed::<Issuer>(record) else { continue };
+        for Wanted { text, record_name, position, solver } in wanted(&certificate, &found) {
+            let subject = Subject {
+                issuer: issuer.clone(),
+                uid: found.metadata.uid.clone(),
+                generation: found.metadata.generation,
+                position,
+                namespace: certificate.metadata.namespace.clone(),
+            };
+            let errand = errands.entry(subject.clone()).or_insert_with(|| Errand {
+                subject,
+                solver,
+                reference: certificate.spec.issuer_ref.clone(),
+                whose: format!("Certificate {}: {text}", certificate.name()),
+                names: BTreeSet::new(),
+            });
+            errand.names.insert(record_name);
+        }
+    }
+    Ok(errands.into_values().collect())
+}
+
+/// A name of a Certificate, and the dns01 solver that answers for it.
+struct Wanted {
+    text: String,
+    record_name: String,
+    position: usize,
+    solver: Dns01Solver,
+}
+
+/// The names of a Certificate that a dns01 solver answers.
+fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    for (text, chosen) in choices(certificate, issuer) {
+        let Ok(Chosen { kind, solver, position, .. }) = chosen else { continue };
+        let solver = solver.dns01.filter(|_| kind.is_by_record());
+        if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver) {
+            // The account that a label would name may not be there yet.
+            let record_name = record_name(kind, name.base(), "");
+            wanted.push(Wanted { text: text.to_owned(), record_name, position, solver });
+        }
+    }
+    wanted
+}

@@ -1,0 +1,54 @@
+//! What the handlers of requests share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use super::config::{Config, Profile};
+use super::issuance::Authority;
+use super::look::Look;
+use super::nonces::Nonces;
+use super::state::State;
+use super::statistics::Counters;
+
+/// Everything the request handlers share.
+#[derive(Debug)]
+pub(super) struct Ca {
+    pub(super) config: Config,
+    /// Beginning of every URL: scheme, host and port.
+    pub(super) base: String,
+    pub(super) authority: Authority,
+    pub(super) nonces: Nonces,
+    pub(super) state: Mutex<State>,
+    pub(super) counters: Counters,
+    pub(super) look: Arc<dyn Look>,
+    pub(super) stop: CancellationToken,
+}
+
+impl Ca {
+    /// The URL of a path of ours.
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// What the CA remembers; not to be held across an await.
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The profile of that name, or the default one.
+    pub(super) fn profile(&self, name: Option<&str>) -> Option<&Profile> {
+        match name {
+            Some(name) => self.config.profiles.iter().find(|profile| profile.name == name),
+            None => self.config.profiles.first(),
+        }
+    }
+
+    /// Runs something in the background until it is done or the server stops.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        tokio::spawn(async move {
+            stop.run_until_cancelled(work).await;
+        });
+    }
+}

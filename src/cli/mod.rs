@@ -1,0 +1,377 @@
+//! Global flags and the command tree; each command's own flags stand beside its behaviour.
+
+pub mod completion;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+
+use clap::builder::{BoolishValueParser, Resettable};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{
+    Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand,
+};
+
+use crate::app::flags::global::GlobalArgs;
+use crate::app::flags::{connection, lease, solver_pods};
+use crate::app::input::{FOR_MANIFESTS, FOR_NAMES};
+use crate::app::invocation::{self, PLACES, PLUGIN};
+use crate::commands::{
+    ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
+    timeline, version, watch,
+};
+
+/// ACME certificates from manifest to Secret, with nothing hidden
+///
+/// Reads cert-manager manifests (Issuer, ClusterIssuer, Certificate), drives Orders and Challenges in a cluster or on this
+/// machine, shows what every challenge waits for, and says why one is stuck.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-acme",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    infer_long_args = false,
+    max_term_width = 110
+)]
+pub struct Cli {
+    /// Flags of every command
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// Command
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Issue certificates from manifests, and look after their orders
+    ///
+    /// Examples:
+    ///   order -f issuer.yaml -f certificate.yaml            issue in the cluster what is due, and wait
+    ///   order -f issuer.yaml -f certificate.yaml --local    the same on this machine
+    ///   order -f manifests/ --local --rehearse=loopback     try it out: no DNS, no root, nothing spent
+    ///   order --domain www.example.com --local              without manifests
+    ///   order get --local -w                                what becomes of orders
+    #[command(verbatim_doc_comment)]
+    Order(Box<order::OrderArgs>),
+    /// Show and check challenges, put up and take down their answers
+    Challenge(challenge::ChallengeArgs),
+    /// Look after issued certificates
+    Certificate(certificate::CertificateArgs),
+    /// Show one object in full, with its events
+    Describe(describe::DescribeArgs),
+    /// Show every event of a Certificate, its Orders and Challenges, in order
+    Timeline(timeline::TimelineArgs),
+    /// Show which challenges run, which wait, and for what
+    Schedule(schedule::ScheduleArgs),
+    /// Show changes as they happen
+    Watch(watch::WatchArgs),
+    /// List objects
+    ///
+    /// Examples:
+    ///   get certs,orders,challenges -n web          tables of several kinds, in the cluster
+    ///   get cert/web order/web-1-123 --local -o yaml
+    ///   get challenges --local -l team=web -w       one label, and every change
+    #[command(verbatim_doc_comment)]
+    Get(get::GetArgs),
+    /// Delete objects on this machine; those of a cluster are kubectl's
+    Delete(delete::DeleteArgs),
+    /// Run the controllers until interrupted
+    Run(Box<run::RunArgs>),
+    /// Run a small ACME server that nobody trusts, for rehearsals and tests
+    Ca(ca::CaArgs),
+    /// Print lean definitions of the six kinds, for a cluster that has none
+    Crds(crds::CrdsArgs),
+    /// Print the completion script of a shell
+    Completion(completion::CompletionArgs),
+    /// Answer one HTTP-01 challenge: what a solver Pod runs
+    #[command(hide = true)]
+    Solve(solve::SolveArgs),
+    /// Look once at a URL as the CA would: what a probe Pod runs
+    #[command(hide = true)]
+    Probe(probe::ProbeArgs),
+    /// Print the version
+    Version(version::VersionArgs),
+}
+
+/// Every flag has an environment form by its name; one that would mean several things names its own.
+fn with_environment(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        // As a flag has no value, its variable may say 1 or yes as well as true.
+        let arg = match arg.get_action() {
+            ArgAction::SetTrue => arg.value_parser(BoolishValueParser::new()),
+            _ => arg,
+        };
+        let name = arg.get_long().filter(|long| !["help", "version"].contains(long));
+        let variable =
+            name.map(|long| VARIABLES.to_owned() + &long.replace('-', "_").to_uppercase());
+        match variable {
+            Some(variable) if is_off(&variable) => arg,
+            Some(variable) if arg.get_env().is_none() => arg.env(variable).hide_env(true),
+            Some(_) | None => arg.hide_env_values(true),
+        }
+    });
+    command.after_help(ENVIRONMENT).mut_subcommands(with_environment)
+}
+
+/// Tells whether a variable says as much as one that is not set: nothing, or that there is no local state.
+fn is_off(variable: &str) -> bool {
+    let Ok(value) = env::var(variable) else { return false };
+    let says_no = ["0", "false", "no", "off"].contains(&value.to_ascii_lowercase().as_str());
+    value.is_empty() || (variable == LOCAL && says_no)
+}
+
+/// The environment form of `--local`.
+const LOCAL: &str = "KUBECTL_ACME_LOCAL";
+/// What the names of environment forms begin with.
+const VARIABLES: &str = "KUBECTL_ACME_";
+/// Where environment forms are explained.
+const ENVIRONMENT: &str = "Every flag has an environment form, such as KUBECTL_ACME_HTTP01_LISTEN for --http01-listen; the flag wins.";
+
+/// The command tree; usage says `kubectl acme` when kubectl started us.
+pub fn command() -> clap::Command {
+    let command = with_environment(Cli::command());
+    if invocation::program() == PLUGIN { command.bin_name(PLUGIN) } else { command }
+}
+
+/// Reads this process's command line; ends the process with usage or help where that is due.
+pub fn parse() -> Cli {
+    let words: Vec<_> = env::args_os().collect();
+    let matches = matches(command(), &words).unwrap_or_else(|error| error.exit());
+    invocation::remember(&words, &matches);
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match chosen(&matches) {
+        Chosen::Local => {
+            if let Some(flag) = idle(&command(), &matches) {
+                let message = idle_message(&flag, matches.value_source("local"));
+                command().error(ErrorKind::ArgumentConflict, message).exit()
+            }
+            cli.global.cluster = cli.global.cluster.without_place();
+        }
+        Chosen::Cluster => cli.global.local = None,
+        Chosen::Both(flag) => {
+            let message = format!(
+                "--local cannot be used with --{flag}: one names this machine, the other a cluster"
+            );
+            command().error(ErrorKind::ArgumentConflict, message).exit()
+        }
+        Chosen::Either => {}
+    }
+    if let Some(message) = misplaced(&matches) {
+        command().error(ErrorKind::ArgumentConflict, message).exit()
+    }
+    cli
+}
+
+/// What the command line says about where resources are.
+#[derive(Debug, PartialEq, Eq)]
+enum Chosen {
+    /// On this machine.
+    Local,
+    /// In a cluster.
+    Cluster,
+    /// Both, by `--local` and this flag.
+    Both(&'static str),
+    /// Whatever there is.
+    Either,
+}
+
+/// A flag beats an environment form.
+fn chosen(matches: &ArgMatches) -> Chosen {
+    let given = |id: &str| matches.value_source(id);
+    let strongest = PLACES.into_iter().filter_map(|(id, flag)| Some((given(id)?, flag))).max();
+    match (given("local"), strongest) {
+        (None, None) => Chosen::Either,
+        (Some(_), None) => Chosen::Local,
+        (None, Some(_)) => Chosen::Cluster,
+        (Some(local), Some((cluster, _))) if local > cluster => Chosen::Local,
+        (Some(local), Some((cluster, _))) if local < cluster => Chosen::Cluster,
+        (Some(_), Some((_, flag))) => Chosen::Both(flag),
+    }
+}
+
+/// A flag on the command line that means nothing on this machine, if there is one; what the environment says may be for other
+/// commands.
+fn idle(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
+    let is_typed = |arg: &&Arg| {
+        let heading = arg.get_help_heading();
+        let of_cluster = [connection::HEADING, solver_pods::HEADING, lease::HEADING];
+        heading.is_some_and(|heading| of_cluster.contains(&heading))
+            && matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let here = command.get_arguments().find(is_typed).and_then(Arg::get_long).map(str::to_owned);
+    let below = || {
+        let (name, matches) = matches.subcommand()?;
+        idle(command.find_subcommand(name)?, matches)
+    };
+    here.or_else(below)
+}
+
+/// What is wrong with a flag on the command line that says something about names where manifests are given, or the other way round.
+fn misplaced(matches: &ArgMatches) -> Option<String> {
+    if let Some((_, below)) = matches.subcommand() {
+        return misplaced(below);
+    }
+    let is_given = |id| matches!(matches.try_contains_id(id), Ok(true));
+    let is_typed = |id| is_given(id) && matches.value_source(id) == Some(ValueSource::CommandLine);
+    let (given, lacking, flags) = if is_given("files") && !is_given("domain") {
+        ("-f", "--domain", &FOR_NAMES[..])
+    } else if is_given("domain") && !is_given("files") {
+        ("--domain", "-f", &FOR_MANIFESTS[..])
+    } else {
+        return None;
+    };
+    let (flag, why) = flags.iter().find(|(flag, _)| is_typed(flag))?;
+    Some(format!("--{flag} cannot be used with {given}, only with {lacking}: {why}"))
+}
+
+fn idle_message(flag: &str, local: Option<ValueSource>) -> String {
+    let why = format!("cannot be used with --{flag}, which is about a cluster: leave --{flag} out");
+    match local {
+        Some(ValueSource::EnvVariable) => format!("{LOCAL} {why}, or set {LOCAL}=0"),
+        _ => format!("--local {why}"),
+    }
+}
+
+/// Reads words and environment; clap holds what comes from either for typed, so what it refuses is read again as it was typed.
+fn matches(command: clap::Command, words: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    let refused = match command.clone().try_get_matches_from(words) {
+        Ok(matches) => return Ok(matches),
+        Err(error) => error,
+    };
+    let mut typed = without_environment(command.clone(), &|_| true);
+    match typed.try_get_matches_from_mut(words) {
+        Ok(matches) if refused.kind() == ErrorKind::ArgumentConflict => {
+            let overruled = overruled(&typed, &matches);
+            let command = without_environment(command, &|arg| overruled.contains(arg.get_id()));
+            command.try_get_matches_from(words)
+        }
+        // Its usage shows no flag that was not typed.
+        Err(error)
+            if error.kind() == refused.kind()
+                || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand =>
+        {
+            Err(error)
+        }
+        Ok(_) | Err(_) => Err(refused),
+    }
+}
+
+/// The same command, deaf to the environment forms of some flags.
+fn without_environment(command: clap::Command, of: &impl Fn(&Arg) -> bool) -> clap::Command {
+    let deaf = |arg: Arg| if of(&arg) { arg.env(Resettable::Reset) } else { arg };
+    command.mut_args(deaf).mut_subcommands(|command| without_environment(command, of))
+}
+
+/// Flags that cannot stand beside one that was typed.
+fn overruled(command: &clap::Command, typed: &ArgMatches) -> BTreeSet<Id> {
+    let is_typed =
+        |arg: &Arg| typed.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let mut overruled = BTreeSet::new();
+    for arg in command.get_arguments() {
+        for other in command.get_arg_conflicts_with(arg) {
+            overruled.extend(is_typed(arg).then(|| other.get_id().clone()));
+            overruled.extend(is_typed(other).then(|| arg.get_id().clone()));
+        }
+    }
+    if let Some((name, typed)) = typed.subcommand() {
+        let below = command.find_subcommand(name).map(|command| self::overruled(command, typed));
+        overruled.extend(below.into_iter().flatten());
+    }
+    overruled
+}
+
+#[cfg(test)]
+mod tree {
+    use super::*;
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn flags_about_a_cluster_are_found_where_they_are_typed() {
+        for (line, expected) in [
+            ("order -f a --local", None),
+            ("order -f a --local --driver=cert-manager", Some("driver")),
+            ("--request-timeout 5s get certs --local", Some("request-timeout")),
+            ("run --local --leader-election-namespace=web", Some("leader-election-namespace")),
+            (
+                "order create -f a --local --acme-http01-solver-image=b",
+                Some("acme-http01-solver-image"),
+            ),
+            (
+                "run --local --leader-election-lease-duration=30s",
+                Some("leader-election-lease-duration"),
+            ),
+            ("order -f a --local --cluster-resource-namespace=web", None),
+        ] {
+            let words = std::iter::once("kubectl-acme").chain(line.split(' '));
+            let matches = command().try_get_matches_from(words).unwrap();
+            assert_eq!(idle(&command(), &matches).as_deref(), expected, "{line}");
+        }
+        // Any variable that is there stands for its environment form.
+        let heard = command().mut_arg("kubeconfig", |flag| flag.env("PATH"));
+        let matches = heard.clone().try_get_matches_from(["kubectl-acme", "version"]).unwrap();
+        assert_eq!(idle(&heard, &matches), None);
+    }
+
+    #[test]
+    fn a_flag_that_would_mean_nothing_beside_manifests_is_told() {
+        let contact = "--email cannot be used with -f, only with --domain: an Issuer's manifest names its contact, spec.acme.email";
+        let ca = "--server cannot be used with -f, only with --domain: an Issuer's manifest names its CA, spec.acme.server";
+        let folders =
+            "--recursive cannot be used with --domain, only with -f: there is no folder to be read";
+        for (line, expected) in [
+            ("order -f a", None),
+            ("order -f a -R", None),
+            ("order --domain a.example --server letsencrypt --email a@b.example", None),
+            ("order -f a --server letsencrypt", Some(ca)),
+            ("order create -f a --email=a@b.example", Some(contact)),
+            ("order --domain a.example -R", Some(folders)),
+            ("get certs", None),
+        ] {
+            let words = std::iter::once("kubectl-acme").chain(line.split(' '));
+            let matches = command().try_get_matches_from(words).unwrap();
+            assert_eq!(misplaced(&matches).as_deref(), expected, "{line}");
+        }
+        // Any variable that is there stands for its environment form.
+        let deaf = |order: clap::Command| order.mut_arg("server", |server| server.env("PATH"));
+        let heard = command().mut_subcommand("order", deaf);
+        let matches = heard.try_get_matches_from(["kubectl-acme", "order", "-f", "a"]).unwrap();
+        assert_eq!(misplaced(&matches), None);
+    }
+
+    /// The environment form of a flag of a command, named by the way to it.
+    fn variable(way: &[&str], flag: &str) -> String {
+        let mut command = command();
+        command.build();
+        let mut found = &command;
+        for word in way {
+            found = found.find_subcommand(word).unwrap();
+        }
+        let arg = found.get_arguments().find(|arg| arg.get_long() == Some(flag)).unwrap();
+        arg.get_env().unwrap().to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn every_flag_has_an_environment_form() {
+        for (way, flag, expected) in [
+            (&[][..], "local", LOCAL),
+            (&["order", "create"], "http01-listen", "KUBECTL_ACME_HTTP01_LISTEN"),
+            (&["order", "retry"], "timeout", "KUBECTL_ACME_TIMEOUT"),
+            (&["get"], "no-headers", "KUBECTL_ACME_NO_HEADERS"),
+            (&["ca"], "listen", "KUBECTL_ACME_CA_LISTEN"),
+            // It takes fewer formats than the others.
+            (&["delete"], "output", "KUBECTL_ACME_DELETE_OUTPUT"),
+        ] {
+            assert_eq!(variable(way, flag), expected, "{way:?} --{flag}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Computing that takes long enough to be done aside, such as making an RSA key.
+
+use std::num::NonZero;
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
+
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, spawn_blocking};
+
+/// One turn for each core: a hundred keys made at once would leave nothing for the task that renews the Lease.
+static TURNS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(available_parallelism().map_or(1, NonZero::get)));
+
+/// Computes on a thread of its own, when it is its turn.
+///
+/// # Errors
+/// Fails when the computing panicked.
+pub async fn compute<T: Send + 'static>(
+    computing: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    // Nobody closes it; without a turn it would be done all the same.
+    let _turn = TURNS.acquire().await;
+    spawn_blocking(computing).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
+    use crate::controllers::blocking::*;
+
+    #[tokio::test]
+    async fn no_more_is_computed_at_once_than_there_are_cores() {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let all = (0..64).map(|number| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            compute(move || {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+                number
+            })
+        });
+        let computed: Vec<usize> = join_all(all).await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(computed, (0..64).collect::<Vec<_>>());
+        assert!(most.load(Ordering::SeqCst) <= available_parallelism().unwrap().get());
+    }
+}

@@ -1,0 +1,110 @@
+//! Names of ours that something else bears already.
+
+use crate::model::{Key, Metadata};
+use crate::store::error::StoreError;
+use crate::store::resources::{Resources, Stored};
+
+/// An object in the place of one of ours.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot create {key} for {ours}: there is one already, {whose}")]
+pub struct Taken {
+    /// The object.
+    pub key: Key,
+    /// Whose it should be.
+    pub ours: Key,
+    whose: String,
+    /// Whether it goes by itself: it is being deleted, or an earlier owner of our name has left it behind.
+    pub passes: bool,
+}
+
+impl Taken {
+    /// Tells whether an object is another one than that of its owner, whose UID that is.
+    pub fn by(other: &Metadata, key: Key, ours: &Key, uid: &str) -> Option<Self> {
+        if other.is_controlled_by(uid) {
+            return None;
+        }
+        let is_earlier =
+            |kind: &str, name: &str| kind == ours.kind.as_str() && name == ours.name.name;
+        let (whose, passes) = match other.controller() {
+            _ if other.is_deleted() => ("which is being deleted".to_owned(), true),
+            Some(owner) if is_earlier(&owner.kind, &owner.name) => {
+                (format!("of an earlier {} {}", owner.kind, owner.name), true)
+            }
+            Some(owner) => (format!("which {} {} owns", owner.kind, owner.name), false),
+            None => ("which nobody owns".to_owned(), false),
+        };
+        Some(Self { key, ours: ours.clone(), whose, passes })
+    }
+
+    /// What helps.
+    pub fn hint(&self) -> String {
+        let Self { key, ours, .. } = self;
+        if self.passes {
+            return format!("it goes by itself; if it stays, delete {key}");
+        }
+        format!("delete {key}, or keep it under another name, or give {ours} another name")
+    }
+}
+
+/// Looks whether a name is free for an object of that owner, or has its object already.
+///
+/// # Errors
+/// Fails when the store does; the inner error is what bears the name.
+pub(super) async fn look<R: Stored>(
+    resources: &Resources<R>,
+    key: Key,
+    ours: &Key,
+    uid: &str,
+) -> Result<Result<(), Box<Taken>>, StoreError> {
+    let known = resources.get_known(&key.name).await?;
+    if known.is_none_or(|known| known.metadata().is_controlled_by(uid)) {
+        return Ok(Ok(()));
+    }
+    // It may be gone, and we have not been told yet.
+    let Some(other) = resources.get_anew(&key.name).await? else { return Ok(Ok(())) };
+    Ok(Taken::by(other.metadata(), key, ours, uid).map_or(Ok(()), |taken| Err(Box::new(taken))))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use crate::controllers::name_conflict::*;
+    use crate::model::{Kind, ObjectName, OwnerReference};
+
+    /// What is said of a request in the place of ours, with that owner and its UID, or with none.
+    fn check(owner: Option<(&str, &str)>, is_deleted: bool, expected: Option<(&str, bool)>) {
+        let reference = |(name, uid): (&str, &str)| OwnerReference {
+            kind: "Certificate".to_owned(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+            controller: Some(true),
+            ..OwnerReference::default()
+        };
+        let other = Metadata {
+            owner_references: owner.map(reference).into_iter().collect(),
+            deletion_timestamp: is_deleted.then(|| Timestamp::UNIX_EPOCH.into()),
+            ..Metadata::default()
+        };
+        let key = Key::new(Kind::CertificateRequest, ObjectName::new("default", "web-1"));
+        let ours = Key::new(Kind::Certificate, ObjectName::new("default", "web"));
+        let taken = Taken::by(&other, key, &ours, "uid");
+        let said = taken.map(|taken| (taken.to_string(), taken.passes));
+        let said = said.as_ref().map(|(text, passes)| (text.as_str(), *passes));
+        let expected = expected.map(|(whose, passes)| {
+            let start =
+                "cannot create CertificateRequest default/web-1 for Certificate default/web";
+            (format!("{start}: there is one already, {whose}"), passes)
+        });
+        assert_eq!(said, expected.as_ref().map(|(text, passes)| (text.as_str(), *passes)));
+    }
+
+    #[test]
+    fn whoever_has_the_name_is_told() {
+        check(Some(("web", "uid")), false, None);
+        check(None, false, Some(("which nobody owns", false)));
+        check(Some(("other", "u")), false, Some(("which Certificate other owns", false)));
+        check(Some(("web", "before")), false, Some(("of an earlier Certificate web", true)));
+        check(None, true, Some(("which is being deleted", true)));
+    }
+}

@@ -1,0 +1,365 @@
+//! Which records the CA has been sent to for which challenge: its resolver may keep what it saw there.
+//!
+//! What the store tells of it survives a restart: Challenges at the same name, and Orders whose Challenges are gone. What this
+//! process has seen beside that counts too: where aliases lead, and which texts were there already.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::OnceCell;
+
+use super::is_by_record;
+use crate::model::memory::{Holder, Memory};
+use crate::model::observation::{Observation, Said, Seen};
+use crate::model::{Challenge, Kind, Order, Record, State, Time};
+use crate::reconcile::lingering::{Lingering, Look};
+use crate::reconcile::published;
+use crate::store::error::StoreError;
+use crate::store::resources::{Resources, typed};
+use crate::store::{Scope, Store};
+
+/// So many are kept without asking whether they are still wanted.
+const FEW: usize = 1024;
+/// Longest that a CA looks for one challenge.
+const LONGEST: SignedDuration = SignedDuration::from_mins(10);
+/// How long the others are.
+const LONG_ENOUGH: SignedDuration = SignedDuration::from_hours(2);
+
+/// A record as it was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Published {
+    /// Absolute name, where aliases lead; empty when nobody has looked.
+    name: String,
+    /// Texts that every server has.
+    texts: BTreeSet<String>,
+    /// Seconds that they may be kept.
+    ttl: u32,
+}
+
+impl Published {
+    /// What was seen of a record.
+    pub(super) fn of(observations: &[Observation]) -> Self {
+        let mut published = Self::default();
+        let mut common: Option<BTreeSet<&String>> = None;
+        for observation in observations {
+            let Seen::Records { name, servers, .. } = &observation.seen else { continue };
+            published.name = name.to_lowercase();
+            for server in servers {
+                published.ttl = published.ttl.max(server.ttl.unwrap_or(0));
+                let Said::Texts(texts) = &server.said else { continue };
+                let texts = texts.iter().collect();
+                common = Some(match common {
+                    None => texts,
+                    Some(common) => &common & &texts,
+                });
+            }
+        }
+        published.texts = common.unwrap_or_default().into_iter().cloned().collect();
+        published
+    }
+}
+
+/// The CA's looks, by the challenge for which it looks.
+#[derive(Debug)]
+pub(super) struct Looks {
+    challenges: Resources<Challenge>,
+    orders: Resources<Order>,
+    /// What was there before this process has been read.
+    before: OnceCell<()>,
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Known {
+    /// Absolute names of the record: its own, and where that leads.
+    names: BTreeSet<String>,
+    /// Texts that it found for certain.
+    texts: BTreeSet<String>,
+    look: Look,
+}
+
+impl Looks {
+    /// Reads what that store tells when it first matters.
+    pub(super) fn new(store: &Arc<dyn Store>) -> Self {
+        Self {
+            challenges: Resources::new(Arc::clone(store), Kind::Challenge),
+            orders: Resources::new(Arc::clone(store), Kind::Order),
+            before: OnceCell::new(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// Notes that the CA is about to be told of a challenge whose record was seen like that.
+    pub(super) fn told(&self, challenge: &Challenge, seen: Published, now: Timestamp) {
+        if !challenge.spec.kind.is_by_record() {
+            return;
+        }
+        let names = [record(challenge), seen.name].into_iter().filter(|name| !name.is_empty());
+        let look = Look { accepted_at: Some(now), finished_at: None };
+        let known = Known { names: names.collect(), texts: seen.texts, look };
+        self.with_room(now).insert(challenge.metadata.uid.clone(), known);
+    }
+
+    /// Notes what a Challenge tells that has changed.
+    pub(super) fn heard(&self, changed: &Record, now: Timestamp) {
+        if is_by_record(changed)
+            && let Ok(challenge) = typed::<Challenge>(changed.clone())
+        {
+            self.saw(&challenge, now);
+        }
+    }
+
+    fn saw(&self, challenge: &Challenge, now: Timestamp) {
+        let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+        let state = challenge.status.state;
+        let was_looked_at =
+            memory.accepted_at.is_some() || matches!(state, Some(State::Valid | State::Invalid));
+        if !challenge.spec.kind.is_by_record() || !was_looked_at {
+            return;
+        }
+        let is_over = state.is_some_and(State::is_final) || challenge.metadata.is_deleted();
+        let mut all = self.with_room(now);
+        let known = all.entry(challenge.metadata.uid.clone()).or_insert_with(|| Known {
+            names: [record(challenge)].into(),
+            texts: BTreeSet::new(),
+            // One that is over when it is first seen may have been so for long.
+            look: Look {
+                accepted_at: memory.accepted_at,
+                finished_at: ended_by(memory.accepted_at, now).filter(|_| is_over),
+            },
+        });
+        if is_over {
+            known.look.finished_at.get_or_insert(now);
+        }
+    }
+
+    /// Notes what an Order tells that was there before this process: how the CA looked at its names is not known any more.
+    fn saw_order(&self, order: &Order, now: Timestamp) {
+        let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+        let failed_at = order.status.failure_time.map(Time::timestamp);
+        let Some(finished_at) = memory.finalized_at.or(failed_at) else { return };
+        let authorizations = order.status.authorizations.iter();
+        let fresh = authorizations.filter(|a| a.initial_state != Some(State::Valid));
+        let names = fresh.map(|a| format!("_acme-challenge.{}.", a.identifier.to_lowercase()));
+        let look = Look { accepted_at: None, finished_at: Some(finished_at) };
+        let known = Known { names: names.collect(), texts: BTreeSet::new(), look };
+        self.with_room(now).entry(order.metadata.uid.clone()).or_insert(known);
+    }
+
+    /// What the CA's resolver may keep of the record of a challenge without its text.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub(super) async fn lingering(
+        &self,
+        challenge: &Challenge,
+        seen: &Published,
+        now: Timestamp,
+    ) -> Result<Option<Lingering>, StoreError> {
+        let Some(presented_at) = challenge.status.presented_at.filter(|_| seen.ttl > 0) else {
+            return Ok(None);
+        };
+        self.before.get_or_try_init(|| self.read(now)).await?;
+        let own = record(challenge);
+        let name = if seen.name.is_empty() { &own } else { &seen.name };
+        // A record that stays may say the same in other words.
+        let demand = published::demand(challenge, now);
+        let is_good = |text: &String| {
+            *text == challenge.spec.key || demand.as_ref().is_some_and(|d| d.is_met_by(text))
+        };
+        let all = self.lock();
+        let others = all.iter().filter(|(uid, _)| **uid != challenge.metadata.uid);
+        let looks = others.filter(|(_, known)| {
+            (known.names.contains(&own) || known.names.contains(name))
+                && !known.texts.iter().any(is_good)
+        });
+        let looks = looks.map(|(_, known)| known.look);
+        Ok(Lingering::of(name, seen.ttl, looks, presented_at.timestamp()))
+    }
+
+    async fn read(&self, now: Timestamp) -> Result<(), StoreError> {
+        for challenge in self.challenges.list(&Scope::all()).await? {
+            self.saw(&challenge, now);
+        }
+        for order in self.orders.list(&Scope::all()).await? {
+            self.saw_order(&order, now);
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_room(&self, now: Timestamp) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        let mut all = self.lock();
+        // Looked through now and then only: each time there are twice as many.
+        if all.len() >= FEW && all.len().is_power_of_two() {
+            let is_wanted = |at: Timestamp| now.duration_since(at) < LONG_ENOUGH;
+            all.retain(|_, known| known.look.finished_at.is_none_or(is_wanted));
+        }
+        all
+    }
+}
+
+/// The latest that a look has ended of which only the beginning is known; nothing when that may be still to come.
+fn ended_by(accepted_at: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
+    accepted_at?.saturating_add(LONGEST).ok().filter(|end| *end < now)
+}
+
+fn record(challenge: &Challenge) -> String {
+    challenge.spec.record_name().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use crate::controllers::resolver_cache::*;
+    use crate::model::observation::{NameServer, Vantage};
+    use crate::reconcile::testing::{at, challenge, order};
+    use crate::store::memory::MemoryStore;
+
+    const NAME: &str = "_acme-challenge.example.com.";
+    /// The other name of a record whose alias leads there.
+    const ELSEWHERE: &str = "_acme-challenge.example.org.";
+
+    fn looks() -> Looks {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Looks::new(&store)
+    }
+
+    /// A record as two servers have it, with a TTL of a minute.
+    fn seen(name: &str, texts: &[&[&str]]) -> Published {
+        let servers = texts.iter().map(|texts| NameServer {
+            name: "ns.example.com.".to_owned(),
+            address: Some((Ipv4Addr::LOCALHOST, 53).into()),
+            said: Said::Texts(texts.iter().map(|text| (*text).to_owned()).collect()),
+            ttl: Some(60),
+        });
+        let records = Seen::Records {
+            name: name.to_owned(),
+            zone: "example.com.".to_owned(),
+            servers: servers.collect(),
+        };
+        Published::of(&[Observation {
+            vantage: Vantage::ThisMachine,
+            at: at(0),
+            url: String::new(),
+            hops: Vec::new(),
+            seen: records,
+        }])
+    }
+
+    /// A challenge of `example.com` whose text was put up at a moment.
+    fn presented(name: &str, text: &str, second: i64) -> Challenge {
+        let build = challenge(name).dns01().named(text).change(|c| {
+            text.clone_into(&mut c.metadata.uid);
+            text.clone_into(&mut c.spec.key);
+            c.status.presented_at = Some(at(second).into());
+        });
+        build.build()
+    }
+
+    /// Until when the wildcard waits, whose text was put up at second 100.
+    async fn until(looks: &Looks, name: &str, seen: &Published) -> Option<Timestamp> {
+        let wildcard = presented(name, "wildcard", 100);
+        let lingering = looks.lingering(&wildcard, seen, at(101)).await.unwrap();
+        lingering.map(|lingering| lingering.until)
+    }
+
+    #[tokio::test]
+    async fn the_wildcard_waits_for_what_the_ca_saw_for_the_apex() {
+        let looks = looks();
+        let now = seen(NAME, &[&["wildcard"], &["wildcard"]]);
+        assert_eq!(until(&looks, "example.com", &now).await, None);
+        let mut apex = presented("example.com", "apex", 50);
+        looks.told(&apex, seen(NAME, &[&["apex"]]), at(60));
+        assert_eq!(until(&looks, "example.com", &now).await, Some(at(162)));
+        apex.status.state = Some(State::Valid);
+        looks.saw(&apex, at(70));
+        assert_eq!(until(&looks, "example.com", &now).await, Some(at(131)));
+        assert_eq!(until(&looks, "example.net", &Published::default()).await, None);
+        let fleeting = Published { ttl: 0, ..now };
+        assert_eq!(until(&looks, "example.com", &fleeting).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_text_that_every_server_had_when_the_ca_looked_waits_for_nothing() {
+        let now = seen(NAME, &[&["wildcard"]]);
+        for (texts, waits) in [
+            (&[&["apex", "wildcard"][..], &["apex", "wildcard"]][..], false),
+            (&[&["apex", "wildcard"], &["apex"]], true),
+        ] {
+            let looks = looks();
+            looks.told(&presented("example.com", "apex", 50), seen(NAME, texts), at(110));
+            assert_eq!(until(&looks, "example.com", &now).await.is_some(), waits);
+        }
+    }
+
+    #[tokio::test]
+    async fn names_whose_aliases_lead_to_one_place_wait_for_each_other() {
+        let looks = looks();
+        let apex = presented("example.com", "apex", 50);
+        looks.told(&apex, seen(ELSEWHERE, &[&["apex"]]), at(60));
+        let now = seen(ELSEWHERE, &[&["apex", "wildcard"]]);
+        assert_eq!(until(&looks, "example.net", &now).await, Some(at(162)));
+    }
+
+    #[tokio::test]
+    async fn another_process_reads_it_from_the_store() {
+        let now = seen(NAME, &[&["wildcard"]]);
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let challenges = Resources::<Challenge>::new(Arc::clone(&store), Kind::Challenge);
+        let mut apex = presented("example.com", "apex", 50);
+        let memory = Memory { accepted_at: Some(at(60)), ..Memory::default() };
+        memory.write(Holder::Challenge, &mut apex.metadata.annotations);
+        challenges.create(&apex).await.unwrap();
+        assert_eq!(until(&Looks::new(&store), "example.com", &now).await, Some(at(162)));
+
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let orders = Resources::<Order>::new(Arc::clone(&store), Kind::Order);
+        let mut past = order("past").authorization("example.com").build();
+        let memory = Memory { finalized_at: Some(at(70)), ..Memory::default() };
+        memory.write(Holder::Order, &mut past.metadata.annotations);
+        let created = orders.create(&past).await.unwrap();
+        orders.replace_status(&created, &past.status).await.unwrap();
+        assert_eq!(until(&Looks::new(&store), "example.com", &now).await, Some(at(131)));
+    }
+
+    #[tokio::test]
+    async fn a_look_ends_with_its_challenge_however_that_ends() {
+        let now = seen(NAME, &[&["wildcard"]]);
+        let accepted = |second: i64| {
+            let mut apex = presented("example.com", "apex", second);
+            let memory = Memory { accepted_at: Some(at(second)), ..Memory::default() };
+            memory.write(Holder::Challenge, &mut apex.metadata.annotations);
+            apex
+        };
+        let mut deleted = accepted(60);
+        deleted.metadata.deletion_timestamp = Some(at(70).into());
+        let looks_at_deleted = looks();
+        looks_at_deleted.saw(&deleted, at(70));
+        assert_eq!(until(&looks_at_deleted, "example.com", &now).await, Some(at(131)));
+
+        let mut failed = accepted(-86_400);
+        failed.status.state = Some(State::Invalid);
+        let looks_at_failed = looks();
+        looks_at_failed.saw(&failed, at(99));
+        let long_ago = at(-86_400 + 600 + 61);
+        assert_eq!(until(&looks_at_failed, "example.com", &now).await, Some(long_ago));
+    }
+
+    #[test]
+    fn what_is_long_over_is_forgotten() {
+        let looks = looks();
+        for number in 0..=FEW {
+            let mut over = presented("example.com", &format!("n{number}"), 0);
+            over.status.state = Some(State::Valid);
+            looks.saw(&over, at(if number < FEW { 0 } else { 7200 }));
+        }
+        assert_eq!(looks.lock().len(), 1);
+    }
+}

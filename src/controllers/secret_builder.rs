@@ -1,0 +1,143 @@
+//! Delivery: the Secrets of a Certificate, temporary and final.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::acme::{KeyEncoding, KeyError, PrivateKey};
+use crate::model::{
+    Blob, Certificate, CertificateRequest, CertificateSpec, Kind, Metadata, Secret,
+};
+use crate::reconcile::facts::{OutputFormat, annotation};
+use crate::reconcile::secret_content::SecretMetadata;
+
+/// The temporary Secret that holds the key of a running issuance: PKCS#8, whatever the spec says.
+///
+/// # Errors
+/// Fails when the key cannot be written down.
+pub fn next_key(
+    certificate: &Certificate,
+    name: Option<String>,
+    key: &PrivateKey,
+) -> Result<Secret, KeyError> {
+    let pem = key.to_pem(KeyEncoding::Pkcs8)?;
+    let label = |key: &str| (key.to_owned(), "true".to_owned());
+    let generate_name =
+        if name.is_none() { format!("{}-", certificate.metadata.name) } else { String::new() };
+    Ok(Secret {
+        metadata: Metadata {
+            name: name.unwrap_or_default(),
+            generate_name,
+            namespace: certificate.metadata.namespace.clone(),
+            labels: BTreeMap::from([label(annotation::NEXT_PRIVATE_KEY), label(annotation::FAO)]),
+            owner_references: vec![certificate.owner_reference()],
+            ..Metadata::default()
+        },
+        secret_type: "Opaque".to_owned(),
+        data: BTreeMap::from([(TLS_KEY.to_owned(), Blob(pem.as_bytes().to_vec()))]),
+        ..Secret::default()
+    })
+}
+
+/// The Secret that the Certificate names, with what was issued; an existing one keeps its type.
+///
+/// # Errors
+/// Fails when the key cannot be written down.
+pub fn issued(
+    certificate: &Certificate,
+    request: &CertificateRequest,
+    key: &PrivateKey,
+    metadata: SecretMetadata,
+    existing: Option<&Secret>,
+) -> Result<Secret, KeyError> {
+    let spec = &certificate.spec;
+    let key = key.to_pem(encoding(spec))?;
+    let chain = &request.status.certificate;
+    let mut data = BTreeMap::from([
+        (TLS_CRT.to_owned(), chain.clone()),
+        (TLS_KEY.to_owned(), Blob(key.as_bytes().to_vec())),
+    ]);
+    if !request.status.ca.is_empty() {
+        data.insert("ca.crt".to_owned(), request.status.ca.clone());
+    }
+    put_formats(&mut data, spec);
+    Ok(Secret { data, ..relabelled(certificate, metadata, existing) })
+}
+
+/// The Secret that the Certificate names, with other labels and annotations, and in the forms that the spec asks for.
+pub fn repaired(
+    certificate: &Certificate,
+    metadata: SecretMetadata,
+    existing: Option<&Secret>,
+) -> Secret {
+    let mut secret = relabelled(certificate, metadata, existing);
+    let ours = existing.map(formats_in).unwrap_or_default();
+    for format in ours {
+        secret.data.remove(format.key());
+    }
+    put_formats(&mut secret.data, &certificate.spec);
+    secret
+}
+
+/// Other forms of key and chain that a Secret has, true to these.
+pub fn formats_in(secret: &Secret) -> BTreeSet<OutputFormat> {
+    let is_true = |format: &OutputFormat| {
+        let there = secret.value(format.key());
+        let (key, chain) = (secret.value(TLS_KEY), secret.value(TLS_CRT));
+        let made = key.zip(chain).and_then(|(key, chain)| in_format(*format, key, chain));
+        there.is_some() && there == made.as_deref()
+    };
+    OutputFormat::ALL.into_iter().filter(is_true).collect()
+}
+
+fn relabelled(
+    certificate: &Certificate,
+    metadata: SecretMetadata,
+    existing: Option<&Secret>,
+) -> Secret {
+    Secret {
+        api_version: Kind::Secret.api_version().to_owned(),
+        kind: Kind::Secret.as_str().to_owned(),
+        metadata: Metadata {
+            name: certificate.spec.secret_name.clone(),
+            namespace: certificate.metadata.namespace.clone(),
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            ..Metadata::default()
+        },
+        secret_type: existing.map_or_else(
+            || "kubernetes.io/tls".to_owned(),
+            |existing| existing.secret_type.clone(),
+        ),
+        data: existing.map(|existing| existing.data.clone()).unwrap_or_default(),
+        ..Secret::default()
+    }
+}
+
+fn encoding(spec: &CertificateSpec) -> KeyEncoding {
+    match spec.private_key.as_ref().map(|key| key.encoding.as_str()) {
+        Some("PKCS8") => KeyEncoding::Pkcs8,
+        _ => KeyEncoding::Pkcs1,
+    }
+}
+
+/// Adds the other forms that a spec asks for to key and chain.
+fn put_formats(data: &mut BTreeMap<String, Blob>, spec: &CertificateSpec) {
+    for format in OutputFormat::of(spec) {
+        let (Some(key), Some(chain)) = (data.get(TLS_KEY), data.get(TLS_CRT)) else { return };
+        if let Some(made) = in_format(format, &key.0, &chain.0) {
+            data.insert(format.key().to_owned(), Blob(made));
+        }
+    }
+}
+
+fn in_format(format: OutputFormat, key: &[u8], chain: &[u8]) -> Option<Vec<u8>> {
+    match format {
+        OutputFormat::CombinedPem => Some([key, b"\n", chain].concat()),
+        OutputFormat::Der => pem::parse(key).ok().map(pem::Pem::into_contents),
+    }
+}
+
+/// Key of the private key in a Secret.
+pub const TLS_KEY: &str = "tls.key";
+
+/// Key of the chain in a Secret.
+pub const TLS_CRT: &str = "tls.crt";

@@ -1,0 +1,252 @@
+//! Which objects are looked at next: what is queued, what is looked at, what sleeps, and what is heard meanwhile.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::model::Key;
+use crate::reconcile::Wake;
+
+/// Longest rest of an object after a look, before changes of others make us look again.
+const LONGEST_REST: SignedDuration = SignedDuration::from_millis(30);
+/// Most steps that one object takes in a row; then it pauses, so that no mistake of ours asks a CA without end.
+pub(super) const STEPS: u32 = 100;
+
+/// One object in the eyes of one controller.
+pub(super) type Job = (usize, Key);
+
+/// What is heard of an object; the greater counts more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Heard {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Another object has changed: many may change together.
+    Neighbour,
+    /// It has changed as a look may change it.
+    Progress,
+    /// It has changed as no look does: somebody wants something else of it, or it is gone.
+    Wish,
+}
+
+/// A look that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// What was heard of the object meanwhile.
+    pub(super) heard: Heard,
+    /// Until when changes of others wait: three times as long as it took. An Order of a hundred Challenges changes with each
+    /// of them, and looks at all of them.
+    rest: Timestamp,
+}
+
+/// What becomes of a job.
+#[derive(Clone, Copy, Debug, Default)]
+enum Phase {
+    /// Nobody looks before something is heard.
+    #[default]
+    Idle,
+    /// It is looked at as soon as there is room.
+    Queued,
+    /// It is looked at.
+    Running { since: Timestamp, heard: Heard },
+    /// It is looked at again then.
+    Asleep(Alarm),
+}
+
+/// A moment, and a number that keeps those of the same moment apart.
+type Alarm = (Timestamp, u64);
+
+/// What is known about one job.
+#[derive(Debug, Default)]
+struct Work {
+    phase: Phase,
+    /// Looks in a row that failed.
+    failures: u32,
+    /// Looks in a row in which somebody else was quicker.
+    races: u32,
+    /// Steps in a row.
+    steps: u32,
+}
+
+/// All jobs that something is known about.
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    work: HashMap<Job, Work>,
+    queue: VecDeque<Job>,
+    alarms: BTreeMap<Alarm, Job>,
+    serial: u64,
+    rests: HashMap<Job, Timestamp>,
+}
+
+impl Agenda {
+    /// When the next job wakes by itself.
+    pub(super) fn next_alarm(&self) -> Option<Timestamp> {
+        self.alarms.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Tells whether a job is looked at now, or will be by itself.
+    pub(super) fn goes_on(&self, job: &Job) -> bool {
+        let phase = self.work.get(job).map(|work| work.phase);
+        matches!(phase, Some(Phase::Running { .. } | Phase::Asleep(_)))
+    }
+
+    /// Has a job looked at for what was heard of its object.
+    pub(super) fn hear(&mut self, job: Job, news: Heard, now: Timestamp) {
+        let work = self.work.entry(job.clone()).or_default();
+        if let Phase::Running { heard, .. } = &mut work.phase {
+            *heard = news.max(*heard);
+            return;
+        }
+        let rest = self.rests.get(&job).copied().filter(|rest| *rest > now);
+        match (rest.filter(|_| news == Heard::Neighbour), work.phase) {
+            (None, _) => self.enqueue(job),
+            (Some(_), Phase::Queued) => {}
+            (Some(rest), Phase::Asleep((at, _))) if at <= rest => {}
+            (Some(rest), _) => self.sleep_until(job, rest),
+        }
+    }
+
+    /// Wakes whose time has come.
+    pub(super) fn wake_due(&mut self, now: Timestamp) {
+        while let Some(entry) = self.alarms.first_entry().filter(|entry| entry.key().0 <= now) {
+            let job = entry.get().clone();
+            self.enqueue(job);
+        }
+    }
+
+    /// Has a job looked at then, and not before by itself.
+    pub(super) fn sleep_until(&mut self, job: Job, at: Timestamp) {
+        self.serial += 1;
+        let alarm = (at, self.serial);
+        self.enter(&job, Phase::Asleep(alarm));
+        self.alarms.insert(alarm, job);
+    }
+
+    /// The jobs to start, oldest first, as many as there is room for.
+    pub(super) fn start(&mut self, room: usize, now: Timestamp) -> Vec<Job> {
+        let jobs: Vec<Job> = self.queue.drain(..room.min(self.queue.len())).collect();
+        for job in &jobs {
+            self.enter(job, Phase::Running { since: now, heard: Heard::Nothing });
+        }
+        jobs
+    }
+
+    /// Ends a look; what comes of its job is to be said next.
+    pub(super) fn ended(&mut self, job: &Job, now: Timestamp) -> Look {
+        match self.enter(job, Phase::Idle) {
+            Phase::Running { since, heard } => {
+                Look { heard, rest: now + (now.duration_since(since) * 3).min(LONGEST_REST) }
+            }
+            Phase::Idle | Phase::Queued | Phase::Asleep(_) => {
+                Look { heard: Heard::Nothing, rest: now }
+            }
+        }
+    }
+
+    /// Goes on after a look that went well.
+    pub(super) fn went_well(&mut self, job: Job, wake: Wake, look: Look, now: Timestamp) {
+        let work = self.work.entry(job.clone()).or_default();
+        work.failures = 0;
+        work.races = 0;
+        work.steps = if wake == Wake::Now { work.steps.saturating_add(1) } else { 0 };
+        let is_restless = work.steps > STEPS;
+        self.rests.retain(|_, rest| *rest > now);
+        self.rests.insert(job.clone(), look.rest);
+        match (wake, look.heard) {
+            _ if is_restless => self.sleep_until(job, now + BREATH),
+            (Wake::Now, _) | (_, Heard::Progress | Heard::Wish) => self.enqueue(job),
+            (Wake::At(at), Heard::Neighbour) => self.sleep_until(job, at.min(look.rest)),
+            (Wake::At(at), Heard::Nothing) => self.sleep_until(job, at),
+            (Wake::OnChange, Heard::Neighbour) => self.sleep_until(job, look.rest),
+            (Wake::OnChange, Heard::Nothing) => {
+                self.work.remove(&job);
+            }
+        }
+    }
+
+    /// Counts a look that failed; returns how many have in a row.
+    pub(super) fn failed(&mut self, job: &Job) -> u32 {
+        let work = self.work.entry(job.clone()).or_default();
+        work.races = 0;
+        work.failures = work.failures.saturating_add(1);
+        work.failures
+    }
+
+    /// Counts a look in which somebody else was quicker; returns how many times in a row.
+    pub(super) fn outrun(&mut self, job: &Job) -> u32 {
+        let work = self.work.entry(job.clone()).or_default();
+        work.races = work.races.saturating_add(1);
+        work.races
+    }
+
+    fn enqueue(&mut self, job: Job) {
+        if !matches!(self.enter(&job, Phase::Queued), Phase::Queued) {
+            self.queue.push_back(job);
+        }
+    }
+
+    /// Changes the phase of a job, which has no alarm any more; returns the phase before.
+    fn enter(&mut self, job: &Job, phase: Phase) -> Phase {
+        let work = self.work.entry(job.clone()).or_default();
+        let before = std::mem::replace(&mut work.phase, phase);
+        if let Phase::Asleep(alarm) = before {
+            self.alarms.remove(&alarm);
+        }
+        before
+    }
+}
+
+/// A short pause, for what passes by itself.
+pub(crate) const BREATH: SignedDuration = SignedDuration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use crate::controllers::work_queue::*;
+    use crate::model::{Kind, ObjectName};
+    use crate::reconcile::testing::at;
+
+    fn job() -> Job {
+        (0, Key::new(Kind::Order, ObjectName::new("web", "web")))
+    }
+
+    /// What becomes of a job whose look ends with that wish after that was heard: when it is looked at next.
+    fn check(wake: Wake, heard: &[Heard], expected: Option<Timestamp>) {
+        let mut agenda = Agenda::default();
+        agenda.hear(job(), Heard::Progress, at(0));
+        assert_eq!(agenda.start(1, at(0)), [job()]);
+        for news in heard {
+            agenda.hear(job(), *news, at(1));
+        }
+        assert!(agenda.start(1, at(1)).is_empty(), "it is looked at once at a time");
+        let look = agenda.ended(&job(), at(2));
+        agenda.went_well(job(), wake, look, at(2));
+        let next =
+            if agenda.start(1, at(2)).is_empty() { agenda.next_alarm() } else { Some(at(2)) };
+        assert_eq!(next, expected, "{wake:?} {heard:?}");
+    }
+
+    #[test]
+    fn what_is_heard_during_a_look_counts_after_it() {
+        let rested = Some(at(2) + LONGEST_REST);
+        check(Wake::OnChange, &[], None);
+        check(Wake::OnChange, &[Heard::Neighbour], rested);
+        check(Wake::OnChange, &[Heard::Progress, Heard::Neighbour], Some(at(2)));
+        check(Wake::At(at(9)), &[], Some(at(9)));
+        check(Wake::At(at(9)), &[Heard::Neighbour], rested);
+        check(Wake::At(at(9)), &[Heard::Wish], Some(at(2)));
+        check(Wake::Now, &[], Some(at(2)));
+    }
+
+    #[test]
+    fn one_who_sleeps_is_woken_once() {
+        let mut agenda = Agenda::default();
+        agenda.sleep_until(job(), at(5));
+        agenda.sleep_until(job(), at(9));
+        agenda.wake_due(at(5));
+        assert!(agenda.start(1, at(5)).is_empty());
+        agenda.hear(job(), Heard::Neighbour, at(6));
+        agenda.wake_due(at(9));
+        assert_eq!(agenda.start(2, at(9)), [job()]);
+        assert_eq!(agenda.next_alarm(), None);
+    }
+}

@@ -1,0 +1,5 @@
+//! Why something does not go on, and what helps: judged from chains, obstacles and observations.
+
+pub mod advice;
+pub mod sight;
+pub mod verdict;

@@ -1,0 +1,71 @@
+//! The end of a Certificate whose request somebody has denied.
+
+use super::chain::Chain;
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::invocation;
+use crate::model::common::condition;
+use crate::model::{ConditionStatus, Key, Kind};
+
+/// The failure, when the last request of a Certificate is denied. As with an admission webhook, a policy of the cluster stands in
+/// the way.
+pub(super) fn denial(chain: &Chain) -> Option<Failure> {
+    let request = chain.request()?;
+    let denied = condition(&request.status.conditions, "Denied")
+        .filter(|denied| denied.status == ConditionStatus::True)?;
+    let name = chain.certificate.name();
+    let key = Key::new(Kind::CertificateRequest, request.name());
+    let why = format!("{key} is denied: {} ({})", denied.message, denied.reason);
+    let what = format!("Certificate {name} was not issued: {why}");
+    let renew = invocation::current().renewal(&name);
+    let failure = Failure::new(FailureKind::Cluster, what)
+        .hint("ask whoever approves CertificateRequests there: a policy or a person")
+        .hint(format!("when they let it pass: {renew}"));
+    Some(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controllers::obstacles::Obstacles;
+    use crate::diagnosis::verdict::{Verdict, verdict};
+
+    #[test]
+    fn a_denied_request_is_named_with_who_denied_it_and_why() {
+        let metadata = |name: &str| json!({"namespace": "shop", "name": name});
+        let issuing =
+            json!({"type": "Issuing", "status": "False", "reason": "Failed", "message": "…"});
+        let certificate = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": metadata("web"),
+            "spec": {"secretName": "tls", "issuerRef": {"name": "ca"}},
+            "status": {"conditions": [issuing], "lastFailureTime": "2026-11-22T10:00:00Z"},
+        });
+        let denied = json!({
+            "type": "Denied", "status": "True", "reason": "policy.cert-manager.io",
+            "message": "No policy approved this request",
+        });
+        let request = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "CertificateRequest", "metadata": metadata("web-1"),
+            "spec": {"request": "eA==", "issuerRef": {"name": "ca"}}, "status": {"conditions": [denied]},
+        });
+        let chain = Chain {
+            certificate: serde_json::from_value(certificate).unwrap(),
+            requests: vec![serde_json::from_value(request).unwrap()],
+            orders: Vec::new(),
+            challenges: Vec::new(),
+            issuer: None,
+            in_cluster: true,
+        };
+        let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(0)) else {
+            panic!("it goes on");
+        };
+        assert_eq!(
+            failed.failure.message,
+            "Certificate shop/web was not issued: CertificateRequest shop/web-1 is denied: No policy approved this \
+             request (policy.cert-manager.io)"
+        );
+        assert_eq!(failed.failure.kind, FailureKind::Cluster);
+        assert!(failed.failure.hints[1].ends_with("certificate renew web -n shop"), "{failed:?}");
+    }
+}

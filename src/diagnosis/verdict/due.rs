@@ -1,0 +1,87 @@
+//! Whether Certificates have to be issued now, and what is put right of those that have not.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::app::failure::{Failure, Kind};
+use crate::app::follow::renewal::mark_for_renewal;
+use crate::controllers::ReconcileError;
+use crate::controllers::certificate::{CertificateController, Due};
+use crate::controllers::recorder::Recorder;
+use crate::model::ObjectName;
+use crate::store::Store;
+use crate::store::glance::Glance;
+
+/// Looks at any number of Certificates; each namespace is read once.
+#[derive(Debug)]
+pub struct Inspection {
+    store: Arc<dyn Store>,
+    controller: CertificateController,
+    now: Timestamp,
+}
+
+impl Inspection {
+    /// Begins; nothing is read yet.
+    pub fn new(store: &Arc<dyn Store>, now: Timestamp) -> Self {
+        // This machine's own store finds by itself what belongs to an object.
+        let store = if store.in_cluster() {
+            Arc::new(Glance::new(Arc::clone(store)))
+        } else {
+            Arc::clone(store)
+        };
+        let controller = CertificateController::new(Recorder::new(Arc::clone(&store)));
+        Self { store, controller, now }
+    }
+
+    /// The store as this look sees it.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Returns the revision from which a Certificate moves on when it is due, and nothing when its Secret holds what is asked for.
+    /// A person asks: one that failed is tried again at once.
+    ///
+    /// # Errors
+    /// Fails when the store does, or another Certificate has the same Secret.
+    pub async fn due(&self, name: &ObjectName) -> Result<Option<i64>, Failure> {
+        match self.look(name).await? {
+            Due::Issue { revision } => Ok(Some(revision)),
+            Due::TryAgain { revision } => {
+                mark_for_renewal(&self.store, name).await?;
+                Ok(Some(revision))
+            }
+            Due::No | Due::Rival { .. } => Ok(None),
+        }
+    }
+
+    /// Looks whether it has to be issued; nothing is changed.
+    ///
+    /// # Errors
+    /// Fails when the store does, or another Certificate has the same Secret.
+    pub async fn look(&self, name: &ObjectName) -> Result<Due, Failure> {
+        match self.controller.due(name, self.now).await? {
+            Due::Rival { name: rival } => {
+                let message =
+                    format!("Certificate {name}: its Secret belongs to Certificate {rival}");
+                Err(Failure::new(Kind::Usage, message)
+                    .hint("give one of the two another secretName"))
+            }
+            due => Ok(due),
+        }
+    }
+
+    /// Puts right what needs no issuance.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn put_right(&self, name: &ObjectName) -> Result<(), Failure> {
+        self.controller.put_right(name, self.now).await.map_err(|error| match error {
+            ReconcileError::Store(error) => error.into(),
+            error => {
+                let message = format!("cannot put Certificate {name} right: {error}");
+                Failure::new(Kind::of_error(&error), message)
+            }
+        })
+    }
+}

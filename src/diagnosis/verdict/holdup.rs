@@ -1,0 +1,157 @@
+//! What keeps a Certificate from going on for now: the CA's patience, a challenge that waits, a store that is away.
+
+use jiff::Timestamp;
+
+use super::chain::Chain;
+use crate::app::failure::Kind as FailureKind;
+use crate::app::invocation;
+use crate::diagnosis::advice::unseen;
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Key, Kind, Problem, State};
+use crate::reconcile::names_a_moment;
+use crate::reconcile::pauses::LONGEST_PAUSE;
+use crate::store::error::StoreError;
+
+/// An obstacle that may pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holdup {
+    /// Sort, should time run out.
+    pub kind: FailureKind,
+    /// The kind of object that waits.
+    pub of: Kind,
+    /// What it is, in one line.
+    pub what: String,
+    /// When the next try comes, if that is known.
+    pub until: Option<Timestamp>,
+    /// Whether the CA has named that moment, so that no earlier try makes sense.
+    pub named_by_ca: bool,
+    /// What helps.
+    pub hint: Option<String>,
+}
+
+impl Holdup {
+    /// The store does not answer, which may pass.
+    pub fn of_store(key: &Key, error: &StoreError) -> Self {
+        Self {
+            kind: FailureKind::of_store(error),
+            of: key.kind,
+            what: format!("{key}: {error}"),
+            until: None,
+            named_by_ca: false,
+            hint: error.hints_by(&invocation::current().kubectl_program()).into_iter().next(),
+        }
+    }
+}
+
+/// The CA named a moment before which the order makes no sense.
+pub fn of_order(chain: &Chain) -> Option<Holdup> {
+    let order = chain.order()?;
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    if order.status.reason.is_empty() {
+        return None;
+    }
+    let kind = Problem::told_in(&order.status.reason)
+        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
+    let reason = &order.status.reason;
+    let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
+    let named_by_ca = names_a_moment(reason);
+    Some(Holdup { kind, of: Kind::Order, what, until: memory.next_try, named_by_ca, hint: None })
+}
+
+/// The CA wants the order to be left alone until after `deadline`; our own pauses are not worth a word.
+pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Holdup> {
+    let order = chain.order()?;
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    let until = memory.next_try?;
+    let state = order.status.state.filter(|state| !state.is_final())?;
+    if memory.finalized_at.is_some() && state != State::Processing {
+        // Memory is written before the status: what the CA said to the CSR is yet to come.
+        return None;
+    }
+    let latest = deadline.saturating_add(LONGEST_PAUSE).unwrap_or(deadline);
+    (until > latest).then(|| Holdup {
+        kind: FailureKind::Timeout,
+        of: Kind::Order,
+        what: format!(
+            "{}: the CA has it as {state}, and asks for patience until {until:.0}",
+            Key::new(Kind::Order, order.name())
+        ),
+        until: Some(until),
+        named_by_ca: true,
+        hint: None,
+    })
+}
+
+/// What the first waiting challenge waits for.
+pub fn of_challenges(chain: &Chain) -> Option<Holdup> {
+    let challenge = chain
+        .challenges
+        .iter()
+        .find(|c| !c.status.state.is_some_and(State::is_final) && !c.status.reason.is_empty())?;
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    let reason = &challenge.status.reason;
+    let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
+    if challenge.status.processing
+        && !challenge.status.presented
+        && let Some(hint) = unseen::unpresented(challenge, reason)
+    {
+        let (kind, of, hint) = (FailureKind::Solver, Kind::Challenge, Some(hint));
+        return Some(Holdup { kind, of, what, until: memory.next_try, named_by_ca: false, hint });
+    }
+    let kind = Problem::told_in(reason)
+        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
+    let named_by_ca = names_a_moment(reason);
+    let hint =
+        (kind == FailureKind::Timeout).then(|| unseen::advice(challenge, reason, chain.in_cluster));
+    Some(Holdup { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::reconcile::testing::at;
+
+    /// A Certificate whose Order is in `state`, finalized or not, and to be left alone for an hour.
+    fn chain(state: State, finalized_at: Option<Timestamp>) -> Chain {
+        let spec = json!({"secretName": "web-tls", "request": "", "issuerRef": {"name": "ca"}});
+        let owner =
+            json!({"apiVersion": "v1", "kind": "x", "name": "x", "uid": "r", "controller": true});
+        let mut order = json!({
+            "metadata": {"name": "web-1-5", "namespace": "a", "ownerReferences": [owner], "annotations": {}},
+            "spec": spec, "status": {"state": state},
+        });
+        let memory = Memory { finalized_at, next_try: Some(at(3600)), ..Memory::default() };
+        let mut annotations = std::collections::BTreeMap::new();
+        memory.write(Holder::Order, &mut annotations);
+        order["metadata"]["annotations"] = json!(annotations);
+        let object = |name: &str, uid: &str| json!({"metadata": {"name": name, "namespace": "a", "uid": uid}, "spec": spec});
+        Chain {
+            certificate: serde_json::from_value(object("web", "c")).unwrap(),
+            requests: vec![serde_json::from_value(object("web-1", "r")).unwrap()],
+            orders: vec![serde_json::from_value(order).unwrap()],
+            challenges: Vec::new(),
+            issuer: None,
+            in_cluster: false,
+        }
+    }
+
+    #[test]
+    fn patience_beyond_the_deadline_is_told_with_the_state_it_came_with() {
+        let told = |chain: &Chain| beyond(chain, at(60)).map(|holdup| holdup.what);
+        // An answer to finalize whose state is not written yet.
+        assert_eq!(told(&chain(State::Ready, Some(at(0)))), None);
+        for (chain, word) in [
+            (chain(State::Processing, Some(at(0))), "processing"),
+            (chain(State::Ready, None), "ready"),
+        ] {
+            let what = format!(
+                "Order a/web-1-5: the CA has it as {word}, and asks for patience until {}",
+                at(3600)
+            );
+            assert_eq!(told(&chain), Some(what));
+            assert_eq!(beyond(&chain, at(3600)), None);
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! How far a Certificate is from its end, judged from what the store and the driver know.
+
+pub(crate) mod at_ca;
+pub(crate) mod awaited;
+pub mod chain;
+mod denial;
+pub mod due;
+pub mod history;
+pub mod holdup;
+pub mod waits;
+
+use self::chain::{Chain, foreign_issuer, issuer_key};
+use self::denial::denial;
+use self::holdup::{Holdup, of_challenges, of_order};
+use super::advice;
+use super::advice::caa::Excluded;
+use crate::acme::error::{AcmeError, Retry};
+use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::invocation;
+use crate::controllers::ReconcileError;
+use crate::controllers::obstacles::{Obstacle, Obstacles};
+use crate::model::asked::CHALLENGE_TYPE;
+use crate::model::common::{condition, is_true};
+use crate::model::event::reason;
+use crate::model::memory::{Holder, Memory};
+use crate::model::{
+    Certificate, Challenge, Condition, ConditionStatus, Issuer, Key, Kind, Order, Problem, State,
+};
+use crate::reconcile::order::solver_message;
+use crate::store::Change;
+use crate::store::error::StoreError;
+use crate::store::resources::typed;
+
+/// So often a cluster must refuse a step, 7 s in all: one that has just started knows no Roles yet.
+const TRIES: u32 = 4;
+
+/// How far a Certificate is from its end.
+#[derive(Debug)]
+pub enum Verdict {
+    /// The Secret holds what was asked for, and nothing is left of the way there.
+    Issued,
+    /// Only a change helps.
+    Failed(Failed),
+    /// On its way.
+    Waiting(Option<Holdup>),
+}
+
+/// Why only a change helps.
+#[derive(Debug)]
+pub struct Failed {
+    /// What to say.
+    pub failure: Failure,
+    /// The order that failed, if one did.
+    pub order: Option<Tried>,
+    /// Set where CAA records keep the CA from issuing: it may know more.
+    pub excluded: Option<Box<Excluded>>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Self { failure, order: None, excluded: None }
+    }
+}
+
+/// An order that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// UID.
+    pub uid: String,
+    /// Name, in the namespace of its Certificate.
+    pub name: String,
+}
+
+/// Tells whether a change is that of a Certificate which nobody is issuing any more.
+pub fn may_end(change: &Change) -> bool {
+    let Change::Applied(record) = change else { return false };
+    record.key.kind == Kind::Certificate
+        && typed::<Certificate>(record.clone())
+            .is_ok_and(|certificate| !is_true(&certificate.status.conditions, "Issuing"))
+}
+
+/// Judges a Certificate; `since` is its revision when this run began, for one that was due. Without it, nothing has to be issued:
+/// its status, or what an issuance has left behind, is to be put right.
+pub fn verdict(chain: &Chain, obstacles: &Obstacles, since: Option<i64>) -> Verdict {
+    let status = &chain.certificate.status;
+    let issuing = is_true(&status.conditions, "Issuing");
+    let revision = status.revision.unwrap_or(0);
+    let moved = since.is_none_or(|before| revision > before);
+    let is_ready = current_ready(&chain.certificate)
+        .is_some_and(|ready| ready.status == ConditionStatus::True);
+    if !issuing && moved && is_ready {
+        return if chain.is_tidy() { Verdict::Issued } else { Verdict::Waiting(None) };
+    }
+    if !issuing
+        && moved
+        && let Some(failed) = no_window(chain)
+    {
+        return Verdict::Failed(failed);
+    }
+    if !issuing && since.is_none() {
+        return held_up(chain, obstacles).unwrap_or(Verdict::Waiting(None));
+    }
+    if let Some(failed) = failed_request(chain) {
+        return Verdict::Failed(failed);
+    }
+    if let Some(failed) = chain.order().and_then(|order| no_solver(chain, order)) {
+        return Verdict::Failed(failed);
+    }
+    // Only a person brings it back.
+    let Some(issuer) = &chain.issuer else { return Verdict::Failed(no_issuer(chain)) };
+    if let Some(verdict) = held_up(chain, obstacles) {
+        return verdict;
+    }
+    if let Some(verdict) = of_issuer(chain, issuer) {
+        return verdict;
+    }
+    Verdict::Waiting(of_order(chain).or_else(|| of_challenges(chain)))
+}
+
+/// What the status says of a Certificate as it is now.
+fn current_ready(certificate: &Certificate) -> Option<&Condition> {
+    condition(&certificate.status.conditions, "Ready")
+        .filter(|ready| ready.observed_generation == certificate.metadata.generation)
+}
+
+/// Judges by the first obstacle in the way of a Certificate.
+fn held_up(chain: &Chain, obstacles: &Obstacles) -> Option<Verdict> {
+    let in_the_way = |key: &Key| obstacles.contains_key(key) && !is_outdated(chain, key);
+    let key = chain.keys().into_iter().find(in_the_way)?;
+    Some(of_obstacle(&key, obstacles.get(&key)?, &chain.named_issuer()))
+}
+
+/// Whether a Challenge is about to give way, because its issuer has another dns01 solver by now.
+fn is_outdated(chain: &Chain, key: &Key) -> bool {
+    let challenge = chain.challenges.iter().find(|c| {
+        key.kind == Kind::Challenge && key.name == c.name() && c.spec.solver.dns01.is_some()
+    });
+    let acme = chain.issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref());
+    let (Some(challenge), Some(acme)) = (challenge, acme) else { return false };
+    !acme.solvers.iter().any(|solver| solver.dns01 == challenge.spec.solver.dns01)
+}
+
+/// Judges what stands in the way of an object whose issuer this is.
+pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
+    let error = &*obstacle.error;
+    let what = match error {
+        ReconcileError::Acme(AcmeError::Refused { problem, .. }) => {
+            format!("{key}: the CA answers {problem}")
+        }
+        _ => format!("{key}: {error}"),
+    };
+    let kind = FailureKind::of_error(error);
+    let hint = advice::for_error(error, issuer);
+    // A store that cannot be used may come back, which only `run` waits for.
+    let is_store = matches!(
+        error,
+        ReconcileError::Store(StoreError::Unusable { .. } | StoreError::Exposed { .. })
+    );
+    let is_refused = obstacle.tries >= TRIES
+        && matches!(error, ReconcileError::Store(error) if error.needs_person());
+    let retry = error.retry();
+    if retry == Retry::Never || is_store || is_refused {
+        let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
+        return Verdict::Failed(failure.into());
+    }
+    let named_by_ca = matches!((error, retry), (ReconcileError::Acme(_), Retry::At(_)));
+    Verdict::Waiting(Some(Holdup {
+        kind,
+        of: key.kind,
+        what,
+        until: Some(obstacle.next_try),
+        named_by_ca,
+        hint,
+    }))
+}
+
+/// Somebody has deleted the Issuer since.
+fn no_issuer(chain: &Chain) -> Failed {
+    let name = chain.certificate.name();
+    let Some(issuer) = issuer_key(&chain.certificate) else {
+        return foreign_issuer(&chain.certificate).into();
+    };
+    let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
+        .hint(format!("{} brings it back", invocation::current().like("order -f MANIFEST.yaml")));
+    failure.into()
+}
+
+/// The Certificate has recorded that its request failed.
+fn failed_request(chain: &Chain) -> Option<Failed> {
+    let conditions = &chain.certificate.status.conditions;
+    let issuing = condition(conditions, "Issuing")?;
+    if issuing.status != ConditionStatus::False
+        || chain.certificate.status.last_failure_time.is_none()
+    {
+        return None;
+    }
+    if let Some(denied) = denial(chain) {
+        return Some(denied.into());
+    }
+    let name = chain.certificate.name();
+    let order = chain.order();
+    let failed: Vec<&Challenge> =
+        order.map(|order| ended_badly(chain, order).collect()).unwrap_or_default();
+    let has_reason = |c: &&&Challenge| !c.status.reason.is_empty();
+    // One that the CA has refused tells more than one that was given up with it.
+    let refused = |c: &&&Challenge| has_reason(c) && c.status.state == Some(State::Invalid);
+    let challenge = failed.iter().rfind(refused).or_else(|| failed.iter().rfind(has_reason));
+    let challenge = challenge.copied();
+    let (kind, why) = match (order, challenge) {
+        (Some(order), _) if !order.status.reason.is_empty() => {
+            (kind_of_order(chain, order), order.status.reason.clone())
+        }
+        // cert-manager leaves the CA's words with the challenge alone.
+        (Some(order), Some(challenge)) => {
+            let told = issuing.message.trim_end_matches([':', ' ']);
+            (kind_of_order(chain, order), format!("{told}: {}", challenge.status.reason))
+        }
+        (Some(_) | None, _) => (FailureKind::Unexpected, issuing.message.clone()),
+    };
+    let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
+    let excluded = Excluded::of(chain, &failed, &why).map(Box::new);
+    let failure = if excluded.is_some() {
+        // What the challenge has to show was seen.
+        failure
+    } else {
+        let place = (&chain.named_issuer(), chain.in_cluster);
+        advice::for_order(failure, Problem::told_in(&why).as_ref(), challenge, place)
+    };
+    let tried = |order: &Order| Tried {
+        uid: order.metadata.uid.clone(),
+        name: order.metadata.name.clone(),
+    };
+    Some(Failed { failure, order: order.map(tried), excluded })
+}
+
+/// The challenges of an order that ended badly.
+fn ended_badly<'a>(
+    chain: &'a Chain,
+    order: &'a Order,
+) -> impl DoubleEndedIterator<Item = &'a Challenge> {
+    let uid = &order.metadata.uid;
+    chain.challenges.iter().filter(move |challenge| {
+        challenge.metadata.is_controlled_by(uid)
+            && challenge.status.state.is_some_and(State::is_failure)
+    })
+}
+
+/// The Secret is there, and nobody can say when to renew it.
+fn no_window(chain: &Chain) -> Option<Failed> {
+    let ready = current_ready(&chain.certificate)?;
+    if ready.reason != reason::WINDOW_ERROR {
+        return None;
+    }
+    let name = chain.certificate.name();
+    let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
+    let failure = Failure::new(FailureKind::Usage, what)
+        .hint("change spec.renewal.windows; the certificate stays as it is");
+    Some(failure.into())
+}
+
+/// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
+fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
+    let refused = ended_badly(chain, order).any(|c| c.status.state == Some(State::Invalid));
+    let reason = &order.status.reason;
+    if refused || order.status.state == Some(State::Invalid) {
+        return FailureKind::Validation;
+    }
+    match Problem::told_in(reason) {
+        // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
+        Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
+        Some(problem) => FailureKind::of_problem(&problem),
+        None if reason.contains("profile") => FailureKind::Usage,
+        None => FailureKind::Unexpected,
+    }
+}
+
+fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
+    let prefix = solver_message("");
+    if !order.status.reason.starts_with(&prefix) {
+        return None;
+    }
+    let name = order.name();
+    let issuer = chain.named_issuer();
+    let hint = if order.status.reason.contains(CHALLENGE_TYPE) {
+        format!(
+            "ask for a type that the CA offers, or take the annotation {CHALLENGE_TYPE} away from {issuer}"
+        )
+    } else {
+        format!("change the solvers of {issuer}")
+    };
+    let failure =
+        Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
+            .hint(hint);
+    Some(failure.into())
+}
+
+fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
+    let key = chain.named_issuer();
+    judge_issuer(&key, issuer)
+}
+
+/// Judges an Issuer: nothing when it is ready, or nobody has looked at it yet.
+pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
+    let ready = condition(&issuer.status.conditions, "Ready")?;
+    if ready.status == ConditionStatus::True
+        || ready.observed_generation != issuer.metadata.generation
+    {
+        return None;
+    }
+    let problem = Problem::told_in(&ready.message);
+    let kind = match &problem {
+        None if ready.reason == reason::INVALID_SOLVER => FailureKind::Solver,
+        None => FailureKind::Account,
+        // No account is asked for where there is none: this is the wrong URL, and no CA is there.
+        Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
+        Some(problem) => FailureKind::of_problem(problem),
+    };
+    let hint = if kind == FailureKind::Solver {
+        advice::for_solver_secrets(key)
+    } else {
+        let acme = issuer.spec.acme.as_ref();
+        let account_key = acme.map_or("", |acme| &acme.private_key_secret_ref.name);
+        advice::for_issuer(problem.as_ref(), &ready.message, key, account_key)
+    };
+    let what = format!("{key} is not ready: {}", ready.message);
+    let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
+    if let Some(until) = memory.next_try {
+        let until = Some(until);
+        return Some(Verdict::Waiting(Some(Holdup {
+            kind,
+            of: key.kind,
+            what,
+            until,
+            named_by_ca: true,
+            hint: None,
+        })));
+    }
+    let is_theirs = problem.is_none() && in_go_s_words(&ready.message);
+    if memory.unreachable_since.is_some() || is_theirs {
+        let kind = FailureKind::CaUnreachable;
+        let hint = is_theirs.then(|| {
+            format!("check spec.acme.server of {key}, and whether cert-manager may connect there")
+        });
+        return Some(Verdict::Waiting(Some(Holdup {
+            kind,
+            of: key.kind,
+            what,
+            until: None,
+            named_by_ca: false,
+            hint,
+        })));
+    }
+    let failure = Failure::new(kind, what).hint(hint);
+    Some(Verdict::Failed(failure.into()))
+}
+
+/// Tells whether cert-manager says that it could not reach a server; it keeps trying (recording 07).
+fn in_go_s_words(message: &str) -> bool {
+    ["dial tcp", "i/o timeout", "context deadline exceeded", "connection reset by peer", ": EOF"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::Record;
+
+    /// A Certificate whose order is invalid, as cert-manager leaves it.
+    fn failed_at_cert_managers(reason: &str) -> Chain {
+        let object = |kind: &str, uid: &str, owner: &str, rest: Value| {
+            let group = if ["Order", "Challenge"].contains(&kind) {
+                "acme.cert-manager.io"
+            } else {
+                "cert-manager.io"
+            };
+            let mut object = rest;
+            object["apiVersion"] = format!("{group}/v1").into();
+            object["kind"] = kind.into();
+            object["metadata"] = json!({
+                "name": uid, "namespace": "web", "uid": uid,
+                "ownerReferences": [{"uid": owner, "name": owner, "kind": "", "apiVersion": "", "controller": true}],
+            });
+            Record::new(object).unwrap()
+        };
+        let issuer = json!({"name": "acme"});
+        let told = "The certificate request has failed to complete and will be retried: Failed to wait for order resource \
+                    \"order\" to become ready: order is in \"invalid\" state: ";
+        let issuing = json!({"type": "Issuing", "status": "False", "message": told});
+        let certificate = json!({
+            "spec": {"secretName": "web-tls", "issuerRef": issuer, "dnsNames": ["www.example.com"]},
+            "status": {"lastFailureTime": "2026-11-22T00:00:00Z", "conditions": [issuing]},
+        });
+        let order =
+            json!({"spec": {"request": "", "issuerRef": issuer}, "status": {"state": "invalid"}});
+        let challenge = json!({
+            "spec": {
+                "url": "", "authorizationURL": "", "dnsName": "www.example.com", "type": "HTTP-01", "token": "", "key": "",
+                "solver": {"http01": {}}, "issuerRef": issuer,
+            },
+            "status": {"state": "invalid", "reason": reason},
+        });
+        let request = json!({"spec": {"request": "", "issuerRef": issuer}});
+        Chain {
+            certificate: typed(object("Certificate", "certificate", "", certificate)).unwrap(),
+            requests: vec![
+                typed(object("CertificateRequest", "request", "certificate", request)).unwrap(),
+            ],
+            orders: vec![typed(object("Order", "order", "request", order)).unwrap()],
+            challenges: vec![typed(object("Challenge", "challenge", "order", challenge)).unwrap()],
+            issuer: None,
+            in_cluster: false,
+        }
+    }
+
+    #[test]
+    fn what_the_ca_has_told_cert_manager_is_found_with_the_challenge() {
+        for (problem, is_excluded) in [
+            ("unauthorized: 404", false),
+            (
+                "caa: While processing CAA for www.example.com: CAA record for example.com prevents issuance",
+                true,
+            ),
+        ] {
+            let reason = format!(
+                "Error accepting authorization: acme: authorization error for www.example.com: 403 urn:ietf:params:acme:error:{problem}"
+            );
+            let chain = failed_at_cert_managers(&reason);
+            let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(0)) else {
+                panic!("it waits");
+            };
+            assert_eq!(failed.failure.kind, FailureKind::Validation);
+            let told = format!("order is in \"invalid\" state: {reason}");
+            assert!(failed.failure.message.ends_with(&told), "{}", failed.failure);
+            assert_eq!(failed.excluded.is_some(), is_excluded);
+            assert_eq!(failed.failure.hints.is_empty(), is_excluded, "the rest is asked of the CA");
+        }
+    }
+
+    fn judge_unready_issuer(reason: &str, message: &str) -> Option<Verdict> {
+        let ready =
+            json!({"type": "Ready", "status": "False", "reason": reason, "message": message});
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "ca", "namespace": "default"},
+            "spec": {}, "status": {"conditions": [ready]},
+        });
+        let issuer: Issuer = serde_json::from_value(issuer).unwrap();
+        judge_issuer(&Key::new(Kind::Issuer, issuer.name()), &issuer)
+    }
+
+    #[test]
+    fn a_secret_that_a_solver_lacks_is_a_matter_of_solvers() {
+        let message = "failed to get secret \"tsig\": secrets \"tsig\" not found";
+        let Some(Verdict::Failed(failed)) = judge_unready_issuer(reason::INVALID_SOLVER, message)
+        else {
+            panic!("it waits");
+        };
+        assert_eq!(failed.failure.kind, FailureKind::Solver);
+        assert!(failed.failure.hints[0].contains("in namespace default"), "{failed:?}");
+    }
+
+    #[test]
+    fn a_ca_that_cert_manager_does_not_reach_is_waited_for() {
+        let check = |message: &str, expected: Option<FailureKind>| {
+            let held_up = match judge_unready_issuer("", message) {
+                Some(Verdict::Waiting(Some(holdup))) => Some(holdup.kind),
+                _ => None,
+            };
+            assert_eq!(held_up, expected, "{message}");
+        };
+        let refused = "Failed to register ACME account: Get \"https://ca.example/dir\": dial tcp 192.0.2.1:443: connect: \
+                       connection refused";
+        check(refused, Some(FailureKind::CaUnreachable));
+        check("Failed to register ACME account: 400 urn:x:malformed: dial tcp", None);
+        check("Failed to get ACME key: secrets \"eab\" not found", None);
+    }
+
+    #[test]
+    fn an_issuer_of_a_kind_that_is_not_ours_is_not_looked_for_as_an_issuer() {
+        let certificate = json!({
+            "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {"secretName": "tls", "issuerRef": {"name": "ca", "kind": "AWSPCAIssuer"}},
+        });
+        let chain = Chain {
+            certificate: serde_json::from_value(certificate).unwrap(),
+            requests: Vec::new(),
+            orders: Vec::new(),
+            challenges: Vec::new(),
+            issuer: None,
+            in_cluster: true,
+        };
+        let expected = "Certificate shop/web: issuerRef.kind is AWSPCAIssuer, which is not ours";
+        assert_eq!(no_issuer(&chain).failure.message, expected);
+        assert_eq!(chain.keys().len(), 1, "{:?}", chain.keys());
+    }
+}

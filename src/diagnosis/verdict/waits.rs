@@ -1,0 +1,266 @@
+//! What a challenge waits for, in words: the same ones in the schedule and in the progress of whoever waits. And what a
+//! Certificate waits for on its way to them and from them.
+
+use std::fmt;
+
+use super::chain::Chain;
+use crate::diagnosis::advice::unseen;
+use crate::model::common::is_true;
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, Issuer, Key, Kind, State};
+use crate::reconcile::schedule::Waits;
+
+/// What a challenge waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wait<'a> {
+    /// In the queue.
+    Queue(Waits),
+    /// Running, and its status says why.
+    Reason(&'a str),
+    /// Running: our answer has to be put up.
+    Answer,
+    /// Running: our own look at the answer.
+    SelfCheck,
+    /// Running: the CA's look.
+    Authority,
+    /// Running, and final or deleted: our answer has to be taken down.
+    CleanUp,
+}
+
+impl fmt::Display for Wait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queue(Waits::Slot { .. }) => f.write_str("a free slot"),
+            Self::Queue(Waits::Lock { holder }) => write!(f, "challenge {holder}"),
+            Self::Queue(Waits::Nothing) => f.write_str("nothing, it starts next"),
+            Self::Reason(reason) => f.write_str(reason),
+            Self::Answer => f.write_str("its answer to be put up"),
+            Self::SelfCheck => f.write_str("its self-check"),
+            Self::Authority => f.write_str("the CA's validation"),
+            Self::CleanUp => f.write_str("its answer to be taken down"),
+        }
+    }
+}
+
+impl<'a> Wait<'a> {
+    /// The same as a part of a sentence about the challenge; a reason has words of its own.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Reason(reason) => (*reason).to_owned(),
+            Self::Queue(_) | Self::Answer | Self::SelfCheck | Self::Authority | Self::CleanUp => {
+                format!("waiting for {self}")
+            }
+        }
+    }
+
+    /// What a challenge that has its slot waits for.
+    pub fn of_running(challenge: &'a Challenge) -> Self {
+        let status = &challenge.status;
+        let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+        if status.state.is_some_and(State::is_final) || challenge.metadata.is_deleted() {
+            return Self::CleanUp;
+        }
+        match status.reason.as_str() {
+            "" if memory.accepted_at.is_some() => Self::Authority,
+            "" if status.presented => Self::SelfCheck,
+            "" => Self::Answer,
+            reason => Self::Reason(reason),
+        }
+    }
+}
+
+/// What a Certificate waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What, in words.
+    pub waits_for: String,
+    /// What helps, where it takes somebody.
+    pub hint: Option<String>,
+}
+
+impl Step {
+    fn of(waits_for: String) -> Self {
+        Self { waits_for, hint: None }
+    }
+}
+
+/// What a Certificate waits for whose challenge was only being looked at: its first one that is open, and what that waits for.
+pub fn at_challenge(chain: &Chain) -> Option<Step> {
+    let is_open = |challenge: &&Challenge| !challenge.status.state.is_some_and(State::is_final);
+    let challenge = chain.challenges.iter().find(is_open)?;
+    let wait = match Wait::of_running(challenge) {
+        Wait::Answer if !challenge.status.processing => Wait::Queue(Waits::Slot { slots: 0 }),
+        wait => wait,
+    };
+    let key = Key::new(Kind::Challenge, challenge.name());
+    let hint = (wait == Wait::SelfCheck).then(|| unseen::advice(challenge, "", chain.in_cluster));
+    Some(Step { waits_for: format!("{key}, which waits for {wait}"), hint })
+}
+
+/// What a Certificate waits for next; nothing while its challenges tell it.
+pub fn step(chain: &Chain) -> Option<Step> {
+    let is_open = |challenge: &Challenge| !challenge.status.state.is_some_and(State::is_final);
+    if chain.challenges.iter().any(is_open) {
+        return None;
+    }
+    let certificate = &chain.certificate;
+    let conditions = &certificate.status.conditions;
+    if is_true(conditions, "Ready") && !is_true(conditions, "Issuing") {
+        // It is there, or nobody has begun to renew it.
+        return None;
+    }
+    let before = certificate.status.revision.unwrap_or(0);
+    let Some(request) =
+        chain.request().filter(|request| request.revision().is_some_and(|it| it > before))
+    else {
+        return Some(Step::of("its CertificateRequest".to_owned()));
+    };
+    let name = &request.metadata.name;
+    if !is_true(&request.status.conditions, "Approved") {
+        let hint = format!(
+            "a policy or a person has to approve it: kubectl cert-manager approve {name} --namespace {}",
+            certificate.metadata.namespace
+        );
+        let waits_for = format!("the approval of CertificateRequest {name}");
+        return Some(Step { waits_for, hint: Some(hint) });
+    }
+    let is_ready = |issuer: &Issuer| is_true(&issuer.status.conditions, "Ready");
+    if !chain.issuer.as_ref().is_some_and(is_ready) {
+        return Some(Step::of(format!("{} to be ready", chain.named_issuer())));
+    }
+    let Some(order) = chain.order() else {
+        return Some(Step::of(format!("the Order of CertificateRequest {name}")));
+    };
+    let name = &order.metadata.name;
+    match order.status.state {
+        None | Some(State::Pending) => Some(Step::of(format!("the challenges of Order {name}"))),
+        Some(State::Ready | State::Processing) => {
+            Some(Step::of(format!("the CA to finish Order {name}")))
+        }
+        Some(State::Valid) => Some(Step::of(format!("Secret {}", certificate.spec.secret_name))),
+        Some(State::Errored | State::Expired | State::Invalid) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::reconcile::testing::challenge;
+
+    #[test]
+    fn a_deleted_challenge_waits_for_its_answer_to_be_taken_down() {
+        let wait = |deleted: Value| {
+            let challenge = json!({
+                "metadata": {"name": "c", "deletionTimestamp": deleted},
+                "spec": {
+                    "url": "", "authorizationURL": "", "dnsName": "www.example.com", "type": "HTTP-01", "token": "",
+                    "key": "", "solver": {"http01": {}}, "issuerRef": {"name": "acme"},
+                },
+                "status": {"processing": true, "presented": true, "reason": "no answer"},
+            });
+            let challenge: Challenge = serde_json::from_value(challenge).unwrap();
+            Wait::of_running(&challenge).to_string()
+        };
+        assert_eq!(wait(Value::Null), "no answer");
+        assert_eq!(wait("2026-11-22T00:00:00Z".into()), "its answer to be taken down");
+    }
+
+    /// What a Certificate waits for whose Issuer, request and Order have these states.
+    fn check(issuer: &Value, request: &Value, order: &Value, expected: &str) {
+        let owner = |uid: &str| json!([{"apiVersion": "v1", "kind": "x", "name": "x", "uid": uid, "controller": true}]);
+        let spec = json!({"secretName": "web-tls", "issuerRef": {"name": "ca"}});
+        let certificate = json!({"metadata": {"name": "web", "namespace": "a"}, "spec": spec});
+        let issuer =
+            json!({"metadata": {"name": "ca"}, "spec": {}, "status": {"conditions": issuer}});
+        let annotations = json!({"cert-manager.io/certificate-revision": "1"});
+        let request = json!({
+            "metadata": {"name": "web-1", "uid": "r", "annotations": annotations},
+            "spec": {"request": "", "issuerRef": {"name": "ca"}},
+            "status": {"conditions": request},
+        });
+        let order = order.as_str().map(|state| {
+            json!({
+                "metadata": {"name": "web-1-5", "uid": "o", "ownerReferences": owner("r")},
+                "spec": {"request": "", "issuerRef": {"name": "ca"}},
+                "status": {"state": state},
+            })
+        });
+        let is_there = !request["status"]["conditions"].is_null();
+        let chain = Chain {
+            certificate: serde_json::from_value(certificate).unwrap(),
+            requests: is_there
+                .then(|| serde_json::from_value(request).unwrap())
+                .into_iter()
+                .collect(),
+            orders: order.map(|order| serde_json::from_value(order).unwrap()).into_iter().collect(),
+            challenges: Vec::new(),
+            issuer: serde_json::from_value(issuer).ok(),
+            in_cluster: false,
+        };
+        let step = step(&chain).map(|step| step.waits_for);
+        assert_eq!(step.unwrap_or_default(), expected);
+    }
+
+    #[test]
+    fn a_challenge_whose_first_look_has_no_end_is_named() {
+        let spec = json!({"secretName": "web-tls", "issuerRef": {"name": "ca"}});
+        let certificate = json!({"metadata": {"name": "web", "namespace": "a"}, "spec": spec});
+        for (change, expected, has_hint) in [
+            (json!({}), "Challenge a/web, which waits for a free slot", false),
+            (
+                json!({"processing": true}),
+                "Challenge a/web, which waits for its answer to be put up",
+                false,
+            ),
+            (
+                json!({"processing": true, "presented": true}),
+                "Challenge a/web, which waits for its self-check",
+                true,
+            ),
+        ] {
+            let mut challenge = challenge("www.example.com").build();
+            challenge.metadata.namespace = "a".to_owned();
+            challenge.metadata.name = "web".to_owned();
+            challenge.status = serde_json::from_value(change).unwrap();
+            let chain = Chain {
+                certificate: serde_json::from_value(certificate.clone()).unwrap(),
+                requests: Vec::new(),
+                orders: Vec::new(),
+                challenges: vec![challenge],
+                issuer: None,
+                in_cluster: false,
+            };
+            assert_eq!(step(&chain), None);
+            let step = at_challenge(&chain).unwrap();
+            assert_eq!((step.waits_for.as_str(), step.hint.is_some()), (expected, has_hint));
+        }
+    }
+
+    #[test]
+    fn a_reason_is_not_waited_for() {
+        for (wait, expected) in [
+            (Wait::Authority, "waiting for the CA's validation"),
+            (Wait::Reason("the hook fails: it ended"), "the hook fails: it ended"),
+            (Wait::Reason("Waiting for HTTP-01 …"), "Waiting for HTTP-01 …"),
+        ] {
+            assert_eq!(wait.sentence(), expected);
+        }
+    }
+
+    #[test]
+    fn every_step_of_the_way_has_words() {
+        let is = |kind: &str| json!([{"type": kind, "status": "True"}]);
+        let (none, nothing) = (json!([]), Value::Null);
+        check(&none, &nothing, &nothing, "its CertificateRequest");
+        check(&none, &none, &nothing, "the approval of CertificateRequest web-1");
+        check(&none, &is("Approved"), &nothing, "Issuer a/ca to be ready");
+        let (ready, approved) = (is("Ready"), is("Approved"));
+        check(&ready, &approved, &nothing, "the Order of CertificateRequest web-1");
+        check(&ready, &approved, &json!("pending"), "the challenges of Order web-1-5");
+        check(&ready, &approved, &json!("ready"), "the CA to finish Order web-1-5");
+        check(&ready, &approved, &json!("valid"), "Secret web-tls");
+        check(&ready, &approved, &json!("invalid"), "");
+    }
+}

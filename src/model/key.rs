@@ -1,0 +1,160 @@
+//! What an object is called: its kind, namespace and name.
+
+use std::fmt;
+
+use super::names::ObjectName;
+
+/// The kinds we read and write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `cert-manager.io/v1` Certificate.
+    Certificate,
+    /// `cert-manager.io/v1` CertificateRequest.
+    CertificateRequest,
+    /// `acme.cert-manager.io/v1` Challenge.
+    Challenge,
+    /// `cert-manager.io/v1` ClusterIssuer.
+    ClusterIssuer,
+    /// `v1` Event.
+    Event,
+    /// `cert-manager.io/v1` Issuer.
+    Issuer,
+    /// `acme.cert-manager.io/v1` Order.
+    Order,
+    /// `v1` Secret.
+    Secret,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Certificate,
+        Self::CertificateRequest,
+        Self::Challenge,
+        Self::ClusterIssuer,
+        Self::Event,
+        Self::Issuer,
+        Self::Order,
+        Self::Secret,
+    ];
+
+    /// The six kinds that cert-manager defines for ACME, in the order of the chain.
+    pub const SIX: [Self; 6] = [
+        Self::Certificate,
+        Self::CertificateRequest,
+        Self::Order,
+        Self::Challenge,
+        Self::Issuer,
+        Self::ClusterIssuer,
+    ];
+
+    /// The kind as manifests write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Certificate => "Certificate",
+            Self::CertificateRequest => "CertificateRequest",
+            Self::Challenge => "Challenge",
+            Self::ClusterIssuer => "ClusterIssuer",
+            Self::Event => "Event",
+            Self::Issuer => "Issuer",
+            Self::Order => "Order",
+            Self::Secret => "Secret",
+        }
+    }
+
+    /// Singular in lower case, as `kubectl get -o name` writes it before the group.
+    pub fn singular(self) -> String {
+        self.as_str().to_ascii_lowercase()
+    }
+
+    /// Plural in lower case, as in URLs.
+    pub fn plural(self) -> String {
+        format!("{}s", self.singular())
+    }
+
+    /// Short names that kubectl takes.
+    pub fn short_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Certificate => &["cert", "certs"],
+            Self::CertificateRequest => &["cr", "crs"],
+            Self::ClusterIssuer => &["ciss"],
+            Self::Event => &["ev"],
+            Self::Issuer => &["iss"],
+            Self::Challenge | Self::Order | Self::Secret => &[],
+        }
+    }
+
+    /// API group, empty for the core group.
+    pub fn group(self) -> &'static str {
+        match self {
+            Self::Certificate | Self::CertificateRequest | Self::ClusterIssuer | Self::Issuer => {
+                "cert-manager.io"
+            }
+            Self::Challenge | Self::Order => "acme.cert-manager.io",
+            Self::Event | Self::Secret => "",
+        }
+    }
+
+    /// `apiVersion` of manifests.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::Certificate | Self::CertificateRequest | Self::ClusterIssuer | Self::Issuer => {
+                "cert-manager.io/v1"
+            }
+            Self::Challenge | Self::Order => "acme.cert-manager.io/v1",
+            Self::Event | Self::Secret => "v1",
+        }
+    }
+
+    /// Tells whether objects of the kind live in a namespace.
+    pub fn is_namespaced(self) -> bool {
+        self != Self::ClusterIssuer
+    }
+
+    /// Finds a kind by what a person types: kind, singular, plural, short name, each with or without `.group`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let lower = text.to_ascii_lowercase();
+        Self::ALL.into_iter().find(|kind| {
+            let names = [kind.singular(), kind.plural()];
+            let short = kind.short_names().iter().map(|s| (*s).to_owned());
+            names.into_iter().chain(short).any(|name| {
+                lower == name
+                    || lower == format!("{name}.{}", kind.group())
+                    || lower == format!("{name}.v1.{}", kind.group())
+            })
+        })
+    }
+
+    /// Finds a kind by `apiVersion` and `kind` of a manifest.
+    pub fn of_manifest(api_version: &str, kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|k| k.as_str() == kind && k.api_version() == api_version)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Kind and name: what identifies an object in a store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// Kind.
+    pub kind: Kind,
+    /// Namespace and name.
+    pub name: ObjectName,
+}
+
+impl Key {
+    /// Makes a key.
+    pub fn new(kind: Kind, name: ObjectName) -> Self {
+        Self { kind, name }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}

@@ -1,0 +1,228 @@
+//! The process: which verb runs, where logs go, what signals do, and how the end becomes an exit code.
+
+use std::fmt;
+use std::io;
+use std::process::{self, ExitCode};
+use std::thread;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::app::blocking::Interrupted;
+use crate::app::context::Context;
+use crate::app::failure::{Failure, Kind};
+use crate::app::flags::global::GlobalArgs;
+use crate::app::invocation;
+use crate::cli::{Command, completion};
+use crate::commands::{
+    ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
+    timeline, version, watch,
+};
+use crate::print::Printer;
+use crate::print::colour::{Colour, Colours};
+use crate::print::format::Format;
+use crate::print::table::Headers;
+use crate::print::talk::Talk;
+
+/// What is logged without `--log`: only what somebody should look at.
+const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off";
+
+/// How long a command may take for its end after the second signal.
+const LAST: Duration = Duration::from_secs(2);
+
+/// Runs a command and turns how it ended into an exit code.
+pub async fn execute(global: GlobalArgs, command: Command) -> ExitCode {
+    let colours = Colours::settle(global.color);
+    let talk = Talk::new(Box::new(io::stderr()));
+    if let Err(failure) = install_logging(&global, &talk, colours) {
+        return report(&talk, colours, &failure);
+    }
+    let interrupted = Interrupted::default();
+    let second = second_signal(&interrupted);
+    let goes_on = goes_on(&command);
+    let mut context = Context::new(global, talk.clone(), colours, interrupted.clone());
+    let ended = tokio::select! {
+        ended = dispatch(command, &mut context) => {
+            context.give_lease_back().await;
+            ended
+        }
+        Ok(kind) = second => {
+            let is_to_be_told = goes_on && !interrupted.is_told();
+            Err(if is_to_be_told { Failure::interrupted(kind) } else { Failure::silent(kind) })
+        }
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&talk, colours, &failure),
+    }
+}
+
+/// Has the verb do its work.
+async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure> {
+    if needs_store(&command) {
+        context.connect().await?;
+        invocation::current().is_at_home_in(context.namespace());
+    }
+    match command {
+        Command::Order(args) => order::run(*args, context).await,
+        Command::Challenge(args) => challenge::run(args, context).await,
+        Command::Certificate(args) => certificate::run(args, context).await,
+        Command::Describe(args) => describe::run(args, context).await,
+        Command::Timeline(args) => timeline::run(args, context).await,
+        Command::Schedule(args) => schedule::run(args, context).await,
+        Command::Watch(args) => watch::run(args, context).await,
+        Command::Get(args) => get::run(args, context).await,
+        Command::Delete(args) => delete::run(args, context).await,
+        Command::Run(args) => run::run(*args, context).await,
+        Command::Ca(args) => ca::run(args, context).await,
+        Command::Crds(args) => crds::run(args, context),
+        Command::Completion(args) => completion::run(&args, context),
+        Command::Solve(args) => solve::run(args, context).await,
+        Command::Probe(args) => probe::run(args, context).await,
+        Command::Version(args) => version::run(&args, context),
+    }
+}
+
+/// Tells whether a command works until something has ended, so that the same command goes on after an interruption.
+fn goes_on(command: &Command) -> bool {
+    match command {
+        Command::Order(args) => args.goes_on(),
+        Command::Run(_) => true,
+        _ => false,
+    }
+}
+
+/// Tells whether a command works with what is in a store, and so needs a cluster where no `--local` is given.
+fn needs_store(command: &Command) -> bool {
+    match command {
+        Command::Order(args) => args.needs_store(),
+        Command::Challenge(_)
+        | Command::Certificate(_)
+        | Command::Describe(_)
+        | Command::Timeline(_)
+        | Command::Schedule(_)
+        | Command::Watch(_)
+        | Command::Get(_)
+        | Command::Delete(_)
+        | Command::Run(_) => true,
+        Command::Ca(_)
+        | Command::Crds(_)
+        | Command::Completion(_)
+        | Command::Version(_)
+        | Command::Probe(_)
+        | Command::Solve(_) => false,
+    }
+}
+
+fn report(talk: &Talk, colours: Colours, failure: &Failure) -> ExitCode {
+    if !failure.message.is_empty() {
+        let printer = Printer::new(
+            Box::new(io::sink()),
+            talk.clone(),
+            Format::default(),
+            Headers::Shown,
+            colours,
+        );
+        printer.error(&failure.message, &failure.hints);
+    }
+    ExitCode::from(failure.kind.exit_code())
+}
+
+/// The first signal asks the command to end in good order; the second one ends it. They are heard beside the command, so that
+/// nothing on which its own thread waits keeps them from being heard.
+fn second_signal(interrupted: &Interrupted) -> JoinHandle<Kind> {
+    let (Ok(mut person), Ok(mut system)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return tokio::spawn(std::future::pending());
+    };
+    let interrupted = interrupted.clone();
+    tokio::spawn(async move {
+        let mut first = true;
+        loop {
+            let kind = tokio::select! {
+                _ = person.recv() => Kind::Interrupted,
+                _ = system.recv() => Kind::Terminated,
+            };
+            if !first {
+                leave_soon(kind);
+                return kind;
+            }
+            first = false;
+            if kind == Kind::Interrupted {
+                interrupted.by_person.cancel();
+            } else {
+                interrupted.by_system.cancel();
+            }
+        }
+    })
+}
+
+/// Ends the process after a moment, should it not have ended by then: a disk that does not answer may hold those who tidy up.
+#[expect(clippy::exit, reason = "nothing else ends a process whose threads are blocked")]
+fn leave_soon(kind: Kind) {
+    thread::spawn(move || {
+        thread::sleep(LAST);
+        process::exit(kind.exit_code().into())
+    });
+}
+
+fn install_logging(global: &GlobalArgs, talk: &Talk, colours: Colours) -> Result<(), Failure> {
+    let filter = global.log.as_deref().unwrap_or(DEFAULT_FILTER);
+    let filter = EnvFilter::try_new(filter)
+        .map_err(|why| Failure::usage(format!("cannot use --log {filter}: {why}")))?;
+    // A second installation (in tests) keeps the first.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(colours.talk == Colour::On)
+        .with_writer(LogWriter(talk.clone()))
+        .try_init()
+        .ok();
+    Ok(())
+}
+
+/// Logs go where the conversation goes, so that they do not break spinners.
+#[derive(Clone)]
+struct LogWriter(Talk);
+
+impl<'a> MakeWriter<'a> for LogWriter {
+    type Writer = LogLine;
+    fn make_writer(&'a self) -> LogLine {
+        LogLine { talk: self.0.clone(), text: Vec::new() }
+    }
+}
+
+/// One log line in the making; it is written when dropped.
+struct LogLine {
+    talk: Talk,
+    text: Vec<u8>,
+}
+
+impl io::Write for LogLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for LogLine {
+    fn drop(&mut self) {
+        let text = String::from_utf8_lossy(&self.text);
+        if !text.is_empty() {
+            self.talk.coloured_line(text.trim_end());
+        }
+    }
+}
+
+impl fmt::Debug for LogLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LogLine")
+    }
+}

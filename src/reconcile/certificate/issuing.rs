@@ -1,0 +1,283 @@
+//! Certificate under issuance: its key, its request, and what becomes of the answer.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::trigger::surplus_request;
+use super::types::{Action, Delivery, KeyOrigin, Observed, Outcome, next, next_revision};
+use crate::model::certificate::{ISSUING, READY};
+use crate::model::common::{condition, is_true};
+use crate::model::event::reason;
+use crate::model::request::REVISION;
+use crate::model::{
+    Certificate, CertificateRequest, CertificateRequestSpec, Kind, Metadata, memory, naming,
+};
+use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, annotation};
+use crate::reconcile::{Wake, differences, secret_content};
+
+/// Prefixes of annotations that a CertificateRequest does not take over from its Certificate.
+const NOT_COPIED: [&str; 3] = ["kubectl.kubernetes.io/", "fluxcd.io/", "argocd.argoproj.io/"];
+/// Begins the message of an issuance for which no signing request can be made.
+pub(super) const NO_REQUEST: &str = "Failed to generate CSR: ";
+
+/// Begins the message of an issuance for which no key can be made.
+pub(super) const NO_KEY: &str = "User intervention required: no new key: ";
+
+/// Decides what a running issuance does next.
+pub(super) fn next_action(
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> Action {
+    let key = match next_key(certificate, observed, now) {
+        Ok(key) => key,
+        Err(action) => return action,
+    };
+    if let Some(unwanted) = unwanted_request(certificate, observed, key, now) {
+        return Action::DeleteRequest(unwanted);
+    }
+    let Some(request) = next(certificate, observed) else {
+        return create_request(certificate);
+    };
+    if let Some(surplus) = surplus_request(certificate, observed) {
+        return surplus;
+    }
+    match verdict(request, now) {
+        Verdict::Pending => Action::Wait(Wake::OnChange),
+        Verdict::Failed { reason, message } => {
+            Action::Conclude(Outcome::Failed { reason, message })
+        }
+        Verdict::Issued(leaf) => {
+            Action::StoreSecret(Box::new(delivery(certificate, request, leaf)))
+        }
+    }
+}
+
+/// The stored key that fits the spec, or what must be done to have one.
+fn next_key<'a>(
+    certificate: &Certificate,
+    observed: &'a Observed,
+    now: Timestamp,
+) -> Result<&'a KeyFacts, Action> {
+    let named = &certificate.status.next_private_key_secret_name;
+    let held = &observed.next_keys;
+    if named.is_empty() {
+        return Err(match held.first() {
+            Some(found) if is_of_failed_try(&found.secret, certificate, observed, now) => {
+                Action::DeleteNextKey(found.secret.clone(), Vec::new())
+            }
+            Some(found) => Action::Conclude(Outcome::NextKeyFound(found.secret.clone())),
+            None => store_key(certificate, observed, None),
+        });
+    }
+    if let Some(surplus) = held.iter().find(|held| held.secret != *named) {
+        return Err(Action::DeleteNextKey(surplus.secret.clone(), Vec::new()));
+    }
+    let Some(found) = held.first() else {
+        return Err(store_key(certificate, observed, Some(named.clone())));
+    };
+    match &found.key {
+        Err(_) => Err(Action::DeleteNextKey(named.clone(), Vec::new())),
+        Ok(key) => match differences::of_key(&certificate.spec, key) {
+            fields if fields.is_empty() => Ok(key),
+            fields => Err(Action::DeleteNextKey(named.clone(), fields)),
+        },
+    }
+}
+
+fn store_key(certificate: &Certificate, observed: &Observed, name: Option<String>) -> Action {
+    let spec = &certificate.spec;
+    if was_refused(certificate, NO_KEY) {
+        return Action::Wait(Wake::OnChange);
+    }
+    if let Err(word) = differences::wanted_key(spec.private_key.as_ref()) {
+        let message = format!(
+            "User intervention required: spec.privateKey.algorithm \"{word}\" is none of RSA, ECDSA, Ed25519"
+        );
+        return impossible(certificate, reason::CANNOT_REGENERATE_KEY, message);
+    }
+    let keep = spec.private_key.as_ref().is_some_and(|key| key.rotation_policy == "Never");
+    let old = observed.secret.as_ref().and_then(|secret| secret.key.as_ref()).filter(|_| keep);
+    let origin = match old {
+        None => KeyOrigin::Generated,
+        Some(Err(_)) => KeyOrigin::Replacement,
+        Some(Ok(key)) => {
+            let fields = differences::of_key(spec, key);
+            if !fields.is_empty() {
+                let message = format!(
+                    "User intervention required: the private key in Secret \"{}\" does not fit the spec in [{}], and \
+                     spec.privateKey.rotationPolicy Never forbids a new one",
+                    spec.secret_name,
+                    fields.join(" ")
+                );
+                return impossible(certificate, reason::CANNOT_REGENERATE_KEY, message);
+            }
+            KeyOrigin::Reused
+        }
+    };
+    Action::StoreNextKey(name, origin)
+}
+
+/// Says once that nothing can go on until the spec changes.
+fn impossible(certificate: &Certificate, reason: &'static str, message: String) -> Action {
+    let known = condition(&certificate.status.conditions, ISSUING);
+    if known.is_some_and(|issuing| issuing.message == message) {
+        return Action::Wait(Wake::OnChange);
+    }
+    Action::Conclude(Outcome::Impossible { reason, message })
+}
+
+/// A request that belongs to no issuance, or does not fit the spec or the key, or failed before this issuance began.
+fn unwanted_request(
+    certificate: &Certificate,
+    observed: &Observed,
+    key: &KeyFacts,
+    now: Timestamp,
+) -> Option<String> {
+    let unwanted = |facts: &&RequestFacts| {
+        let Some(revision) = facts.request.revision() else { return true };
+        revision == next_revision(certificate)
+            && (!differences::of_request(&certificate.spec, facts).is_empty()
+                || !facts.csr.as_ref().is_ok_and(|csr| csr.public_key == key.public_key)
+                || failed_before(certificate, facts, now))
+    };
+    let live = |facts: &&RequestFacts| !facts.request.metadata.is_deleted();
+    let found = observed.requests.iter().filter(live).find(unwanted)?;
+    Some(found.request.metadata.name.clone())
+}
+
+/// Tells whether a request came to a bad end in a try before this one. A try is known by the temporary Secret with its key, which
+/// is drawn by lot: clocks may stand still, step back, or tell whole seconds only.
+fn failed_before(certificate: &Certificate, facts: &RequestFacts, now: Timestamp) -> bool {
+    let this_try = &certificate.status.next_private_key_secret_name;
+    key_secret(facts).is_some_and(|key| key != this_try)
+        && matches!(verdict(facts, now), Verdict::Failed { .. })
+}
+
+/// Tells whether a temporary Secret is that of a try that came to a bad end, so that another try has another one.
+fn is_of_failed_try(
+    secret: &str,
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> bool {
+    next(certificate, observed).is_some_and(|facts| {
+        key_secret(facts).is_some_and(|key| key == secret)
+            && matches!(verdict(facts, now), Verdict::Failed { .. })
+    })
+}
+
+/// The temporary Secret whose key a request was signed with.
+fn key_secret(facts: &RequestFacts) -> Option<&String> {
+    facts.request.metadata.annotations.get(annotation::PRIVATE_KEY_SECRET_NAME)
+}
+
+fn create_request(certificate: &Certificate) -> Action {
+    if was_refused(certificate, NO_REQUEST) {
+        return Action::Wait(Wake::OnChange);
+    }
+    let key = certificate.status.next_private_key_secret_name.clone();
+    Action::CreateRequest(Box::new(request_for(certificate, &key)), key)
+}
+
+/// Tells whether this very spec was refused before, in words that begin so.
+fn was_refused(certificate: &Certificate, words: &str) -> bool {
+    let issuing = condition(&certificate.status.conditions, ISSUING);
+    issuing.is_some_and(|issuing| {
+        issuing.message.starts_with(words)
+            && issuing.observed_generation == certificate.metadata.generation
+    })
+}
+
+/// The CertificateRequest of the next issuance, all but its signing request.
+fn request_for(certificate: &Certificate, key_secret: &str) -> CertificateRequest {
+    let (spec, metadata) = (&certificate.spec, &certificate.metadata);
+    let revision = next_revision(certificate);
+    let copied = metadata.annotations.iter().filter(|(key, _)| {
+        !memory::is_ours(key) && !NOT_COPIED.iter().any(|prefix| key.starts_with(prefix))
+    });
+    let mut annotations: BTreeMap<String, String> =
+        copied.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let own = [
+        (annotation::CERTIFICATE_NAME, metadata.name.clone()),
+        (REVISION, revision.to_string()),
+        (annotation::PRIVATE_KEY_SECRET_NAME, key_secret.to_owned()),
+    ];
+    annotations.extend(own.map(|(key, value)| (key.to_owned(), value)));
+    CertificateRequest {
+        api_version: Kind::CertificateRequest.api_version().to_owned(),
+        kind: Kind::CertificateRequest.as_str().to_owned(),
+        metadata: Metadata {
+            name: naming::request_name(&metadata.name, revision),
+            namespace: metadata.namespace.clone(),
+            labels: metadata.labels.clone(),
+            annotations,
+            owner_references: vec![certificate.owner_reference()],
+            ..Metadata::default()
+        },
+        spec: CertificateRequestSpec {
+            duration: spec.duration,
+            issuer_ref: spec.issuer_ref.clone(),
+            is_ca: spec.is_ca,
+            usages: spec.usages.clone(),
+            ..CertificateRequestSpec::default()
+        },
+        ..CertificateRequest::default()
+    }
+}
+
+enum Verdict<'a> {
+    Pending,
+    Failed { reason: String, message: String },
+    Issued(&'a LeafFacts),
+}
+
+fn verdict(facts: &RequestFacts, now: Timestamp) -> Verdict<'_> {
+    let conditions = &facts.request.status.conditions;
+    for refusal in ["Denied", "InvalidRequest"] {
+        if let Some(found) = condition(conditions, refusal).filter(|_| is_true(conditions, refusal))
+        {
+            let (reason, message) = (found.reason.clone(), found.message.clone());
+            return Verdict::Failed { reason, message };
+        }
+    }
+    let ready = condition(conditions, READY);
+    match ready.map(|ready| (ready.reason.as_str(), &ready.message)) {
+        Some(("Failed", message)) => {
+            Verdict::Failed { reason: reason::FAILED.to_owned(), message: message.clone() }
+        }
+        Some(("Issued", _)) => match usable(facts, now) {
+            Ok(leaf) => Verdict::Issued(leaf),
+            Err(message) => Verdict::Failed { reason: "InvalidCertificate".to_owned(), message },
+        },
+        Some(_) | None => Verdict::Pending,
+    }
+}
+
+/// The issued certificate, if it is one that may go into the Secret.
+fn usable(facts: &RequestFacts, now: Timestamp) -> Result<&LeafFacts, String> {
+    let leaf = match &facts.leaf {
+        Some(Ok(leaf)) => leaf,
+        Some(Err(why)) => return Err(format!("the issued certificate cannot be read: {why}")),
+        None => return Err("the request says Issued and holds no certificate".to_owned()),
+    };
+    if !facts.csr.as_ref().is_ok_and(|csr| csr.public_key == leaf.public_key) {
+        return Err("the issued certificate is for another key than the request's".to_owned());
+    }
+    if now > leaf.not_after {
+        return Err(format!("the issued certificate expired on {:.0}", leaf.not_after));
+    }
+    Ok(leaf)
+}
+
+fn delivery(certificate: &Certificate, facts: &RequestFacts, leaf: &LeafFacts) -> Delivery {
+    let issuer = &facts.request.spec.issuer_ref;
+    let name = &certificate.metadata.name;
+    Delivery {
+        request: facts.request.metadata.name.clone(),
+        next_key: certificate.status.next_private_key_secret_name.clone(),
+        revision: next_revision(certificate),
+        metadata: secret_content::metadata(name, &certificate.spec, issuer, leaf),
+    }
+}

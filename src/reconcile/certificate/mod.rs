@@ -1,0 +1,859 @@
+//! Certificate: issue when a policy is violated, keep the Secret good, renew when due.
+//!
+//! cert-manager spreads this over six controllers that talk through the `Issuing` condition,
+//! `status.nextPrivateKeySecretName`, `status.revision` and the CertificateRequest; here it is one machine, whose
+//! deeds come in the same order.
+
+pub mod issuing;
+pub mod readiness;
+pub mod trigger;
+pub mod types;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+use self::types::{Action, KeyOrigin, Observed, Outcome};
+use super::policy::Violation;
+use super::{Note, Recorded, Wake};
+use crate::model::certificate::ISSUING;
+use crate::model::common::{condition, is_true, set_condition};
+use crate::model::event::{reason, source};
+use crate::model::memory::Memory;
+use crate::model::{Certificate, CertificateStatus, Condition, ConditionStatus, Severity};
+
+/// Decides what to do next.
+pub fn next_action(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Action {
+    if certificate.metadata.is_deleted() {
+        return Action::Wait(Wake::OnChange);
+    }
+    if is_true(&certificate.status.conditions, ISSUING) {
+        return trigger::assess(certificate, observed, now)
+            .unwrap_or_else(|| issuing::next_action(certificate, observed, now));
+    }
+    if let Some(left) = observed.next_keys.first() {
+        return Action::DeleteNextKey(left.secret.clone(), Vec::new());
+    }
+    if !certificate.status.next_private_key_secret_name.is_empty() {
+        return Action::Conclude(Outcome::NextKeyGone);
+    }
+    trigger::next_action(certificate, observed, now)
+}
+
+/// Says why a Certificate has to be issued now, a pause after a failure not counted; nothing when its Secret is as asked for.
+pub fn due(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Violation> {
+    trigger::due(certificate, observed, now)
+}
+
+/// Says to which other Certificate the Secret belongs, if it does.
+pub fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
+    trigger::rival(certificate, observed)
+}
+
+/// Folds an outcome into status and notes.
+pub fn record(
+    certificate: &Certificate,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Recorded<CertificateStatus> {
+    let mut status = certificate.status.clone();
+    let mut notes = Vec::new();
+    match outcome {
+        Outcome::Assessed(assessment) => assessment.write(&mut status, now),
+        Outcome::Deleted | Outcome::SecretRepaired => {}
+        Outcome::Due(violation, window_error) => {
+            if let Some(why) = window_error {
+                let message =
+                    format!("Renewing certificate without satisfying renewal windows due to {why}");
+                notes.push(Note::warning(source::TRIGGER, reason::WINDOW_ERROR, message));
+            }
+            let message = violation.message.clone();
+            notes.push(Note::normal(source::TRIGGER, reason::ISSUING, message));
+            set_issuing(
+                certificate,
+                &mut status,
+                ConditionStatus::True,
+                violation.reason,
+                violation.message,
+                now,
+            );
+        }
+        Outcome::Failed { reason, message } => {
+            let message = format!(
+                "The certificate request has failed to complete and will be retried: {message}"
+            );
+            notes.push(Note {
+                severity: Severity::Warning,
+                reason: Cow::Owned(reason.clone()),
+                message: message.clone(),
+                source: source::ISSUING,
+            });
+            set_issuing(certificate, &mut status, ConditionStatus::False, &reason, message, now);
+            status.last_failure_time = Some(now.into());
+            status.failed_issuance_attempts =
+                Some(status.failed_issuance_attempts.unwrap_or(0).saturating_add(1));
+        }
+        Outcome::Impossible { reason, message } => {
+            notes.push(Note::warning(source::KEY_MANAGER, reason, message.clone()));
+            keep_issuing(certificate, &mut status, message, now);
+        }
+        Outcome::Issued(revision) => {
+            let message = "The certificate has been successfully issued";
+            notes.push(Note::normal(source::ISSUING, reason::ISSUING, message));
+            status.conditions.retain(|condition| condition.kind != ISSUING);
+            status.revision = Some(revision);
+            status.last_failure_time = None;
+            status.failed_issuance_attempts = None;
+        }
+        Outcome::KeyImpossible(why) => {
+            let message = format!("{}{why}", issuing::NO_KEY);
+            let reason = reason::CANNOT_REGENERATE_KEY;
+            notes.push(Note::warning(source::KEY_MANAGER, reason, message.clone()));
+            keep_issuing(certificate, &mut status, message, now);
+        }
+        Outcome::KeyOutdated(fields) => {
+            let fields = fields.join(" ");
+            let message = format!("Regenerating private key due to change in fields: [{fields}]");
+            notes.push(Note::normal(source::KEY_MANAGER, reason::DELETED, message));
+        }
+        Outcome::NextKeyFound(secret) => status.next_private_key_secret_name = secret,
+        Outcome::NextKeyGone => status.next_private_key_secret_name.clear(),
+        Outcome::NextKeyStored(secret, origin) => {
+            notes.extend(key_notes(&certificate.spec.secret_name, &secret, origin));
+            status.next_private_key_secret_name = secret;
+        }
+        Outcome::RequestCreated(name) => {
+            let message = format!("Created new CertificateRequest resource \"{name}\"");
+            notes.push(Note::normal(source::REQUEST_MANAGER, reason::REQUESTED, message));
+        }
+        Outcome::RequestImpossible(why) => {
+            let message = format!("{}{why} - will not retry", issuing::NO_REQUEST);
+            let note =
+                Note::warning(source::REQUEST_MANAGER, reason::REQUEST_FAILED, message.clone());
+            notes.push(note);
+            keep_issuing(certificate, &mut status, message, now);
+        }
+    }
+    Recorded { status, memory: Memory::default(), notes }
+}
+
+fn set_issuing(
+    certificate: &Certificate,
+    status: &mut CertificateStatus,
+    value: ConditionStatus,
+    reason: &str,
+    message: String,
+    now: Timestamp,
+) {
+    let new = Condition {
+        kind: ISSUING.to_owned(),
+        status: value,
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: None,
+        observed_generation: certificate.metadata.generation,
+    };
+    set_condition(&mut status.conditions, new, now);
+}
+
+/// Changes what the condition says and leaves it True.
+fn keep_issuing(
+    certificate: &Certificate,
+    status: &mut CertificateStatus,
+    message: String,
+    now: Timestamp,
+) {
+    let known = condition(&status.conditions, ISSUING).map(|issuing| issuing.reason.clone());
+    let reason = known.unwrap_or_default();
+    set_issuing(certificate, status, ConditionStatus::True, &reason, message, now);
+}
+
+fn key_notes(secret: &str, next_key: &str, origin: KeyOrigin) -> Vec<Note> {
+    let stored = || {
+        let message = format!("Stored new private key in temporary Secret resource \"{next_key}\"");
+        Note::normal(source::KEY_MANAGER, reason::GENERATED, message)
+    };
+    match origin {
+        KeyOrigin::Generated => vec![stored()],
+        KeyOrigin::Reused => {
+            let message =
+                format!("Reusing private key stored in existing Secret resource \"{secret}\"");
+            vec![Note::normal(source::KEY_MANAGER, reason::REUSED, message)]
+        }
+        KeyOrigin::Replacement => {
+            let message = format!(
+                "Failed to decode private key stored in Secret \"{secret}\" - generating new key"
+            );
+            vec![Note::warning(source::KEY_MANAGER, reason::DECODE_FAILED, message), stored()]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::CertificateRequest;
+    use crate::reconcile::certificate::types::NextKey;
+    use crate::reconcile::certificate::types::Rival;
+    use crate::reconcile::differences;
+    use crate::reconcile::facts::KeyFacts;
+    use crate::reconcile::facts::SecretFacts;
+    use crate::reconcile::facts::{
+        CsrFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts, annotation,
+    };
+    use crate::reconcile::renewal;
+    use crate::reconcile::testing::at;
+
+    /// A Certificate and its neighbours, in which every deed succeeds at once.
+    struct World {
+        certificate: Certificate,
+        observed: Observed,
+        now: Timestamp,
+        keys_made: u8,
+    }
+
+    /// A Certificate `web` for `www.example.com`, whose spec was changed like that.
+    fn world(change: &Value) -> World {
+        let certificate = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u", "generation": 1,
+                         "creationTimestamp": at(0).to_string(), "labels": {"team": "shop"},
+                         "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "kept"}},
+            "spec": {"secretName": "web-tls", "issuerRef": {"name": "acme"}, "dnsNames": ["www.example.com"]},
+        });
+        let mut world = World {
+            certificate: serde_json::from_value(certificate).unwrap(),
+            observed: Observed {
+                secret: None,
+                next_keys: Vec::new(),
+                requests: Vec::new(),
+                rivals: Vec::new(),
+                windows: Ok(Vec::new()),
+            },
+            now: at(0),
+            keys_made: 0,
+        };
+        world.change_spec(change);
+        world
+    }
+
+    impl World {
+        fn change_spec(&mut self, change: &Value) {
+            let mut spec = serde_json::to_value(&self.certificate.spec).unwrap();
+            for (key, value) in change.as_object().unwrap() {
+                spec[key] = value.clone();
+            }
+            self.certificate.spec = serde_json::from_value(spec).unwrap();
+            self.certificate.metadata.generation =
+                self.certificate.metadata.generation.map(|g| g + 1);
+            self.observed.windows = renewal::windows(&self.certificate.spec, |_| None);
+        }
+
+        /// Takes steps until there is nothing to do, and lists them, each with the reasons of its events.
+        fn run(&mut self) -> Vec<String> {
+            let mut steps = Vec::new();
+            loop {
+                assert!(steps.len() < 30, "never done: {steps:?}");
+                let action = next_action(&self.certificate, &self.observed, self.now);
+                if let Action::Wait(wake) = action {
+                    steps.push(match wake {
+                        Wake::At(when) => format!("wait {:#}", when.duration_since(self.now)),
+                        Wake::Now | Wake::OnChange => "wait".to_owned(),
+                    });
+                    return steps;
+                }
+                let (step, outcome) = self.perform(action);
+                let new = record(&self.certificate, outcome, self.now);
+                self.certificate.status = new.status;
+                let events: String =
+                    new.notes.iter().flat_map(|note| [" [", note.reason.as_ref(), "]"]).collect();
+                steps.push(format!("{step}{events}"));
+            }
+        }
+
+        fn perform(&mut self, action: Action) -> (String, Outcome) {
+            match action {
+                Action::Conclude(outcome) => (shown(&outcome), outcome),
+                Action::CreateRequest(request, key) => {
+                    let name = request.metadata.name.clone();
+                    self.take_request(*request, &key);
+                    (format!("create {name}"), Outcome::RequestCreated(name))
+                }
+                Action::DeleteNextKey(secret, fields) => {
+                    self.observed.next_keys.retain(|held| held.secret != secret);
+                    let outcome = if fields.is_empty() {
+                        Outcome::Deleted
+                    } else {
+                        Outcome::KeyOutdated(fields)
+                    };
+                    (format!("delete key {secret}"), outcome)
+                }
+                Action::DeleteRequest(name) => {
+                    self.observed.requests.retain(|facts| facts.request.metadata.name != name);
+                    (format!("delete {name}"), Outcome::Deleted)
+                }
+                Action::RepairSecret(metadata) => {
+                    let secret = self.observed.secret.as_mut().unwrap();
+                    (secret.labels, secret.annotations) = (metadata.labels, metadata.annotations);
+                    secret.formats = OutputFormat::of(&self.certificate.spec);
+                    ("repair".to_owned(), Outcome::SecretRepaired)
+                }
+                Action::StoreNextKey(name, origin) => {
+                    let secret = name.unwrap_or_else(|| "web-next".to_owned());
+                    let key = if origin == KeyOrigin::Reused {
+                        self.secret_key()
+                    } else {
+                        self.fresh_key()
+                    };
+                    self.observed.next_keys.push(NextKey { secret: secret.clone(), key: Ok(key) });
+                    (format!("store key {secret}"), Outcome::NextKeyStored(secret, origin))
+                }
+                Action::StoreSecret(delivery) => {
+                    let request = self.request(&delivery.request).clone();
+                    self.observed.secret = Some(SecretFacts {
+                        has_data: true,
+                        key: Some(self.observed.next_keys[0].key.clone()),
+                        leaf: request.leaf,
+                        labels: delivery.metadata.labels,
+                        annotations: delivery.metadata.annotations,
+                        ..SecretFacts::default()
+                    });
+                    (format!("store {}", delivery.request), Outcome::Issued(delivery.revision))
+                }
+                Action::Wait(_) => unreachable!("run ends before"),
+            }
+        }
+
+        fn fresh_key(&mut self) -> KeyFacts {
+            self.keys_made += 1;
+            let wanted = self.certificate.spec.private_key.as_ref();
+            let (algorithm, size) = differences::wanted_key(wanted).unwrap();
+            KeyFacts { algorithm, size, public_key: PublicKey(vec![self.keys_made]) }
+        }
+
+        fn secret_key(&self) -> KeyFacts {
+            self.observed.secret.as_ref().unwrap().usable_key().unwrap().clone()
+        }
+
+        fn take_request(&mut self, request: CertificateRequest, key: &str) {
+            let held = self.observed.next_keys.iter().find(|held| held.secret == key).unwrap();
+            let names =
+                Names { dns_names: self.certificate.spec.dns_names.clone(), ..Names::default() };
+            let public_key = held.key.as_ref().unwrap().public_key.clone();
+            let csr = Ok(CsrFacts { public_key, names });
+            self.observed.requests.push(RequestFacts { request, csr, leaf: None, has_order: true });
+        }
+
+        fn request(&mut self, name: &str) -> &mut RequestFacts {
+            let mut all = self.observed.requests.iter_mut();
+            all.find(|facts| facts.request.metadata.name == name).unwrap()
+        }
+
+        fn set_condition(&mut self, name: &str, condition: Value) {
+            let mut condition: Condition = serde_json::from_value(condition).unwrap();
+            let now = self.now;
+            condition.last_transition_time = Some(now.into());
+            let status = &mut self.request(name).request.status;
+            if condition.status != ConditionStatus::True || condition.kind == "Denied" {
+                status.failure_time = Some(now.into());
+            }
+            status.conditions.push(condition);
+        }
+
+        /// The CA issues: a certificate for that many days from now.
+        fn issue(&mut self, name: &str, days: i64) {
+            let now = self.now;
+            let request = self.request(name);
+            let csr = request.csr.clone().unwrap();
+            request.leaf = Some(Ok(LeafFacts {
+                not_before: now,
+                not_after: now + SignedDuration::from_hours(24 * days),
+                public_key: csr.public_key,
+                names: csr.names,
+            }));
+            self.set_condition(
+                name,
+                json!({"type": "Ready", "status": "True", "reason": "Issued"}),
+            );
+        }
+
+        fn fail(&mut self, name: &str) {
+            let ready = json!({
+                "type": "Ready", "status": "False", "reason": "Failed",
+                "message": format!("Failed to wait for order resource \"{name}-1\" to become ready"),
+            });
+            self.set_condition(name, ready);
+        }
+
+        fn later(&mut self, seconds: i64) {
+            self.now += SignedDuration::from_secs(seconds);
+        }
+
+        /// A person asks for a renewal, as `cmctl renew` does.
+        fn renew(&mut self) {
+            let asked = Condition {
+                kind: ISSUING.into(),
+                status: ConditionStatus::True,
+                reason: "ManuallyTriggered".into(),
+                message: "Certificate re-issuance manually triggered".into(),
+                ..Condition::default()
+            };
+            set_condition(&mut self.certificate.status.conditions, asked, self.now);
+        }
+
+        fn check(&mut self, expected: &[&str]) {
+            assert_eq!(self.run(), expected);
+        }
+
+        /// Runs until the first certificate is in the Secret.
+        fn issued(mut self) -> Self {
+            self.run();
+            self.issue("web-1", 90);
+            self.run();
+            self
+        }
+    }
+
+    fn shown(outcome: &Outcome) -> String {
+        match outcome {
+            Outcome::Assessed(assessment) => {
+                let ready = &assessment.ready;
+                format!("ready {:?} {}", ready.status, ready.reason)
+            }
+            Outcome::Due(violation, _) => format!("due {}", violation.reason),
+            Outcome::Failed { reason, message } => format!("failed {reason}: {message}"),
+            Outcome::Impossible { message, .. } => format!("impossible {message}"),
+            Outcome::NextKeyGone => "forget key".to_owned(),
+            Outcome::NextKeyFound(secret) => format!("find key {secret}"),
+            Outcome::Deleted
+            | Outcome::Issued(_)
+            | Outcome::KeyImpossible(_)
+            | Outcome::KeyOutdated(_)
+            | Outcome::NextKeyStored(..)
+            | Outcome::RequestCreated(_)
+            | Outcome::RequestImpossible(_)
+            | Outcome::SecretRepaired => format!("{outcome:?}"),
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_issued_in_the_recorded_order() {
+        let mut web = world(&json!({}));
+        web.check(&[
+            "ready False DoesNotExist",
+            "due DoesNotExist [Issuing]",
+            "store key web-next [Generated]",
+            "create web-1 [Requested]",
+            "wait",
+        ]);
+        assert_eq!(web.certificate.status.next_private_key_secret_name, "web-next");
+        web.later(10);
+        web.issue("web-1", 90);
+        web.check(&[
+            "store web-1 [Issuing]",
+            "delete key web-next",
+            "forget key",
+            "ready True Ready",
+            "wait 1440h",
+        ]);
+        let status = &web.certificate.status;
+        assert_eq!((status.revision, status.conditions.len()), (Some(1), 1));
+        assert_eq!(status.renewal_time, Some((web.now + SignedDuration::from_hours(1440)).into()));
+    }
+
+    #[test]
+    fn a_request_carries_what_the_certificate_carries() {
+        let mut web = world(&json!({"duration": "24h", "usages": ["server auth"]}));
+        web.run();
+        let request = serde_json::to_value(&web.request("web-1").request).unwrap();
+        assert_eq!(
+            request["metadata"],
+            json!({
+                "name": "web-1", "namespace": "shop", "labels": {"team": "shop"},
+                "annotations": {
+                    "note": "kept",
+                    "cert-manager.io/certificate-name": "web",
+                    "cert-manager.io/certificate-revision": "1",
+                    "cert-manager.io/private-key-secret-name": "web-next",
+                },
+                "ownerReferences": [{
+                    "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "name": "web", "uid": "u",
+                    "controller": true, "blockOwnerDeletion": true,
+                }],
+            })
+        );
+        assert_eq!(request["spec"]["duration"], "24h0m0s");
+        assert_eq!(request["spec"]["usages"], json!(["server auth"]));
+    }
+
+    #[test]
+    fn a_renewal_replaces_the_old_request_as_soon_as_the_new_one_is_there() {
+        let mut web = world(&json!({})).issued();
+        web.later(60 * 86_400);
+        web.check(&[
+            "due Renewing [Issuing]",
+            "store key web-next [Generated]",
+            "create web-2 [Requested]",
+            "delete web-1",
+            "wait",
+        ]);
+        web.issue("web-2", 90);
+        web.check(&[
+            "store web-2 [Issuing]",
+            "delete key web-next",
+            "forget key",
+            "ready True Ready",
+            "wait 1440h",
+        ]);
+        assert_eq!(web.certificate.status.revision, Some(2));
+    }
+
+    #[test]
+    fn a_longer_history_keeps_that_many_requests() {
+        let mut web = world(&json!({"revisionHistoryLimit": 2})).issued();
+        for next in ["web-2", "web-3"] {
+            web.later(1);
+            web.renew();
+            web.run();
+            web.issue(next, 90);
+            web.run();
+        }
+        let kept: Vec<&str> = web
+            .observed
+            .requests
+            .iter()
+            .map(|facts| facts.request.metadata.name.as_str())
+            .collect();
+        assert_eq!(kept, ["web-2", "web-3"]);
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_after_1_hour_doubling_to_32() {
+        let mut web = world(&json!({}));
+        web.run();
+        for (attempts, hours) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 32), (7, 32)] {
+            web.later(10);
+            web.fail("web-1");
+            let pause = format!("wait {hours}h");
+            let failed = "failed Failed: Failed to wait for order resource \"web-1-1\" to become ready [Failed]";
+            web.check(&[failed, "delete key web-next", "forget key", &pause]);
+            assert_eq!(web.certificate.status.failed_issuance_attempts, Some(attempts));
+            web.later(hours * 3600);
+            web.check(&[
+                "due DoesNotExist [Issuing]",
+                "store key web-next [Generated]",
+                "delete web-1",
+                "create web-1 [Requested]",
+                "wait",
+            ]);
+        }
+        web.issue("web-1", 90);
+        web.run();
+        let status = &web.certificate.status;
+        assert_eq!((status.failed_issuance_attempts, status.last_failure_time), (None, None));
+    }
+
+    /// A Certificate whose first issuance just failed.
+    fn failed() -> World {
+        let mut web = world(&json!({}));
+        web.run();
+        web.later(10);
+        web.fail("web-1");
+        web.run();
+        web.later(1);
+        web
+    }
+
+    #[test]
+    fn a_changed_spec_or_a_deleted_request_or_order_ends_the_back_off() {
+        let again = [
+            "due DoesNotExist [Issuing]",
+            "store key web-next [Generated]",
+            "delete web-1",
+            "create web-1 [Requested]",
+            "wait",
+        ];
+        let mut changed = failed();
+        changed.change_spec(&json!({"dnsNames": ["other.example.com"]}));
+        let ready = ["ready False DoesNotExist"];
+        changed.check(&[&ready[..], &again].concat());
+
+        let mut order_deleted = failed();
+        order_deleted.request("web-1").has_order = false;
+        order_deleted.check(&again);
+
+        let mut request_deleted = failed();
+        request_deleted.observed.requests.clear();
+        request_deleted.check(&[
+            "due DoesNotExist [Issuing]",
+            "store key web-next [Generated]",
+            "create web-1 [Requested]",
+            "wait",
+        ]);
+
+        let mut asked = failed();
+        asked.renew();
+        asked.check(&again[1..]);
+    }
+
+    #[test]
+    fn a_denied_request_fails_with_the_words_of_whoever_denied_it() {
+        let mut web = world(&json!({}));
+        web.run();
+        let denied = json!({"type": "Denied", "status": "True", "reason": "person", "message": "Denied by hand"});
+        web.set_condition("web-1", denied);
+        web.check(&[
+            "failed person: Denied by hand [person]",
+            "delete key web-next",
+            "forget key",
+            "wait 1h",
+        ]);
+        let issuing = condition(&web.certificate.status.conditions, ISSUING).unwrap();
+        assert_eq!(
+            issuing.message,
+            "The certificate request has failed to complete and will be retried: Denied by hand"
+        );
+    }
+
+    #[test]
+    fn a_spec_changed_while_pending_replaces_the_request_and_keeps_the_key() {
+        let mut web = world(&json!({}));
+        web.run();
+        web.change_spec(&json!({"dnsNames": ["b.example.com", "c.example.com"]}));
+        web.check(&[
+            "ready False DoesNotExist",
+            "delete web-1",
+            "create web-1 [Requested]",
+            "wait",
+        ]);
+        assert_eq!(web.keys_made, 1);
+        web.change_spec(&json!({"privateKey": {"algorithm": "ECDSA"}}));
+        web.check(&[
+            "ready False DoesNotExist",
+            "delete key web-next [Deleted]",
+            "store key web-next [Generated]",
+            "delete web-1",
+            "create web-1 [Requested]",
+            "wait",
+        ]);
+    }
+
+    #[test]
+    fn a_certificate_that_is_of_no_use_fails_and_leaves_the_secret() {
+        let mut web = world(&json!({})).issued();
+        web.later(1);
+        web.renew();
+        web.run();
+        web.issue("web-2", -1);
+        let before = web.observed.secret.clone();
+        let steps = web.run();
+        assert!(
+            steps[0].starts_with("failed InvalidCertificate: the issued certificate expired on"),
+            "{steps:?}"
+        );
+        assert_eq!(web.observed.secret, before);
+        web.later(3600);
+        web.check(&["wait 1438h 59m 59s"]);
+        web.renew();
+        web.check(&[
+            "store key web-next [Generated]",
+            "delete web-2",
+            "create web-2 [Requested]",
+            "wait",
+        ]);
+    }
+
+    #[test]
+    fn the_key_stays_when_the_policy_says_never() {
+        let never = json!({"privateKey": {"rotationPolicy": "Never"}});
+        let mut web = world(&never).issued();
+        web.later(1);
+        web.renew();
+        web.check(&[
+            "store key web-next [Reused]",
+            "create web-2 [Requested]",
+            "delete web-1",
+            "wait",
+        ]);
+        assert_eq!(web.keys_made, 1);
+
+        let mut gone = world(&never).issued();
+        gone.observed.secret = None;
+        let steps = gone.run();
+        assert!(steps.contains(&"store key web-next [Generated]".to_owned()), "{steps:?}");
+
+        let mut broken = world(&never).issued();
+        broken.observed.secret.as_mut().unwrap().key = Some(Err("no PEM".into()));
+        let steps = broken.run();
+        assert!(
+            steps.contains(&"store key web-next [DecodeFailed] [Generated]".to_owned()),
+            "{steps:?}"
+        );
+
+        let mut changed = world(&never).issued();
+        changed
+            .change_spec(&json!({"privateKey": {"rotationPolicy": "Never", "algorithm": "ECDSA"}}));
+        changed.check(&[
+            "ready False SecretMismatch",
+            "due SecretMismatch [Issuing]",
+            "impossible User intervention required: the private key in Secret \"web-tls\" does not fit the spec in \
+             [spec.privateKey.algorithm], and spec.privateKey.rotationPolicy Never forbids a new one [CannotRegenerateKey]",
+            "wait",
+        ]);
+    }
+
+    #[test]
+    fn a_person_may_ask_again_within_the_second_of_the_failure() {
+        let mut web = world(&json!({"privateKey": {"rotationPolicy": "Never"}})).issued();
+        web.renew();
+        web.run();
+        web.fail("web-2");
+        web.run();
+        let annotations = &mut web.request("web-2").request.metadata.annotations;
+        let stored = annotation::PRIVATE_KEY_SECRET_NAME.to_owned();
+        annotations.insert(stored, "web-before".to_owned());
+        web.renew();
+        web.check(&[
+            "store key web-next [Reused]",
+            "delete web-2",
+            "create web-2 [Requested]",
+            "wait",
+        ]);
+    }
+
+    #[test]
+    fn of_two_certificates_with_one_secret_the_named_or_the_older_one_issues() {
+        let rival =
+            |name: &str, second| Rival { name: name.into(), created: Some(at(second).into()) };
+        for (rivals, issues) in [
+            (vec![rival("older", -1)], false),
+            (vec![rival("younger", 1)], true),
+            (vec![rival("twin", 0)], false),
+            (vec![rival("xeno", 0)], true),
+        ] {
+            let mut web = world(&json!({}));
+            web.observed.rivals = rivals.clone();
+            let steps = web.run();
+            assert_eq!(
+                steps.contains(&"due DoesNotExist [Issuing]".to_owned()),
+                issues,
+                "{rivals:?}"
+            );
+            assert_eq!(steps.contains(&"wait 3m".to_owned()), !issues, "{rivals:?}");
+        }
+        let mut named = world(&json!({})).issued();
+        named.observed.rivals = vec![rival("older", -1)];
+        named.later(60 * 86_400);
+        assert_eq!(named.run()[0], "due Renewing [Issuing]");
+        let mut other = world(&json!({}));
+        other.observed.rivals = vec![rival("younger", 1)];
+        let theirs = [(annotation::CERTIFICATE_NAME.to_owned(), "younger".to_owned())];
+        other.observed.secret =
+            Some(SecretFacts { annotations: theirs.into(), ..SecretFacts::default() });
+        other.check(&["ready False MissingData", "wait 3m"]);
+    }
+
+    #[test]
+    fn changed_output_formats_are_put_into_the_secret_without_a_new_certificate() {
+        let formats = |formats: Value| json!({"additionalOutputFormats": formats});
+        let mut web = world(&json!({})).issued();
+        web.change_spec(&formats(json!([{"type": "DER"}, {"type": "CombinedPEM"}])));
+        web.check(&["ready True Ready", "repair", "wait 1440h"]);
+        web.change_spec(&formats(json!([{"type": "DER"}])));
+        web.check(&["ready True Ready", "repair", "wait 1440h"]);
+        web.observed.secret.as_mut().unwrap().foreign_data.insert("key.der".into());
+        web.change_spec(&formats(json!([])));
+        web.check(&["ready True Ready", "wait 1440h"]);
+    }
+
+    #[test]
+    fn a_changed_template_repairs_the_secret_without_a_new_certificate() {
+        let template = |labels: Value| json!({"secretTemplate": {"labels": labels}});
+        let mut web = world(&template(json!({"a": "1"}))).issued();
+        web.observed.secret.as_mut().unwrap().labels.insert("theirs".into(), "kept".into());
+        web.observed.secret.as_mut().unwrap().foreign.insert("theirs".into());
+        web.change_spec(&template(json!({"b": "2"})));
+        web.check(&["ready True Ready", "repair", "wait 1440h"]);
+        assert!(!web.observed.secret.unwrap().labels.contains_key("a"));
+    }
+
+    #[test]
+    fn an_interrupted_issuance_goes_on_with_what_is_stored() {
+        let mut web = world(&json!({}));
+        web.run();
+        web.certificate.status.next_private_key_secret_name.clear();
+        web.check(&["find key web-next", "wait"]);
+        web.observed.next_keys.clear();
+        web.check(&[
+            "store key web-next [Generated]",
+            "delete web-1",
+            "create web-1 [Requested]",
+            "wait",
+        ]);
+    }
+
+    #[test]
+    fn a_spec_of_which_no_request_can_be_made_is_said_once() {
+        let mut web = world(&json!({}));
+        web.run();
+        web.observed.requests.clear();
+        let why = Outcome::RequestImpossible("\"x\" is not an IP address".into());
+        let new = record(&web.certificate, why, web.now);
+        assert_eq!(
+            new.notes[0].message,
+            "Failed to generate CSR: \"x\" is not an IP address - will not retry"
+        );
+        web.certificate.status = new.status;
+        web.check(&["wait"]);
+        web.change_spec(&json!({"dnsNames": ["a.example.com"]}));
+        web.check(&["ready False DoesNotExist", "create web-1 [Requested]", "wait"]);
+
+        web.observed.next_keys.clear();
+        let why = Outcome::KeyImpossible("cannot make RSA 1000 key".into());
+        web.certificate.status = record(&web.certificate, why, web.now).status;
+        web.check(&["wait"]);
+    }
+
+    #[test]
+    fn a_window_that_cannot_be_kept_is_told_and_the_renewal_comes_all_the_same() {
+        let windows = json!({"renewal": {"windows": [{"cron": "often", "windowDuration": "1h"}]}});
+        let mut web = world(&json!({})).issued();
+        web.change_spec(&windows);
+        web.check(&["ready False WindowError", "wait 1440h"]);
+        web.later(60 * 86_400);
+        assert_eq!(web.run()[0], "due Renewing [WindowError] [Issuing]");
+        let mut disabled = world(&json!({"renewal": {"policy": "Disabled"}})).issued();
+        disabled.check(&["wait 2160h 1s"]);
+        disabled.later(91 * 86_400);
+        disabled.check(&["ready False Expired", "wait"]);
+    }
+
+    #[test]
+    fn a_failure_of_this_try_is_its_own_though_the_clock_was_set_back() {
+        let mut web = world(&json!({})).issued();
+        web.later(60);
+        web.renew();
+        web.run();
+        web.later(-5);
+        web.fail("web-2");
+        let steps = web.run();
+        assert!(steps.iter().any(|step| step.starts_with("failed Failed: ")), "{steps:?}");
+        assert!(!steps.iter().any(|step| step.contains("web-2 [Requested]")), "{steps:?}");
+    }
+
+    #[test]
+    fn another_try_takes_another_key_than_the_one_that_failed() {
+        let mut web = world(&json!({})).issued();
+        web.later(60);
+        web.renew();
+        web.run();
+        web.fail("web-2");
+        // Asked for again, while the Secret is still there.
+        web.certificate.status.next_private_key_secret_name.clear();
+        let steps = web.run();
+        assert!(steps.contains(&"delete key web-next".to_owned()), "{steps:?}");
+    }
+}

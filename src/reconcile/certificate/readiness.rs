@@ -1,0 +1,83 @@
+//! What the Secret of a Certificate is worth: the `Ready` condition and the times in the status.
+
+use jiff::Timestamp;
+
+use crate::model::certificate::READY;
+use crate::model::common::{condition, set_condition};
+use crate::model::event::reason;
+use crate::model::{Certificate, CertificateStatus, Condition, ConditionStatus, Time};
+use crate::reconcile::policy::{self, Input};
+use crate::reconcile::renewal::{self, Window, WindowError};
+
+/// What the Secret is worth.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Assessment {
+    /// The `Ready` condition, without its transition time.
+    pub ready: Condition,
+    /// Start of the certificate in the Secret.
+    pub not_before: Option<Time>,
+    /// End of the certificate in the Secret.
+    pub not_after: Option<Time>,
+    /// When it will be renewed.
+    pub renewal_time: Option<Time>,
+}
+
+/// Looks at the Secret.
+pub fn assess(
+    input: &Input<'_>,
+    windows: &Result<Vec<Window>, WindowError>,
+    now: Timestamp,
+) -> Assessment {
+    let leaf = input.secret.and_then(|secret| secret.usable_leaf());
+    let renewal_time = leaf.map_or(Ok(None), |leaf| {
+        let spec = &input.certificate.spec;
+        renewal::renewal_time(spec, leaf.not_before, leaf.not_after, windows)
+    });
+    let violation = policy::violation(input).or_else(|| policy::expired(input, now));
+    let (status, reason, message) = match (violation, &renewal_time) {
+        (Some(violation), _) => (ConditionStatus::False, violation.reason, violation.message),
+        (None, Err(why)) => {
+            let message = format!("Could not calculate renewal time: {why}");
+            (ConditionStatus::False, reason::WINDOW_ERROR, message)
+        }
+        (None, Ok(_)) => {
+            let message = "Certificate is up to date and has not expired".to_owned();
+            (ConditionStatus::True, "Ready", message)
+        }
+    };
+    let ready = Condition {
+        kind: READY.to_owned(),
+        status,
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: None,
+        observed_generation: input.certificate.metadata.generation,
+    };
+    Assessment {
+        ready,
+        not_before: leaf.map(|leaf| leaf.not_before.into()),
+        not_after: leaf.map(|leaf| leaf.not_after.into()),
+        renewal_time: renewal_time.ok().flatten().map(Time::new),
+    }
+}
+
+impl Assessment {
+    /// Tells whether the status says just this.
+    pub fn is_recorded(&self, certificate: &Certificate) -> bool {
+        let status = &certificate.status;
+        let ready = condition(&status.conditions, READY)
+            .map(|known| Condition { last_transition_time: None, ..known.clone() });
+        ready.as_ref() == Some(&self.ready)
+            && status.not_before == self.not_before
+            && status.not_after == self.not_after
+            && status.renewal_time == self.renewal_time
+    }
+
+    /// Writes it into a status.
+    pub fn write(self, status: &mut CertificateStatus, now: Timestamp) {
+        set_condition(&mut status.conditions, self.ready, now);
+        status.not_before = self.not_before;
+        status.not_after = self.not_after;
+        status.renewal_time = self.renewal_time;
+    }
+}

@@ -1,0 +1,185 @@
+//! Certificate that is not being issued: what its Secret is worth, when to issue, what to tidy up.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::readiness;
+use super::types::{Action, Observed, Outcome, current, next};
+use crate::model::Certificate;
+use crate::model::certificate::READY;
+use crate::model::common::is_true;
+use crate::reconcile::facts::{OutputFormat, SecretFacts, annotation};
+use crate::reconcile::{Wake, differences, policy, renewal, request, secret_content};
+
+/// First pause after a failed issuance; each further failure doubles it.
+const FIRST_PAUSE_HOURS: i64 = 1;
+/// Longest pause after a failed issuance.
+const LONGEST_PAUSE_HOURS: i64 = 32;
+/// How often a Certificate whose Secret belongs to another one looks again.
+const RIVAL_PAUSE_MINUTES: i64 = 3;
+
+/// Decides what a Certificate that is not being issued does next.
+pub(super) fn next_action(
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> Action {
+    assess(certificate, observed, now)
+        .or_else(|| issue(certificate, observed, now))
+        .or_else(|| repair(certificate, observed))
+        .or_else(|| surplus_request(certificate, observed))
+        .unwrap_or_else(|| Action::Wait(wake(certificate, observed, now)))
+}
+
+fn input<'a>(certificate: &'a Certificate, observed: &'a Observed) -> policy::Input<'a> {
+    let secret = observed.secret.as_ref();
+    policy::Input { certificate, secret, current: current(certificate, observed) }
+}
+
+/// Says what the Secret is worth, when that is not what the status says.
+pub(super) fn assess(
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> Option<Action> {
+    let input = input(certificate, observed);
+    let assessment = readiness::assess(&input, &observed.windows, now);
+    let known = assessment.is_recorded(certificate);
+    (!known).then(|| Action::Conclude(Outcome::Assessed(Box::new(assessment))))
+}
+
+/// Starts an issuance when a policy is violated, unless the Secret is another's or a failure is too recent.
+fn issue(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Action> {
+    if rival(certificate, observed).is_some() || held_until(certificate, observed, now).is_some() {
+        return None;
+    }
+    let input = input(certificate, observed);
+    if let Some(violation) = policy::violation(&input) {
+        return Some(Action::Conclude(Outcome::Due(violation, None)));
+    }
+    let violation = policy::renewing(renewal_time(certificate, observed)?, now)?;
+    let leaf = input.secret?.usable_leaf()?;
+    let (start, end) = (leaf.not_before, leaf.not_after);
+    let kept = renewal::renewal_time(&certificate.spec, start, end, &observed.windows);
+    let window_error = kept.err();
+    Some(Action::Conclude(Outcome::Due(violation, window_error)))
+}
+
+/// Why a Certificate has to be issued now, were there no failure to wait out; nothing when its Secret is as asked for.
+pub(super) fn due(
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> Option<policy::Violation> {
+    let input = input(certificate, observed);
+    policy::violation(&input)
+        .or_else(|| policy::renewing(renewal_time(certificate, observed)?, now))
+}
+
+/// The moment of renewal; when no window can be kept, the one that would hold without windows.
+fn renewal_time(certificate: &Certificate, observed: &Observed) -> Option<Timestamp> {
+    let spec = &certificate.spec;
+    let leaf = observed.secret.as_ref()?.usable_leaf()?;
+    let (start, end) = (leaf.not_before, leaf.not_after);
+    renewal::renewal_time(spec, start, end, &observed.windows)
+        .unwrap_or_else(|_| Some(renewal::without_windows(spec, start, end)))
+}
+
+/// Of several Certificates with one Secret only the owner issues: the one the Secret names, else the oldest. Says who that is
+/// when it is another one.
+pub(super) fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
+    let own = &certificate.metadata.name;
+    let is_rival = |name: &String| observed.rivals.iter().any(|rival| rival.name == *name);
+    let named =
+        observed.secret.as_ref().and_then(|s| s.annotations.get(annotation::CERTIFICATE_NAME));
+    if let Some(named) = named.filter(|named| *named == own || is_rival(named)) {
+        return (named != own).then(|| named.clone());
+    }
+    let age = (certificate.metadata.creation_timestamp, own);
+    let oldest = observed.rivals.iter().min_by_key(|rival| (rival.created, &rival.name))?;
+    ((oldest.created, &oldest.name) < age).then(|| oldest.name.clone())
+}
+
+/// Until when a failed issuance is not tried again; nothing once it may be, because the pause is over, the spec was
+/// changed, or a person deleted the failed request or its Order.
+fn held_until(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Timestamp> {
+    let failed_at = certificate.status.last_failure_time?.timestamp();
+    let failed = next(certificate, observed)?;
+    if request::failed_by_order(&failed.request) && !failed.has_order {
+        return None;
+    }
+    if !differences::of_request(&certificate.spec, failed).is_empty() {
+        return None;
+    }
+    let attempts = certificate.status.failed_issuance_attempts.unwrap_or(1);
+    failed_at.checked_add(pause(attempts)).ok().filter(|at| *at > now)
+}
+
+/// 1 h after the first failure, doubling to 32 h.
+fn pause(attempts: i64) -> SignedDuration {
+    let doublings = u32::try_from(attempts - 1).unwrap_or(0).min(5);
+    let hours = FIRST_PAUSE_HOURS << doublings;
+    SignedDuration::from_hours(hours.min(LONGEST_PAUSE_HOURS))
+}
+
+/// Puts labels and annotations of the Secret right after the template or somebody's hand changed them, and the forms in which key
+/// and chain are in it after the spec did.
+fn repair(certificate: &Certificate, observed: &Observed) -> Option<Action> {
+    let secret = observed.secret.as_ref()?;
+    let name = &certificate.metadata.name;
+    if secret.annotations.get(annotation::CERTIFICATE_NAME) != Some(name) {
+        return None;
+    }
+    let request = current(certificate, observed).map(|facts| &facts.request.spec.issuer_ref);
+    let issuer = request.unwrap_or(&certificate.spec.issuer_ref);
+    let metadata = secret_content::metadata(name, &certificate.spec, issuer, secret.usable_leaf()?);
+    let is_right = metadata.is_on(secret) && has_formats(certificate, secret);
+    (!is_right).then_some(Action::RepairSecret(metadata))
+}
+
+/// Tells whether key and chain are in a Secret in every form that is asked for and that can be made, and by us in no other.
+fn has_formats(certificate: &Certificate, secret: &SecretFacts) -> bool {
+    if secret.usable_key().is_none() {
+        return true;
+    }
+    let wanted = OutputFormat::of(&certificate.spec);
+    let mut surplus = secret.formats.difference(&wanted);
+    wanted.is_subset(&secret.formats)
+        && surplus.all(|format| secret.foreign_data.contains(format.key()))
+}
+
+/// The oldest CertificateRequest beyond the history limit; none while the Certificate is not Ready.
+pub(super) fn surplus_request(certificate: &Certificate, observed: &Observed) -> Option<Action> {
+    if !is_true(&certificate.status.conditions, READY) {
+        return None;
+    }
+    let limit = certificate.spec.revision_history_limit.unwrap_or(1).max(1);
+    let mut known: Vec<(i64, &str)> = observed
+        .requests
+        .iter()
+        .filter(|facts| !facts.request.metadata.is_deleted())
+        .filter_map(|facts| Some((facts.request.revision()?, facts.request.metadata.name.as_str())))
+        .collect();
+    known.sort_unstable();
+    let surplus = known.len().saturating_sub(usize::try_from(limit).unwrap_or(1));
+    let oldest = known.first().filter(|_| surplus > 0)?;
+    Some(Action::DeleteRequest(oldest.1.to_owned()))
+}
+
+/// The next moment at which this Certificate may have something to do.
+fn wake(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Wake {
+    let rival = rival(certificate, observed)
+        .is_some()
+        .then(|| now + SignedDuration::from_mins(RIVAL_PAUSE_MINUTES));
+    let leaf = observed.secret.as_ref().and_then(SecretFacts::usable_leaf);
+    // Expired is what lies a second behind the last one.
+    let expiry =
+        leaf.and_then(|leaf| leaf.not_after.checked_add(SignedDuration::from_secs(1)).ok());
+    let moments = [
+        rival,
+        held_until(certificate, observed, now),
+        renewal_time(certificate, observed),
+        expiry,
+    ];
+    let soonest = moments.into_iter().flatten().filter(|at| *at > now).min();
+    soonest.map_or(Wake::OnChange, Wake::At)
+}

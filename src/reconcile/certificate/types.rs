@@ -1,0 +1,174 @@
+//! What the Certificate machine looks at, decides, and hears.
+
+use super::readiness::Assessment;
+use crate::model::event::source;
+use crate::model::{Certificate, CertificateRequest, Time};
+use crate::reconcile::Wake;
+use crate::reconcile::facts::{KeyFacts, RequestFacts, SecretFacts};
+use crate::reconcile::policy::Violation;
+use crate::reconcile::renewal::{Window, WindowError};
+use crate::reconcile::secret_content::SecretMetadata;
+
+/// What the machine looks at beside the Certificate.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The Secret it names, if there is one.
+    pub secret: Option<SecretFacts>,
+    /// Temporary Secrets that it owns.
+    pub next_keys: Vec<NextKey>,
+    /// CertificateRequests that it owns.
+    pub requests: Vec<RequestFacts>,
+    /// Other Certificates of its namespace that name the same Secret.
+    pub rivals: Vec<Rival>,
+    /// Its renewal windows.
+    pub windows: Result<Vec<Window>, WindowError>,
+}
+
+/// A temporary Secret with the key of the running issuance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NextKey {
+    /// Name of the Secret.
+    pub secret: String,
+    /// The key, or why it cannot be read.
+    pub key: Result<KeyFacts, String>,
+}
+
+/// Another Certificate that names the same Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rival {
+    /// Name.
+    pub name: String,
+    /// When it was made.
+    pub created: Option<Time>,
+}
+
+/// The next deed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Nothing to do but to record this.
+    Conclude(Outcome),
+    /// Make this CertificateRequest; its signing request is to be signed with the key in that Secret.
+    CreateRequest(Box<CertificateRequest>, String),
+    /// Delete a temporary Secret; the fields that its key does not fit.
+    DeleteNextKey(String, Vec<&'static str>),
+    /// Delete a CertificateRequest.
+    DeleteRequest(String),
+    /// Give the Secret these labels and annotations; its data stays.
+    RepairSecret(SecretMetadata),
+    /// Store the key for the next certificate, under that name or a new one.
+    StoreNextKey(Option<String>, KeyOrigin),
+    /// Write key and certificate into the Secret.
+    StoreSecret(Box<Delivery>),
+    /// Wait.
+    Wait(Wake),
+}
+
+/// What goes into the Secret.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    /// CertificateRequest that holds the chain.
+    pub request: String,
+    /// Temporary Secret that holds the key.
+    pub next_key: String,
+    /// Number of the issuance.
+    pub revision: i64,
+    /// Labels and annotations.
+    pub metadata: SecretMetadata,
+}
+
+/// Where the key for the next certificate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyOrigin {
+    /// Made anew.
+    Generated,
+    /// Made anew, because the one in the Secret, which should be kept, cannot be read.
+    Replacement,
+    /// Copied from the Secret.
+    Reused,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The Secret was looked at.
+    Assessed(Box<Assessment>),
+    /// A certificate must be issued; with it, why no renewal window could be kept.
+    Due(Violation, Option<WindowError>),
+    /// Something was deleted of which nobody needs to hear.
+    Deleted,
+    /// The issuance failed.
+    Failed {
+        /// A word, which may be that of whoever denied the request.
+        reason: String,
+        /// A sentence.
+        message: String,
+    },
+    /// Nothing can go on until the spec changes.
+    Impossible {
+        /// One of [`crate::model::event::reason`].
+        reason: &'static str,
+        /// A sentence.
+        message: String,
+    },
+    /// Key and certificate are in the Secret.
+    Issued(i64),
+    /// No key can be made of this spec.
+    KeyImpossible(String),
+    /// A key was thrown away because of these fields.
+    KeyOutdated(Vec<&'static str>),
+    /// The temporary Secret exists, known to the status or not.
+    NextKeyFound(String),
+    /// The temporary Secret is gone.
+    NextKeyGone,
+    /// A key was stored in this temporary Secret.
+    NextKeyStored(String, KeyOrigin),
+    /// A CertificateRequest was made.
+    RequestCreated(String),
+    /// No signing request can be made of this spec.
+    RequestImpossible(String),
+    /// Labels and annotations are as they should be.
+    SecretRepaired,
+}
+
+impl Outcome {
+    /// Under which controller's name it is written: one of [`source`].
+    pub fn writer(&self) -> &'static str {
+        match self {
+            Self::Assessed(_) => source::READINESS,
+            Self::Due(..) => source::TRIGGER,
+            Self::Impossible { .. }
+            | Self::KeyImpossible(_)
+            | Self::KeyOutdated(_)
+            | Self::NextKeyFound(_)
+            | Self::NextKeyGone
+            | Self::NextKeyStored(..) => source::KEY_MANAGER,
+            Self::RequestCreated(_) | Self::RequestImpossible(_) => source::REQUEST_MANAGER,
+            Self::Deleted | Self::Failed { .. } | Self::Issued(_) | Self::SecretRepaired => {
+                source::ISSUING
+            }
+        }
+    }
+}
+
+/// The CertificateRequest of `status.revision`.
+pub(crate) fn current<'a>(
+    certificate: &Certificate,
+    observed: &'a Observed,
+) -> Option<&'a RequestFacts> {
+    let revision = certificate.status.revision?;
+    observed.requests.iter().find(|facts| facts.request.revision() == Some(revision))
+}
+
+/// Number of the next issuance.
+pub(crate) fn next_revision(certificate: &Certificate) -> i64 {
+    certificate.status.revision.unwrap_or(0) + 1
+}
+
+/// The CertificateRequest of the next issuance.
+pub(crate) fn next<'a>(
+    certificate: &Certificate,
+    observed: &'a Observed,
+) -> Option<&'a RequestFacts> {
+    let revision = next_revision(certificate);
+    observed.requests.iter().find(|facts| facts.request.revision() == Some(revision))
+}

@@ -1,0 +1,339 @@
+//! Order: what came of a deed, and how it is written down.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::required::{mismatch, too_many};
+use crate::model::event::{reason, source};
+use crate::model::memory::{Holder, Memory};
+use crate::model::order::Authorization;
+use crate::model::{Blob, Order, OrderSpec, OrderStatus, Problem, State};
+use crate::reconcile::pauses::{Polled, worth_keeping};
+use crate::reconcile::{NEXT_TRY, Note, Recorded, Refusal};
+
+/// How long an order may stay `ready` after finalize before the signing request is sent again.
+const FINALIZE_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+/// How long an order lives whose CA does not say, although RFC 8555 §7.1.3 asks it to.
+pub(super) const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// How long after the loss of an order to somebody else another one is asked for.
+const AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
+/// Before what the CA did not do.
+const FAILED: &str = "Failed to ";
+
+/// What the CA is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// newOrder (RFC 8555 §7.4).
+    Create,
+    /// The reading of the order.
+    Fetch,
+    /// The reading of its authorizations (RFC 8555 §7.5).
+    FetchAuthorizations,
+    /// The signing request.
+    Finalize,
+    /// The download of the chain (RFC 8555 §7.4.2).
+    Download,
+}
+
+impl fmt::Display for Deed {
+    /// In cert-manager's words.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create Order",
+            Self::Fetch => "retrieve Order resource",
+            Self::FetchAuthorizations => "fetch authorization",
+            Self::Finalize => "finalize Order",
+            Self::Download => "retrieve signed certificate",
+        })
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The order exists at the CA, or existed (an identical one is given back).
+    Created(Seen),
+    /// Challenges were made: name and DNS name of each.
+    ChallengesCreated(Vec<(String, String)>),
+    /// Challenges were deleted.
+    ChallengesDeleted,
+    /// The CA has dropped the order, in words, and another one may be asked for in its place.
+    Dropped(String),
+    /// Too old to go on.
+    Expired(Timestamp),
+    /// No solver fits, in words; without words, all have been found.
+    Explained(String),
+    /// The order is another one's, and forgotten.
+    Forgotten,
+    /// The order was read.
+    Fetched(Seen),
+    /// The signing request was taken; this is the CA's answer.
+    Finalized(Seen),
+    /// The authorizations were read, in the order asked.
+    AuthorizationsFetched(Vec<Authorization>),
+    /// An authorization holds no more, nor can it be shown any more: its name, and the CA's word for that.
+    AuthorizationLost(String, &'static str),
+    /// The CA refused.
+    Refused(Deed, Refusal),
+    /// The CA did not answer, or not usefully, in words.
+    Unanswered(Deed, String),
+    /// The certificate of the order is for another key than ours, in words.
+    OtherKey(String),
+    /// Another Order goes first, in words.
+    StoodBack(String),
+    /// Given up without asking, or because what came is not what was ordered.
+    GivenUp(String),
+}
+
+/// What the CA said of the order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Order URL.
+    pub url: String,
+    /// Finalize URL.
+    pub finalize_url: String,
+    /// Authorization URLs.
+    pub authorizations: Vec<String>,
+    /// State; none for a word we do not know, which counts as not final.
+    pub state: Option<State>,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// Why it is invalid, one problem for each name that has one: name (empty for the order itself) and problem.
+    pub problems: Vec<(String, Problem)>,
+    /// The chain, checked, once it is valid and was downloaded.
+    pub certificate: Option<Vec<u8>>,
+    /// Not before this moment does the CA want to be asked again.
+    pub retry_after: Option<Timestamp>,
+}
+
+/// When the order was read last, if this outcome is an answer that shows it.
+pub fn polled(outcome: &Outcome, now: Timestamp) -> Option<Polled> {
+    let (Outcome::Fetched(seen) | Outcome::Finalized(seen)) = outcome else { return None };
+    Some(Polled { at: now, retry_after: seen.retry_after })
+}
+
+/// Folds an outcome into status, memory and notes.
+pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<OrderStatus> {
+    let mut new = Recorded {
+        status: order.status.clone(),
+        memory: Memory::read(Holder::Order, &order.metadata.annotations),
+        notes: Vec::new(),
+    };
+    match outcome {
+        Outcome::Created(seen) if seen.url.is_empty() => {
+            let why =
+                "Failed to create Order: the CA does not say where it is (no Location header)";
+            fail(&mut new, State::Errored, why.to_owned(), now);
+        }
+        // One that is valid already is downloaded: its certificate may be for our key.
+        Outcome::Created(seen) if seen.state == Some(State::Processing) => {
+            let why =
+                format!("Failed to create Order: the CA gave back {}, which is used up", seen.url);
+            fail(&mut new, State::Errored, why, now);
+        }
+        Outcome::Created(seen) => {
+            new.memory.next_try = worth_keeping(seen.retry_after, now);
+            new.memory.expires = now.saturating_add(LIFE).ok();
+            new.status.reason = String::new();
+            fold(&mut new, &order.spec, seen, now);
+        }
+        Outcome::Fetched(seen) => {
+            remember(&mut new.memory, &seen, now);
+            answered(&mut new);
+            fold(&mut new, &order.spec, seen, now);
+        }
+        Outcome::Finalized(seen) => {
+            new.memory.finalized_at = Some(now);
+            let passed = new.memory.passed_try(now);
+            new.memory.next_try = worth_keeping(seen.retry_after, now).or(passed);
+            answered(&mut new);
+            fold(&mut new, &order.spec, seen, now);
+        }
+        Outcome::AuthorizationsFetched(read) => {
+            answered(&mut new);
+            for authorization in read {
+                let slots = new.status.authorizations.iter_mut();
+                for slot in slots.filter(|slot| slot.url == authorization.url) {
+                    slot.clone_from(&authorization);
+                }
+            }
+            if let Some(why) = mismatch(&order.spec, &new.status.authorizations) {
+                fail(&mut new, State::Errored, why, now);
+            }
+        }
+        Outcome::AuthorizationLost(name, word) => {
+            fail(&mut new, State::Expired, lost(&name, word), now);
+        }
+        Outcome::Dropped(why) => {
+            forget(&mut new);
+            new.status.reason = why;
+            new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
+        }
+        Outcome::ChallengesCreated(made) => {
+            new.status.reason = String::new();
+            for (name, domain) in made {
+                let message =
+                    format!("Created Challenge resource \"{name}\" for domain \"{domain}\"");
+                new.notes.push(Note::normal(source::ORDERS, reason::CREATED, message));
+            }
+        }
+        Outcome::ChallengesDeleted => {}
+        Outcome::Explained(why) if why.is_empty() => new.status.reason = why,
+        Outcome::Explained(why) => {
+            new.status.reason.clone_from(&why);
+            new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
+        }
+        Outcome::Refused(deed, Refusal::Final(problem)) => {
+            fail(&mut new, State::Errored, format!("{FAILED}{deed}: {problem}"), now);
+        }
+        Outcome::Refused(deed, Refusal::Until(problem, at)) => {
+            new.memory.next_try = Some(at);
+            new.status.reason = format!("{FAILED}{deed}: {problem}{NEXT_TRY}{at:.0}");
+        }
+        Outcome::Unanswered(deed, why) => new.status.reason = format!("{FAILED}{deed}: {why}"),
+        Outcome::Expired(at) => {
+            fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
+        }
+        Outcome::StoodBack(why) => new.status.reason = why,
+        Outcome::Forgotten => forget(&mut new),
+        // Somebody else was given the same order and was quicker (another store with this account); ours is yet to come.
+        Outcome::OtherKey(_) if new.memory.finalized_at.is_none() => {
+            forget(&mut new);
+            new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
+        }
+        Outcome::OtherKey(why) | Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
+    }
+    let is_over =
+        !new.status.certificate.is_empty() || new.status.state.is_some_and(State::is_failure);
+    if is_over {
+        new.memory.next_try =
+            Memory::read(Holder::Order, &order.metadata.annotations).passed_try(now);
+    }
+    new
+}
+
+/// Why the order of an Order is no more at the CA, if that is what came of a deed before anything was finalized.
+pub fn dropped(order: &Order, outcome: &Outcome) -> Option<String> {
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    if memory.finalized_at.is_some() {
+        return None;
+    }
+    if let Outcome::AuthorizationLost(name, word) = outcome {
+        return Some(lost(name, word));
+    }
+    let Outcome::Refused(Deed::Fetch, Refusal::Final(problem)) = outcome else { return None };
+    matches!(problem.status, 404 | 410).then(|| format!("the CA has dropped the order: {problem}"))
+}
+
+fn lost(name: &str, word: &str) -> String {
+    format!(
+        "the authorization of {name} is {word}: the CA has dropped it, and only a new order brings another one"
+    )
+}
+
+/// The CA answers, and refuses no more: what could not be done is done, or asked for again.
+fn answered(new: &mut Recorded<OrderStatus>) {
+    if is_of_ca(&new.status.reason) {
+        new.status.reason = String::new();
+    }
+}
+
+/// Tells whether a reason is what the CA did not do.
+pub fn is_of_ca(reason: &str) -> bool {
+    reason.starts_with(FAILED) && !reason.starts_with(&solver_message(""))
+}
+
+/// What is remembered of an order that was read.
+fn remember(memory: &mut Memory, seen: &Seen, now: Timestamp) {
+    let is_ready = seen.state == Some(State::Ready);
+    let is_pending = seen.state == Some(State::Pending);
+    if seen.state == Some(State::Processing) && memory.finalized_at.is_none() {
+        // We were killed before that could be noted.
+        memory.finalized_at = Some(now);
+    }
+    let finalized_at = memory.finalized_at;
+    if is_ready && finalized_at.is_some_and(|at| now.duration_since(at) > FINALIZE_AGAIN) {
+        memory.finalized_at = None;
+    }
+    let passed = memory.passed_try(now);
+    memory.next_try = worth_keeping(seen.retry_after, now).or(passed);
+    if memory.expires.is_none() {
+        memory.expires = now.saturating_add(LIFE).ok();
+        // Only its end was asked for: nothing is polled while its challenges are under way.
+        memory.next_try = memory.next_try.filter(|_| !is_pending);
+    }
+}
+
+/// Back to the time before newOrder.
+fn forget(new: &mut Recorded<OrderStatus>) {
+    new.status =
+        OrderStatus { other: std::mem::take(&mut new.status.other), ..OrderStatus::default() };
+    new.memory = Memory::default();
+}
+
+fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: Seen, now: Timestamp) {
+    let status = &mut new.status;
+    status.url = seen.url;
+    if !seen.finalize_url.is_empty() {
+        status.finalize_url = seen.finalize_url;
+    }
+    let mut surplus = None;
+    if status.authorizations.is_empty() {
+        let mut urls = BTreeSet::new();
+        let once = seen.authorizations.into_iter().filter(|url| urls.insert(url.clone()));
+        let bare = |url| Authorization { url, ..Authorization::default() };
+        let bare: Vec<Authorization> = once.map(bare).collect();
+        surplus = too_many(spec, bare.len());
+        // What is too much is neither kept nor read.
+        status.authorizations = if surplus.is_none() { bare } else { Vec::new() };
+    }
+    new.memory.expires = seen.expires.or(new.memory.expires);
+    if let Some(why) = surplus {
+        fail(new, State::Errored, why, now);
+        return;
+    }
+    let Some(state) = seen.state else { return };
+    if state.is_failure() {
+        let reasons: Vec<String> = seen
+            .problems
+            .iter()
+            .map(|(name, problem)| match name.as_str() {
+                "" => problem.to_string(),
+                name => format!("acme: authorization error for {name}: {problem}"),
+            })
+            .collect();
+        let why = if reasons.is_empty() {
+            format!("the order is {state}, and the CA gives no reason")
+        } else {
+            reasons.join("; ")
+        };
+        fail(new, state, why, now);
+        return;
+    }
+    new.status.state = Some(state);
+    if state != State::Pending {
+        new.status.reason = String::new();
+    }
+    if let Some(pem) = seen.certificate {
+        new.status.certificate = Blob(pem);
+        let message = "Order completed successfully";
+        new.notes.push(Note::normal(source::ORDERS, reason::COMPLETE, message));
+    }
+}
+
+fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timestamp) {
+    new.status.state = Some(state);
+    new.status.reason = why;
+    new.status.failure_time = Some(now.into());
+}
+
+/// cert-manager's sentence when no solver fits.
+pub fn solver_message(why: &str) -> String {
+    format!(
+        "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
+    )
+}

@@ -1,0 +1,101 @@
+//! Orders that got one and the same order from their CA: Boulder gives an account the order back that it has under way for
+//! the same names. It brings one certificate, for the key of whoever finalizes it.
+
+use crate::model::memory::{Holder, Memory};
+use crate::model::{ObjectName, Order, State};
+
+/// How the reason of an Order begins that stands back.
+const WAITING: &str = "Waiting for order ";
+
+/// How far an Order has got with what it shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    /// It has nothing but the URL.
+    Created,
+    /// It proves its names.
+    Authorizing,
+    /// Its signing request may be with the CA.
+    Finalizing,
+}
+
+/// Another Order under way that got the same order from the CA.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sharer {
+    /// The Order.
+    pub order: Order,
+    /// It had the order before we had it.
+    pub came_first: bool,
+}
+
+/// Returns the Order whose turn it is before this one: the furthest, of these whoever had the order first. No two can both find
+/// that it is their turn, however they take steps between each other's: whoever comes later sees who came first.
+pub fn ahead<'a>(order: &Order, sharers: &'a [Sharer]) -> Option<&'a Order> {
+    let ours = progress(order);
+    let furthest = sharers
+        .iter()
+        .map(|other| (progress(&other.order), other))
+        .filter(|(theirs, other)| *theirs > ours || (*theirs == ours && other.came_first))
+        .reduce(|first, next| if next.0 > first.0 { next } else { first });
+    furthest.map(|(_, other)| &other.order)
+}
+
+/// Tells whether an Order stands back because of what [`waiting_message`] says.
+pub fn stands_back(order: &Order) -> bool {
+    order.status.reason.starts_with(WAITING)
+}
+
+/// What an Order waits for that stands back.
+pub fn waiting_message(first: &ObjectName) -> String {
+    format!("{WAITING}{first}: the CA gave both the same order, which brings one certificate")
+}
+
+fn progress(order: &Order) -> Progress {
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    let was_sent = matches!(order.status.state, Some(State::Processing | State::Valid));
+    if memory.finalized_at.is_some() || was_sent {
+        return Progress::Finalizing;
+    }
+    let has_read = order.status.authorizations.iter().any(|a| !a.identifier.is_empty());
+    if has_read { Progress::Authorizing } else { Progress::Created }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::reconcile::order::shared::*;
+    use crate::reconcile::testing::order;
+
+    fn sharing(name: &str, has_read: bool) -> Order {
+        let new = order(name).state(State::Pending);
+        if has_read { new.authorization("www.example.com").build() } else { new.build() }
+    }
+
+    fn before(order: &Order) -> Sharer {
+        Sharer { order: order.clone(), came_first: true }
+    }
+
+    fn after(order: &Order) -> Sharer {
+        Sharer { order: order.clone(), came_first: false }
+    }
+
+    #[track_caller]
+    fn check(order: &Order, sharers: &[Sharer], first: Option<&str>) {
+        assert_eq!(ahead(order, sharers).map(|o| o.metadata.name.as_str()), first);
+    }
+
+    #[test]
+    fn whoever_had_it_first_goes_first_and_the_others_wait_for_it() {
+        let (a, b, c) = (sharing("a", false), sharing("b", false), sharing("c", false));
+        check(&b, &[after(&c), after(&a)], None);
+        check(&c, &[before(&b), after(&a)], Some("b"));
+        check(&a, &[before(&b), before(&c)], Some("b"));
+    }
+
+    #[test]
+    fn whoever_has_begun_is_not_overtaken() {
+        let (first, begun) = (sharing("first", false), sharing("begun", true));
+        check(&begun, &[before(&first)], None);
+        check(&first, &[after(&begun)], Some("begun"));
+        let sent = order("sent").state(State::Processing).build();
+        check(&begun, &[before(&first), after(&sent)], Some("sent"));
+    }
+}

@@ -1,0 +1,301 @@
+//! What the refusal of an API server means.
+
+use kube::core::Status;
+
+use super::deed::{Deed, What};
+use super::fault::ClusterFault;
+use super::words::{
+    Guard, causes, has_cause, held, is_about_an_object, lacks_permission, said, undeclared,
+};
+use crate::model::Key;
+use crate::store::error::{StoreError, invalid};
+
+/// What the server's refusal of a deed means.
+pub(crate) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreError {
+    let said = deed.stable(said(status));
+    let key = deed.named();
+    if let (Some(key), Some(why)) = (&key, undeclared(&said)) {
+        return invalid(key, why);
+    }
+    let server = server.to_owned();
+    match (status.code, status.reason.as_str()) {
+        (401, _) => ClusterFault::Credentials { server, why: said }.into(),
+        (429, _) => ClusterFault::Busy { server, verb: deed.verb, what: deed.what(), said }.into(),
+        (403, _) if lacks_permission(&said) => ClusterFault::Forbidden {
+            verb: deed.verb,
+            resource: deed.resource(),
+            place: deed.place(),
+            said,
+        }
+        .into(),
+        (404, _) if !is_about_an_object(status) && is_everywhere(deed.kind) => {
+            ClusterFault::Stranger { server, why: format!("it has no {}", deed.resource()) }.into()
+        }
+        (404, _) if !is_about_an_object(status) => ClusterFault::Undefined {
+            server,
+            resource: deed.resource(),
+            why: "nothing answers at its path".into(),
+        }
+        .into(),
+        (500.., _) => {
+            ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
+        }
+        _ => match (&key, Guard::of(&said)) {
+            (Some(key), _) => refused_object(key, status, said),
+            (None, None) if status.code == 409 => {
+                ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
+            }
+            (None, guard) => {
+                let is_wrong = [400, 404, 422].contains(&status.code);
+                let passes = guard.map_or(!is_wrong, Guard::passes);
+                let namespace = deed.namespace.to_owned();
+                let (verb, what) = (deed.verb, deed.what());
+                ClusterFault::Refused { verb, what, namespace, said, passes }.into()
+            }
+        },
+    }
+}
+
+fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
+    if let Some(fault) = without_namespace(&key.to_string(), &key.name.namespace, status, &[]) {
+        return fault;
+    }
+    let key = key.clone();
+    match (status.code, status.reason.as_str()) {
+        (404, _) => StoreError::NotFound { key },
+        (409, "AlreadyExists") => StoreError::AlreadyExists { key },
+        (409, _) => match held(status) {
+            Some(why) => StoreError::Held { key, why },
+            None => StoreError::Conflict { key },
+        },
+        (403, _) => StoreError::Denied { key, why: said },
+        _ if Guard::of(&said).is_some() => StoreError::Denied { key, why: said },
+        _ => invalid(&key, causes(status).unwrap_or(said)),
+    }
+}
+
+/// The fault, when a refusal says that the namespace to write to is not there, or not for long; `ways` are others to help.
+pub(crate) fn without_namespace(
+    what: &str,
+    namespace: &str,
+    status: &Status,
+    ways: &[&str],
+) -> Option<StoreError> {
+    let about = status.details.as_ref();
+    let (why, advice) = match status.code {
+        404 if about.is_some_and(|about| about.kind == "namespaces") => {
+            ("there is no namespace", "kubectl create namespace")
+        }
+        403 if has_cause(status, "NamespaceTerminating") => (
+            "somebody has deleted namespace",
+            "wait until it is gone, then: kubectl create namespace",
+        ),
+        _ => return None,
+    };
+    let (what, why) = (what.to_owned(), format!("{why} {namespace}"));
+    let ways = ways.iter().map(|way| (*way).to_owned());
+    let hints = std::iter::once(format!("{advice} {namespace}")).chain(ways).collect();
+    Some(ClusterFault::Namespace { what, why, hints }.into())
+}
+
+/// Every API server has these.
+fn is_everywhere(kind: What<'_>) -> bool {
+    match kind {
+        What::Kind(kind) => kind.group().is_empty(),
+        What::Other(resource) => resource
+            .split_once('.')
+            .is_none_or(|(_, group)| ["coordination.k8s.io", "networking.k8s.io"].contains(&group)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::{Kind, ObjectName};
+
+    /// The error, in one line, that an answer to the creation of an Order becomes.
+    fn check(answer: Value, expected: &str) {
+        let key = Key::new(Kind::Order, ObjectName::new("web", "a"));
+        let status: Status = serde_json::from_value(answer).unwrap();
+        let error = refused("https://server", &Deed::on("create", &key), &status);
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_missing_permission_names_verb_and_resource() {
+        let said = "orders.acme.cert-manager.io is forbidden: User \"ann\" cannot create resource \"orders\" in API \
+                    group \"acme.cert-manager.io\" in the namespace \"web\"";
+        let answer = json!({ "code": 403, "reason": "Forbidden", "message": said });
+        let expected =
+            format!("no permission to create orders.acme.cert-manager.io in namespace web: {said}");
+        check(answer, &expected);
+    }
+
+    #[test]
+    fn a_webhook_s_refusal_is_in_its_own_words() {
+        let said = "admission webhook \"guard\" denied the request: not on Fridays";
+        for code in [400, 403] {
+            let answer = json!({ "code": code, "reason": "Forbidden", "message": said });
+            check(answer, &format!("cannot write Order web/a: {said}"));
+        }
+    }
+
+    /// The hints against a refusal of RBAC's.
+    fn check_permission(deed: &Deed<'_>, expected: &str) {
+        let said = "x is forbidden: User \"ann\" cannot list resource \"x\"";
+        let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
+        let error = refused("https://server", deed, &serde_json::from_value(status).unwrap());
+        assert_eq!(error.hints_by("kubectl --as ann"), [expected]);
+    }
+
+    #[test]
+    fn what_only_a_cluster_role_gives_is_asked_for_in_one() {
+        let orders = "kubectl --as ann auth can-i list orders.acme.cert-manager.io";
+        check_permission(
+            &Deed::over("list", Kind::Order, "web"),
+            &format!("ask for it in a Role; {orders} --namespace web tells when it is there"),
+        );
+        check_permission(
+            &Deed::over("list", Kind::Order, ""),
+            &format!(
+                "ask for it in a ClusterRole; {orders} --all-namespaces tells when it is there"
+            ),
+        );
+        let issuer = Key::new(Kind::ClusterIssuer, ObjectName::new("", "le"));
+        check_permission(
+            &Deed::on("get", &issuer),
+            "ask for it in a ClusterRole; kubectl --as ann auth can-i get clusterissuers.cert-manager.io --all-namespaces tells \
+             when it is there",
+        );
+    }
+
+    #[test]
+    fn a_name_that_the_server_makes_up_is_left_out_of_what_it_says() {
+        let metadata = json!({ "namespace": "web", "generateName": "web-1-" });
+        let object = json!({ "metadata": metadata });
+        let key = Key::new(Kind::Secret, ObjectName::new("web", ""));
+        let guard = "is forbidden: violates PodSecurity \"baseline:latest\": hostPort";
+        let status = |resource: &str, name: &str| {
+            let said = format!("{resource} \"{name}\" {guard}");
+            let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
+            serde_json::from_value::<Status>(status).unwrap()
+        };
+        for name in ["web-1-b2d4f", "web-1-g6h7z"] {
+            let deed = Deed::other("create", "pods", "web").making(&object);
+            let error = refused("https://server", &deed, &status("pods", name));
+            let expected = "the cluster refuses to create pods in namespace web: pods \"web-1-…\"";
+            assert_eq!(error.to_string(), format!("{expected} {guard}"));
+            assert!(error.needs_person() && error.hints()[0].contains("podTemplate"), "{error}");
+
+            let deed = Deed::on("create", &key).making(&object);
+            let error = refused("https://server", &deed, &status("secrets", name));
+            let expected = "cannot write Secret web/web-1-…: secrets \"web-1-…\"";
+            assert_eq!(error.to_string(), format!("{expected} {guard}"));
+        }
+    }
+
+    #[test]
+    fn a_quota_has_the_same_hint_wherever_it_is_met() {
+        let said = "x is forbidden: exceeded quota: none";
+        let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
+        let status: Status = serde_json::from_value(status).unwrap();
+        let key = Key::new(Kind::Secret, ObjectName::new("web", "tls"));
+        let deeds = [Deed::on("create", &key), Deed::other("create", "pods", "web")];
+        let [one, other] = deeds.map(|deed| refused("https://server", &deed, &status));
+        assert_eq!(one.hints(), other.hints());
+        assert!(one.hints()[0].contains("describe quota --namespace web"), "{one}");
+        assert!(!one.needs_person() && !other.needs_person());
+    }
+
+    #[test]
+    fn a_webhook_that_does_not_answer_is_a_fault_of_the_cluster() {
+        let said = "Internal error occurred: failed calling webhook \"guard\": connection refused";
+        check(
+            json!({ "code": 500, "reason": "InternalError", "message": said }),
+            &format!("the cluster at https://server could not create Order web/a: {said}"),
+        );
+    }
+
+    #[test]
+    fn a_field_that_another_manager_holds_is_named() {
+        let cause = json!({
+            "reason": "FieldManagerConflict",
+            "message": "conflict with \"helm\"",
+            "field": ".spec.dnsNames",
+        });
+        let answer = json!({ "code": 409, "reason": "Conflict", "details": { "causes": [cause] } });
+        check(answer, "cannot apply Order web/a: .spec.dnsNames: conflict with \"helm\"");
+    }
+
+    #[test]
+    fn a_stale_write_is_a_conflict() {
+        let answer =
+            json!({ "code": 409, "reason": "Conflict", "message": "the object has been modified" });
+        check(answer, "cannot write Order web/a: it was changed by another writer");
+    }
+
+    #[test]
+    fn what_nobody_serves_is_told_from_what_is_not_there() {
+        check(
+            json!({ "code": 404, "message": "404 page not found" }),
+            "the cluster at https://server does not serve orders.acme.cert-manager.io: nothing answers at its path",
+        );
+        let about = json!({ "name": "a", "kind": "orders" });
+        check(
+            json!({ "code": 404, "reason": "NotFound", "details": about }),
+            "Order web/a not found",
+        );
+        let about = json!({ "name": "web", "kind": "namespaces" });
+        check(
+            json!({ "code": 404, "reason": "NotFound", "details": about }),
+            "cannot write Order web/a: there is no namespace web",
+        );
+        let cause = json!({ "reason": "NamespaceTerminating", "message": "namespace web is being terminated" });
+        check(
+            json!({ "code": 403, "reason": "Forbidden", "details": { "causes": [cause] } }),
+            "cannot write Order web/a: somebody has deleted namespace web",
+        );
+    }
+
+    #[test]
+    fn a_field_that_the_definitions_do_not_have_is_the_manifest_s_fault() {
+        let said = "failed to create typed patch object (web/a; acme.cert-manager.io/v1, Kind=Order): .spec.colour: \
+                    field not declared in schema";
+        check(
+            json!({ "code": 500, "message": said }),
+            "cannot write Order web/a: .spec.colour: field not declared in schema",
+        );
+    }
+
+    #[test]
+    fn a_namespace_that_is_missing_does_not_come_by_itself() {
+        let status = json!({
+            "code": 404, "reason": "NotFound", "message": "namespaces \"web\" not found",
+            "details": { "name": "web", "kind": "namespaces" },
+        });
+        let status: Status = serde_json::from_value(status).unwrap();
+        let error = refused("https://server", &Deed::other("create", "pods", "web"), &status);
+        assert_eq!(
+            error.to_string(),
+            "the cluster refuses to create pods in namespace web: namespaces \"web\" not found"
+        );
+        assert!(!error.may_pass());
+    }
+
+    #[test]
+    fn a_wrong_field_is_named() {
+        let cause = json!({ "reason": "FieldValueRequired", "message": "Required value", "field": "spec.request" });
+        let answer = json!({ "code": 422, "reason": "Invalid", "details": { "causes": [cause] } });
+        check(answer, "cannot write Order web/a: spec.request: Required value");
+    }
+
+    #[test]
+    fn expired_credentials_say_so() {
+        check(
+            json!({ "code": 401, "reason": "Unauthorized", "message": "Unauthorized" }),
+            "cannot log in to https://server: Unauthorized",
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Why a store did not do what it was asked for.
+
+use std::path::PathBuf;
+
+use super::cluster::ClusterFault;
+use super::cluster::words::Guard;
+use crate::disk::private::Exposure;
+use crate::model::Key;
+
+/// Why a store did not do what it was asked.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else wrote in between: read again and decide anew.
+    #[error("cannot write {key}: it was changed by another writer")]
+    Conflict {
+        /// Object.
+        key: Key,
+    },
+    /// There is already an object of that name.
+    #[error("cannot create {key}: it exists already")]
+    AlreadyExists {
+        /// Object.
+        key: Key,
+    },
+    /// There is no such object.
+    #[error("{key} not found")]
+    NotFound {
+        /// Object.
+        key: Key,
+    },
+    /// The object may not be written like that.
+    #[error("cannot write {key}: {why}")]
+    Invalid {
+        /// Object.
+        key: Key,
+        /// Reason.
+        why: String,
+    },
+    /// The object is there, and does not have the shape of its kind: plain texts of a schema may say anything.
+    #[error("cannot read {key}: {why}; it is left alone until that is corrected")]
+    Unreadable {
+        /// Object.
+        key: Key,
+        /// Which field, and what about it.
+        why: String,
+    },
+    /// Another field manager holds what would be written.
+    #[error("cannot apply {key}: {why}")]
+    Held {
+        /// Object.
+        key: Key,
+        /// Who holds which fields.
+        why: String,
+    },
+    /// An admission webhook, a quota or another guard of the cluster refused it.
+    #[error("cannot write {key}: {why}")]
+    Denied {
+        /// Object.
+        key: Key,
+        /// The server's words.
+        why: String,
+    },
+    /// The cluster does not answer, not to us, or not usefully.
+    #[error(transparent)]
+    Cluster(#[from] Box<ClusterFault>),
+    /// The store itself cannot be used: no space, no permission, not our file, a newer version.
+    #[error("cannot use the state in {place}: {why}")]
+    Unusable {
+        /// File, folder or server.
+        place: String,
+        /// Reason.
+        why: String,
+    },
+    /// The state folder, or a file in it, is not this user's alone.
+    #[error("cannot use the state in {}: {exposure}", place.display())]
+    Exposed {
+        /// File or folder.
+        place: PathBuf,
+        /// Why it is not trusted.
+        exposure: Exposure,
+    },
+}
+
+/// What helps where a cluster has denied a solver object, by the server's words; nothing where it says something else.
+pub fn denial_advice(said: &str, namespace: &str) -> Option<String> {
+    Guard::of(said).map(|guard| guard.hint("pods", namespace))
+}
+
+impl StoreError {
+    /// Tells whether the same may succeed a little later, with nobody doing anything: the server was away, or busy.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Cluster(fault) if fault.may_pass())
+    }
+
+    /// Tells whether a cluster refuses it until somebody changes something. A quota is none of that: it fills and empties.
+    pub fn needs_person(&self) -> bool {
+        match self {
+            Self::Cluster(fault) => !fault.may_pass(),
+            Self::Denied { why, .. } => !Guard::of(why).is_some_and(Guard::passes),
+            Self::Held { .. } | Self::Unreadable { .. } => true,
+            Self::Conflict { .. }
+            | Self::AlreadyExists { .. }
+            | Self::NotFound { .. }
+            | Self::Invalid { .. }
+            | Self::Unusable { .. }
+            | Self::Exposed { .. } => false,
+        }
+    }
+
+    /// Tells whether a permission is missing.
+    pub fn lacks_permission(&self) -> bool {
+        matches!(self, Self::Cluster(fault) if matches!(**fault, ClusterFault::Forbidden { .. }))
+    }
+
+    /// What to do next, one line each, with kubectl as it is called without flags.
+    pub fn hints(&self) -> Vec<String> {
+        self.hints_by("kubectl")
+    }
+
+    /// The same; `kubectl` is how kubectl is called for the same cluster, as the same user.
+    pub fn hints_by(&self, kubectl: &str) -> Vec<String> {
+        match self {
+            Self::Cluster(fault) => fault.hints(kubectl),
+            Self::Held { .. } => {
+                vec!["leave those fields out of the manifest, or take them over with --force-conflicts".into()]
+            }
+            Self::Denied { key, why } => {
+                let guard = Guard::of(why).unwrap_or(Guard::Unknown);
+                vec![guard.hint(&key.to_string(), &key.name.namespace)]
+            }
+            Self::Conflict { .. }
+            | Self::AlreadyExists { .. }
+            | Self::NotFound { .. }
+            | Self::Invalid { .. }
+            | Self::Unreadable { .. }
+            | Self::Unusable { .. }
+            | Self::Exposed { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Makes the error for an object that may not be written like that.
+pub(crate) fn invalid(key: &Key, why: impl Into<String>) -> StoreError {
+    StoreError::Invalid { key: key.clone(), why: why.into() }
+}
+
+impl From<ClusterFault> for StoreError {
+    fn from(fault: ClusterFault) -> Self {
+        Self::Cluster(Box::new(fault))
+    }
+}

@@ -1,0 +1,109 @@
+//! What a store draws by lot: UIDs and the ends of generated names.
+
+use aws_lc_rs::rand;
+
+use super::error::StoreError;
+
+/// Characters of generated names: no vowels and nothing that looks alike, so that no words come out.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Characters added to a `generateName`.
+const SUFFIX: usize = 5;
+/// Longest `generateName` that is used whole; what is longer is cut, so that the name stays a label (RFC 1123 §2.1).
+const PREFIX: usize = 63 - SUFFIX;
+
+/// Draws a UID: a version 4 UUID (RFC 9562 §5.4).
+pub(super) fn uid() -> Result<String, StoreError> {
+    let mut bytes: [u8; 16] = draw()?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}
+
+/// Makes a name from a `generateName`.
+pub(super) fn name(prefix: &str) -> Result<String, StoreError> {
+    let mut number = u64::from_be_bytes(draw()?);
+    let mut name: String = prefix.chars().take(PREFIX).collect();
+    for _ in 0..SUFFIX {
+        // 27^5 divides into 2^64 a million million times: the lot is even enough.
+        let index = usize::try_from(number % 27).unwrap_or_default();
+        name.push(char::from(ALPHABET[index]));
+        number /= 27;
+    }
+    Ok(name)
+}
+
+/// A text with an ellipsis in place of what was drawn for that `generateName`, so that it is the same at each draw.
+pub(super) fn without_draws(text: &str, prefix: &str) -> String {
+    let prefix: String = prefix.chars().take(PREFIX).collect();
+    let is_drawn = |rest: &str| {
+        let Some((drawn, rest)) = rest.split_at_checked(SUFFIX) else { return false };
+        drawn.bytes().all(|byte| ALPHABET.contains(&byte))
+            && !rest.starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric())
+    };
+    let mut pieces = text.split(&prefix);
+    let mut stable = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        stable.push_str(&prefix);
+        if is_drawn(piece) {
+            stable.push('…');
+            stable.push_str(&piece[SUFFIX..]);
+        } else {
+            stable.push_str(piece);
+        }
+    }
+    stable
+}
+
+fn draw<const N: usize>() -> Result<[u8; N], StoreError> {
+    let mut bytes = [0; N];
+    rand::fill(&mut bytes).map_err(|_| StoreError::Unusable {
+        place: "this machine".into(),
+        why: "its random number generator failed".into(),
+    })?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::ids::*;
+
+    #[test]
+    fn a_uid_is_a_random_uuid() {
+        let uid = uid().unwrap();
+        let lengths: Vec<usize> = uid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12]);
+        assert_eq!(&uid[14..15], "4");
+        assert!(matches!(&uid[19..20], "8" | "9" | "a" | "b"));
+        assert_ne!(uid, super::uid().unwrap());
+    }
+
+    #[test]
+    fn a_generated_name_has_five_characters_more() {
+        let name = name("web-").unwrap();
+        let suffix = name.strip_prefix("web-").unwrap();
+        assert_eq!(suffix.len(), 5);
+        assert!(suffix.bytes().all(|byte| ALPHABET.contains(&byte)), "{suffix}");
+    }
+
+    #[test]
+    fn a_long_prefix_is_cut_so_that_the_name_stays_a_label() {
+        assert_eq!(name(&"a".repeat(80)).unwrap().len(), 63);
+    }
+
+    #[test]
+    fn a_text_about_a_generated_name_is_the_same_at_each_draw() {
+        let long = "a".repeat(80);
+        for prefix in ["cm-acme-http-solver-", "web-1-", &long] {
+            let say = |name: &str| format!("pods \"{name}\" is forbidden: {name}, and {name}.");
+            let told = || without_draws(&say(&name(prefix).unwrap()), prefix);
+            let cut = &prefix[..prefix.len().min(PREFIX)];
+            assert_eq!((told(), told()), (say(&format!("{cut}…")), told()));
+        }
+        for other in
+            ["no name", "web-", "web-bcdf", "web-other", "web-bcdfg-2", "web-bcdfgh", "web-öööb"]
+        {
+            assert_eq!(without_draws(other, "web-"), other);
+        }
+    }
+}

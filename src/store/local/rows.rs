@@ -1,0 +1,251 @@
+//! The objects in the database: the [`Transaction`] of one transaction, and the queries of readers.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
+use serde_json::Value;
+
+use super::fault::{self, unusable};
+use crate::model::{Key, Kind, ObjectName, Record};
+use crate::store::error::StoreError;
+use crate::store::object::without_bulk;
+use crate::store::transaction::Transaction;
+use crate::store::watch::KEPT;
+use crate::store::watch::Logged;
+use crate::store::{Scope, event_retention};
+
+/// A list of whole objects.
+const WHOLE: &str = "SELECT namespace, name, body FROM object WHERE kind = ?";
+/// A list without the bulk. An object that has none, or was written by an older version, has no brief form.
+const BRIEF: &str = "SELECT namespace, name, coalesce(brief.body, object.body)
+    FROM object LEFT JOIN brief ON brief.object = object.id WHERE kind = ?";
+
+/// The database, seen from within one transaction or one read.
+pub(super) struct Rows<'a> {
+    connection: &'a Connection,
+    file: &'a Path,
+}
+
+impl<'a> Rows<'a> {
+    /// Looks at the database through a connection.
+    pub(super) fn new(connection: &'a Connection, file: &'a Path) -> Self {
+        Self { connection, file }
+    }
+
+    /// Reads the revision of the last write.
+    pub(super) fn revision(&self) -> Result<i64, StoreError> {
+        self.one("SELECT revision FROM counter", &[], |row| row.get(0))
+            .map(Option::unwrap_or_default)
+    }
+
+    /// Reads the objects of a kind, ordered by namespace and name, as JSON.
+    pub(super) fn list(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+    ) -> Result<Vec<(ObjectName, String)>, StoreError> {
+        let mut text = String::from(if scope.brief { BRIEF } else { WHOLE });
+        let kind_name = kind.as_str();
+        let mut values: Vec<&dyn ToSql> = vec![&kind_name];
+        let wanted = [
+            (&scope.namespace, " AND namespace = ?"),
+            (&scope.owner_uid, " AND id IN (SELECT object FROM owner WHERE uid = ? AND manages)"),
+            (&scope.involved_uid, " AND involved = ?"),
+        ];
+        for (value, condition) in wanted {
+            if let Some(value) = value {
+                text.push_str(condition);
+                values.push(value);
+            }
+        }
+        text.push_str(" ORDER BY namespace, name");
+        self.all(&text, &values, |row| Ok((name(row)?, row.get(2)?)))
+    }
+
+    /// Reads the changes after a revision, oldest first; nothing when some of them have been forgotten.
+    pub(super) fn since(&self, revision: i64) -> Result<Option<Vec<Line>>, StoreError> {
+        let text = "SELECT coalesce(min(revision) - 1, (SELECT revision FROM counter)) FROM change";
+        let forgotten: Option<i64> = self.one(text, &[], |row| row.get(0))?;
+        if forgotten.is_some_and(|forgotten| revision < forgotten) {
+            return Ok(None);
+        }
+        let text =
+            "SELECT revision, kind, gone, body FROM change WHERE revision > ? ORDER BY revision";
+        let line = |row: &Row<'_>| {
+            Ok(Line {
+                revision: row.get(0)?,
+                kind: row.get(1)?,
+                gone: row.get(2)?,
+                body: row.get(3)?,
+                parsed: OnceLock::new(),
+            })
+        };
+        self.all(text, params![revision], line).map(Some)
+    }
+
+    fn record(&self, key: Key, object: Option<Value>) -> Result<Record, StoreError> {
+        match object {
+            Some(object) => Ok(Record { key, object }),
+            None => Err(self.damaged(&key.to_string())),
+        }
+    }
+
+    fn damaged(&self, what: &str) -> StoreError {
+        fault::damaged(self.file, what)
+    }
+
+    fn log(
+        &self,
+        record: &Record,
+        revision: i64,
+        gone: bool,
+        body: &str,
+    ) -> Result<(), StoreError> {
+        let text = "INSERT INTO change(revision, kind, gone, body) VALUES(?, ?, ?, ?)";
+        self.run(text, params![revision, record.key.kind.as_str(), gone, body])?;
+        self.run("DELETE FROM change WHERE revision <= ?", params![revision - KEPT])
+    }
+
+    fn run(&self, text: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
+        let run = || self.connection.prepare_cached(text)?.execute(values).map(drop);
+        run().map_err(|error| unusable(self.file, &error))
+    }
+
+    fn one<T>(
+        &self,
+        text: &str,
+        values: &[&dyn ToSql],
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let run = || self.connection.prepare_cached(text)?.query_row(values, read).optional();
+        run().map_err(|error| unusable(self.file, &error))
+    }
+
+    fn all<T>(
+        &self,
+        text: &str,
+        values: &[&dyn ToSql],
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let run = || {
+            let mut statement = self.connection.prepare_cached(text)?;
+            statement.query_map(values, read)?.collect::<rusqlite::Result<_>>()
+        };
+        run().map_err(|error| unusable(self.file, &error))
+    }
+}
+
+impl Transaction for Rows<'_> {
+    fn read(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        let text = "SELECT body FROM object WHERE kind = ? AND namespace = ? AND name = ?";
+        let values = params![key.kind.as_str(), key.name.namespace, key.name.name];
+        let object = self.one(text, values, |row| parse(row, 0))?;
+        object.map(|object| self.record(key.clone(), object)).transpose()
+    }
+
+    fn next_revision(&mut self) -> Result<i64, StoreError> {
+        let text = "UPDATE counter SET revision = revision + 1 RETURNING revision";
+        let revision = self.one(text, &[], |row| row.get(0))?;
+        revision.ok_or_else(|| self.damaged("its counter"))
+    }
+
+    fn put(&mut self, record: &Record, revision: i64) -> Result<(), StoreError> {
+        let body = record.object.to_string();
+        self.log(record, revision, false, &body)?;
+        let Key { kind, name } = &record.key;
+        let involved = Some(record.text("/involvedObject/uid")).filter(|uid| !uid.is_empty());
+        let text = "INSERT INTO object(kind, namespace, name, uid, involved, told, body)
+             VALUES(?, ?, ?, ?, ?, ?, ?)
+             ON CONFLICT(kind, namespace, name) DO UPDATE
+             SET uid = excluded.uid, involved = excluded.involved, told = excluded.told, body = excluded.body
+             RETURNING id";
+        let (uid, told) = (record.uid(), event_retention::told(record));
+        let values = params![kind.as_str(), name.namespace, name.name, uid, involved, told, body];
+        let id: Option<i64> = self.one(text, values, |row| row.get(0))?;
+        self.run("DELETE FROM owner WHERE object = ?", params![id])?;
+        match without_bulk(&record.object) {
+            Some(brief) => {
+                let text = "INSERT OR REPLACE INTO brief(object, body) VALUES(?, ?)";
+                self.run(text, params![id, brief.to_string()])?;
+            }
+            None => self.run("DELETE FROM brief WHERE object = ?", params![id])?,
+        }
+        for owner in record.metadata().owner_references {
+            let text = "INSERT OR REPLACE INTO owner(object, uid, manages) VALUES(?, ?, ?)";
+            self.run(text, params![id, owner.uid, owner.controller == Some(true)])?;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, record: &Record, revision: i64) -> Result<(), StoreError> {
+        self.log(record, revision, true, &record.object.to_string())?;
+        self.run("DELETE FROM object WHERE uid = ?", params![record.uid()])
+    }
+
+    fn is_there(&self, uid: &str) -> Result<bool, StoreError> {
+        let found = self.one("SELECT 1 FROM object WHERE uid = ?", params![uid], |_| Ok(()))?;
+        Ok(found.is_some())
+    }
+
+    fn dependents(&self, uid: &str) -> Result<Vec<Key>, StoreError> {
+        let text = "SELECT namespace, name, kind FROM object
+             WHERE id IN (SELECT object FROM owner WHERE uid = ?) ORDER BY kind, namespace, name";
+        let rows =
+            self.all(text, params![uid], |row| Ok((row.get::<_, String>(2)?, name(row)?)))?;
+        let key = |(kind, name): (String, ObjectName)| match Kind::parse(&kind) {
+            Some(kind) => Ok(Key::new(kind, name)),
+            None => Err(self.damaged(&format!("{kind} {name}"))),
+        };
+        rows.into_iter().map(key).collect()
+    }
+
+    fn told_before(&self, moment: &str, most: u32) -> Result<Vec<Key>, StoreError> {
+        let text = "SELECT namespace, name FROM object WHERE told < ? ORDER BY told LIMIT ?";
+        self.all(text, params![moment, most], event)
+    }
+
+    fn told_beyond(&self, about: &str, kept: u32, most: u32) -> Result<Vec<Key>, StoreError> {
+        let text = "SELECT namespace, name FROM object WHERE involved = ?
+             ORDER BY told DESC, namespace DESC, name DESC LIMIT ? OFFSET ?";
+        self.all(text, params![about, most, kept], event)
+    }
+}
+
+fn event(row: &Row<'_>) -> rusqlite::Result<Key> {
+    Ok(Key::new(Kind::Event, name(row)?))
+}
+
+fn name(row: &Row<'_>) -> rusqlite::Result<ObjectName> {
+    Ok(ObjectName { namespace: row.get(0)?, name: row.get(1)? })
+}
+
+/// Parses a stored object where it lies; nothing when it is no JSON.
+fn parse(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Value>> {
+    Ok(serde_json::from_str(row.get_ref(column)?.as_str()?).ok())
+}
+
+/// One line of the journal, as it lies in the database.
+pub(crate) struct Line {
+    /// The revision that the change made.
+    pub revision: i64,
+    /// Kind of the object.
+    pub kind: String,
+    /// Whether the object is gone.
+    pub gone: bool,
+    /// The object, or how it was last seen, as JSON.
+    pub body: String,
+    /// The same parsed, once somebody wants it; nothing when it is damaged.
+    pub parsed: OnceLock<Option<Arc<Logged>>>,
+}
+
+impl Line {
+    pub(crate) fn logged(&self) -> Option<Arc<Logged>> {
+        let parse = || {
+            let object: Value = serde_json::from_str(&self.body).ok()?;
+            Some(Arc::new(Logged { record: Record::new(object)?, gone: self.gone }))
+        };
+        self.parsed.get_or_init(parse).clone()
+    }
+}

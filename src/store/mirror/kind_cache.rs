@@ -1,0 +1,338 @@
+//! What is known of one kind: objects, who owns them, and whom changes are told to.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::tombstones::{Gone, is_newer, owner_uid};
+use crate::model::{Kind, ObjectName, Record};
+use crate::store::error::StoreError;
+use crate::store::{Change, Scope};
+
+/// The objects of one kind, as watched and as written.
+#[derive(Debug)]
+pub(super) struct KindCache {
+    records: BTreeMap<ObjectName, Record>,
+    /// Secrets whose content we have read or written, until they change.
+    contents: HashMap<ObjectName, Record>,
+    /// By the UID of the managing owner.
+    owned: HashMap<String, BTreeSet<ObjectName>>,
+    /// Written through us and not watched yet; the UID of each.
+    unheard: HashMap<ObjectName, String>,
+    gone: Gone,
+    standing: Standing,
+    watchers: Vec<Watcher>,
+}
+
+/// How far a shelf can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// The watch has not begun.
+    Unknown,
+    /// The watch has told everything there is.
+    Whole,
+    /// The watch failed since; it goes on without a gap, or tells everything anew.
+    Doubtful,
+}
+
+/// Somebody who is told of changes.
+#[derive(Debug)]
+struct Watcher {
+    scope: Scope,
+    /// Objects that it believes to be there; kept only where an object can leave the scope without being deleted.
+    told: HashSet<ObjectName>,
+    changes: UnboundedSender<Result<Change, StoreError>>,
+}
+
+impl KindCache {
+    /// An empty one, of which nothing is known yet.
+    pub(super) fn new() -> Self {
+        Self {
+            records: BTreeMap::new(),
+            contents: HashMap::new(),
+            owned: HashMap::new(),
+            unheard: HashMap::new(),
+            gone: Gone::default(),
+            standing: Standing::Unknown,
+            watchers: Vec::new(),
+        }
+    }
+
+    /// Whether everything there is is known.
+    pub(super) fn is_whole(&self) -> bool {
+        self.standing == Standing::Whole
+    }
+
+    /// An object, when all of it is known.
+    pub(super) fn get(&self, name: &ObjectName) -> Option<&Record> {
+        let known = self.records.get(name)?;
+        if known.key.kind != Kind::Secret {
+            return Some(known);
+        }
+        let content = self.contents.get(name)?;
+        (content.resource_version() == known.resource_version()).then_some(content)
+    }
+
+    /// Whether an object is known to be there.
+    pub(super) fn has(&self, name: &ObjectName) -> bool {
+        self.records.contains_key(name)
+    }
+
+    /// Whether an object of that name, or of that owner, may have been there, and gone.
+    pub(super) fn may_have_had(&self, like: &Record) -> bool {
+        !self.is_whole() || self.gone.is_like(like)
+    }
+
+    /// The objects of a scope, ordered by namespace and name.
+    pub(super) fn list(&self, scope: &Scope) -> Vec<Record> {
+        if let Some(owner) = &scope.owner_uid {
+            let owned = self.owned.get(owner).into_iter().flatten();
+            let owned = owned.filter_map(|name| self.records.get(name));
+            return owned.filter(|record| scope.fits(record)).cloned().collect();
+        }
+        let Some(namespace) = &scope.namespace else {
+            return self.records.values().filter(|record| scope.fits(record)).cloned().collect();
+        };
+        let from_first = self.records.range(ObjectName::new(namespace, "")..);
+        let within = from_first.take_while(|(name, _)| name.namespace == *namespace);
+        within.map(|(_, record)| record).filter(|record| scope.fits(record)).cloned().collect()
+    }
+
+    /// Begins to tell somebody; who comes while nothing is known yet is told everything later.
+    pub(super) fn tell(
+        &mut self,
+        scope: Scope,
+        changes: UnboundedSender<Result<Change, StoreError>>,
+    ) {
+        let mut watcher = Watcher { scope, told: HashSet::new(), changes };
+        if self.is_whole() {
+            watcher.resynced(self.list(&watcher.scope));
+        }
+        self.watchers.push(watcher);
+    }
+
+    /// Notes that the watch failed, and tells why. It goes on, and so do those who are told of changes.
+    pub(super) fn fail(&mut self, error: &StoreError) {
+        if self.standing == Standing::Whole {
+            self.standing = Standing::Doubtful;
+        }
+        self.watchers.retain(|watcher| watcher.changes.send(Err(error.clone())).is_ok());
+    }
+
+    /// Notes that the watch has ended for good.
+    pub(super) fn end(&mut self) {
+        self.watchers.clear();
+    }
+
+    /// Takes in what was written through us, or what was read from the store just now.
+    pub(super) fn written(&mut self, record: &Record) {
+        if record.key.kind == Kind::Secret {
+            self.contents.insert(record.key.name.clone(), record.clone());
+        }
+        if !self.is_news(record) {
+            return;
+        }
+        let metadata = record.metadata();
+        if metadata.is_deleted() && metadata.finalizers.is_empty() {
+            // Nothing held it any more.
+            let last = kept(record);
+            self.remove(&last);
+            return self.gone.note(last);
+        }
+        self.unheard.insert(record.key.name.clone(), metadata.uid);
+        self.put(kept(record));
+    }
+
+    /// The UID of an object that is known to be there.
+    pub(super) fn uid(&self, name: &ObjectName) -> Option<String> {
+        self.records.get(name).map(|record| record.uid().to_owned())
+    }
+
+    /// Takes out what the store no longer has.
+    pub(super) fn lost(&mut self, name: &ObjectName, uid: &str) {
+        let known = self.records.get(name).filter(|record| record.uid() == uid);
+        if let Some(record) = known.cloned() {
+            self.remove(&record);
+            self.gone.note(record);
+        }
+    }
+
+    /// Takes in what the watch tells.
+    pub(super) fn watched(&mut self, change: Change) {
+        if self.standing == Standing::Doubtful {
+            self.standing = Standing::Whole;
+        }
+        match change {
+            Change::Applied(record) => {
+                self.heard(&record);
+                if record.metadata().is_deleted() && self.gone.is_before(&record) {
+                    // Somebody's finalizer, of which we did not know yet, has kept it.
+                    self.gone.forget(record.uid());
+                }
+                if self.is_news(&record) {
+                    self.put(kept(&record));
+                }
+            }
+            Change::Deleted(record) => {
+                if self.gone.has(record.uid()) || self.is_another(&record) {
+                    return;
+                }
+                self.remove(&record);
+                // A look may be under way that found it.
+                self.gone.note(kept(&record));
+            }
+            Change::Resynced(records) => self.resynced(records),
+        }
+    }
+
+    /// What was written through us and is missing from a list of everything: written after it, or deleted since.
+    pub(super) fn missing(&self, listed: &[Record]) -> Vec<Record> {
+        let listed: HashSet<&ObjectName> = listed.iter().map(|record| &record.key.name).collect();
+        let missing = self.unheard.keys().filter(|name| !listed.contains(name));
+        missing.filter_map(|name| self.records.get(name)).cloned().collect()
+    }
+
+    fn resynced(&mut self, records: Vec<Record>) {
+        let before = std::mem::take(&mut self.records);
+        self.owned.clear();
+        for record in records {
+            if self.gone.has(record.uid()) {
+                if !self.gone.is_before(&record) {
+                    // Listed before it went.
+                    continue;
+                }
+                self.gone.forget(record.uid());
+            }
+            self.heard(&record);
+            let known = before.get(&record.key.name);
+            let newer =
+                known.filter(|known| known.uid() == record.uid() && is_newer(known, &record));
+            let record = newer.cloned().unwrap_or_else(|| kept(&record));
+            self.index(&record);
+            self.records.insert(record.key.name.clone(), record);
+        }
+        let mut vanished = Vec::new();
+        for (name, known) in before {
+            if self.records.contains_key(&name) {
+                continue;
+            }
+            if self.unheard.get(&name).is_some_and(|uid| uid == known.uid()) {
+                // Written after the list.
+                self.index(&known);
+                self.records.insert(name, known);
+            } else {
+                vanished.push(known);
+            }
+        }
+        let records = &self.records;
+        self.unheard.retain(|name, _| records.contains_key(name));
+        self.contents.retain(|name, _| records.contains_key(name));
+        self.standing = Standing::Whole;
+        let mut watchers = std::mem::take(&mut self.watchers);
+        watchers.retain_mut(|watcher| watcher.resynced(self.list(&watcher.scope)));
+        self.watchers = watchers;
+        // Whoever waits for a change of theirs hears of nothing else.
+        for record in vanished {
+            self.watchers.retain_mut(|watcher| watcher.deleted(&record));
+            self.gone.note(record);
+        }
+    }
+
+    /// Notes that the watch has reached what was written.
+    fn heard(&mut self, record: &Record) {
+        let name = &record.key.name;
+        if self.unheard.get(name).is_some_and(|uid| uid == record.uid())
+            && self.records.get(name).is_none_or(|known| !is_newer(known, record))
+        {
+            self.unheard.remove(name);
+        }
+    }
+
+    fn is_news(&self, record: &Record) -> bool {
+        let known = self.records.get(&record.key.name);
+        !self.gone.has(record.uid()) && known.is_none_or(|known| is_newer(record, known))
+    }
+
+    /// Whether what is known under the name took it after that record had gone.
+    fn is_another(&self, record: &Record) -> bool {
+        let known = self.records.get(&record.key.name);
+        known.is_some_and(|known| known.uid() != record.uid() && is_newer(known, record))
+    }
+
+    fn put(&mut self, record: Record) {
+        let name = record.key.name.clone();
+        if let Some(known) = self.records.remove(&name) {
+            self.unindex(&known);
+        }
+        self.index(&record);
+        self.watchers.retain_mut(|watcher| watcher.applied(&record));
+        self.records.insert(name, record);
+    }
+
+    fn remove(&mut self, record: &Record) {
+        let name = &record.key.name;
+        self.unheard.remove(name);
+        self.contents.remove(name);
+        if let Some(known) = self.records.remove(name) {
+            self.unindex(&known);
+        }
+        self.watchers.retain_mut(|watcher| watcher.deleted(record));
+    }
+
+    fn index(&mut self, record: &Record) {
+        if let Some(owner) = owner_uid(record) {
+            self.owned.entry(owner.to_owned()).or_default().insert(record.key.name.clone());
+        }
+    }
+
+    fn unindex(&mut self, record: &Record) {
+        let Some(owner) = owner_uid(record) else { return };
+        let Some(names) = self.owned.get_mut(owner) else { return };
+        names.remove(&record.key.name);
+        if names.is_empty() {
+            self.owned.remove(owner);
+        }
+    }
+}
+
+/// Each of these tells whether anybody still listens.
+impl Watcher {
+    fn resynced(&mut self, records: Vec<Record>) -> bool {
+        if self.scope.can_be_left() {
+            self.told = records.iter().map(|record| record.key.name.clone()).collect();
+        }
+        self.changes.send(Ok(Change::Resynced(records))).is_ok()
+    }
+
+    fn applied(&mut self, record: &Record) -> bool {
+        if self.scope.fits(record) {
+            if self.scope.can_be_left() {
+                self.told.insert(record.key.name.clone());
+            }
+            return self.changes.send(Ok(Change::Applied(record.clone()))).is_ok();
+        }
+        if self.told.remove(&record.key.name) {
+            return self.changes.send(Ok(Change::Deleted(record.clone()))).is_ok();
+        }
+        !self.changes.is_closed()
+    }
+
+    fn deleted(&mut self, record: &Record) -> bool {
+        if self.told.remove(&record.key.name) || self.scope.fits(record) {
+            return self.changes.send(Ok(Change::Deleted(record.clone()))).is_ok();
+        }
+        !self.changes.is_closed()
+    }
+}
+
+/// What is kept of an object: of Secrets nothing but their metadata.
+fn kept(record: &Record) -> Record {
+    let mut kept = record.clone();
+    if kept.key.kind == Kind::Secret
+        && let Value::Object(fields) = &mut kept.object
+    {
+        fields.retain(|name, _| matches!(name.as_str(), "apiVersion" | "kind" | "metadata"));
+    }
+    kept
+}
