@@ -1,7 +1,10 @@
 //! Whoever drives may go while we wait: then the work is ours. On a real API server, beside cert-manager's own controllers.
 
-use serde_json::json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
+use super::support::ca::is_request_for;
 use super::support::cluster::{Arena, Bench, Kubectl, OUR_IMAGE, Peer, Running, eventually};
 
 /// A Lease that expires sooner than by default, and whose holder keeps it on a busy machine.
@@ -36,8 +39,19 @@ fn begin(bench: &Bench<'_>) -> Running {
     order
 }
 
+/// Waits until an issuance stands still at its challenge. cert-manager may make a key too much and delete the one that it has named;
+/// then it makes request and order anew, and whoever took over in between would have to.
 fn wait_for_challenge(kubectl: &Kubectl) {
-    eventually("the challenge", || (kubectl.items("challenges").len() == 1).then_some(()));
+    let decoded = |text: &Value| STANDARD.decode(text.as_str()?).ok();
+    eventually("the challenge of a request for the key that is named", || {
+        let named = kubectl.object("certificate/web")["status"]["nextPrivateKeySecretName"].take();
+        let secrets = kubectl.items("secrets");
+        let key = secrets.iter().find(|secret| secret["metadata"]["name"] == named)?;
+        let key = decoded(&key["data"]["tls.key"])?;
+        let [request] = &kubectl.items("certificaterequests")[..] else { return None };
+        let is_for = is_request_for(&decoded(&request["spec"]["request"])?, &key);
+        (is_for && kubectl.items("challenges").len() == 1).then_some(())
+    });
 }
 
 /// Looks at the end of an issuance that was taken over.

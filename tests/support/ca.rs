@@ -9,6 +9,8 @@ use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::Blob;
 use serde_json::{Value, json};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer as _;
 
 use super::bed;
 
@@ -71,6 +73,15 @@ pub fn is_pair(certificate: &[u8], key: &[u8]) -> bool {
     let key = rcgen::KeyPair::from_pem(std::str::from_utf8(key).unwrap()).unwrap();
     let of_leaf = leaf.parse_x509().unwrap().tbs_certificate.subject_pki.raw.to_vec();
     of_leaf == rcgen::PublicKeyData::subject_public_key_info(&key)
+}
+
+/// Tells whether a signing request in PEM is for that private key; both are read by other code than ours.
+pub fn is_request_for(request: &[u8], key: &[u8]) -> bool {
+    let (_, request) = x509_parser::pem::parse_x509_pem(request).unwrap();
+    let (_, request) = X509CertificationRequest::from_der(&request.contents).unwrap();
+    let key = rcgen::KeyPair::from_pem(std::str::from_utf8(key).unwrap()).unwrap();
+    let wanted = request.certification_request_info.subject_pki.raw.to_vec();
+    wanted == rcgen::PublicKeyData::subject_public_key_info(&key)
 }
 
 fn fetcher(http01: SocketAddr) -> Fetcher {
