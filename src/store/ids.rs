@@ -1,6 +1,7 @@
 //! What a store draws by lot: UIDs and the ends of generated names.
 
 use aws_lc_rs::rand;
+use uuid::Builder;
 
 use super::error::StoreError;
 
@@ -13,11 +14,7 @@ const PREFIX: usize = 63 - SUFFIX;
 
 /// Draws a UID: a version 4 UUID (RFC 9562 §5.4).
 pub(super) fn uid() -> Result<String, StoreError> {
-    let mut bytes: [u8; 16] = draw()?;
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
-    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+    Ok(Builder::from_random_bytes(draw()?).into_uuid().to_string())
 }
 
 /// Makes a name from a `generateName`.
@@ -66,7 +63,7 @@ fn draw<const N: usize>() -> Result<[u8; N], StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::store::ids::*;
+    use super::*;
 
     #[test]
     fn a_uid_is_a_random_uuid() {
