@@ -12,7 +12,6 @@ mod yaml;
 
 pub use self::complaint::{Complaint, Location, Source};
 pub(crate) use self::draft::Draft;
-pub(crate) use self::schema::distance;
 pub use self::tree::Position;
 pub(crate) use self::tree::{Content, Entry, Node};
 

@@ -1,6 +1,7 @@
 //! What a manifest may hold, checked field by field, so that every mistake is told at once and in its place.
 
 use serde_json::{Map, Value};
+use strsim::osa_distance;
 
 use super::tree::{Content, Entry, Node};
 use crate::model::common::{Blob, Duration};
@@ -281,29 +282,10 @@ pub(crate) fn closest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> O
     let limit = if text.chars().count() <= 4 { 1 } else { 2 };
     let lower = text.to_lowercase();
     known
-        .map(|word| (distance(&lower, &word.to_lowercase()), word))
+        .map(|word| (osa_distance(&lower, &word.to_lowercase()), word))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
-}
-
-/// Edits between two words, a swap of neighbours counted once.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for (i, left) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, right) in b.iter().enumerate() {
-            let change = rows[i][j] + usize::from(left != right);
-            let mut best = change.min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *left == b[j - 1] && a[i - 1] == *right {
-                best = best.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+use strsim::osa_distance;
 use url::Url;
 
 use super::names::{EXEC, MANUAL};
 use crate::model::SecretKeySelector;
 use crate::model::field::{FieldPath, Remark};
-use crate::model::manifest::distance;
 use crate::model::validation::secret_key_faults;
 
 mod listed;
@@ -122,7 +122,7 @@ pub fn known(name: &str) -> Known {
     }
     let mut nearest: Vec<&str> = ALL.iter().map(|listed| listed.name).collect();
     nearest.extend([EXEC, MANUAL]);
-    nearest.sort_by_key(|known| distance(name, known));
+    nearest.sort_by_key(|known| osa_distance(name, known));
     Known::Unknown { nearest }
 }
 
