@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::authority::{Authority, Counts, Requests};
@@ -75,7 +76,7 @@ impl Clients {
 
     /// What that server has been asked longest ago and not answered, if that is a while, as the fault that it would be.
     pub fn silence(&self, server: &str) -> Option<AcmeError> {
-        let authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+        let authorities = self.authorities.lock();
         let of_server = authorities.iter().filter(|((url, _), _)| url == server);
         let oldest = of_server.filter_map(|(_, authority)| authority.under_way.oldest());
         oldest.max_by_key(Silence::length).filter(Silence::is_long).map(AcmeError::from)
@@ -93,7 +94,7 @@ impl Clients {
         tls: &TlsOptions,
     ) -> Result<Arc<Authority>, AcmeError> {
         let key = (server.to_owned(), tls.clone());
-        let mut authorities = self.authorities.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut authorities = self.authorities.lock();
         if let Some(authority) = authorities.get(&key) {
             return Ok(Arc::clone(authority));
         }

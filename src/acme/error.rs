@@ -213,7 +213,7 @@ impl AcmeError {
 
 #[cfg(test)]
 mod tests {
-    use crate::acme::error::*;
+    use super::*;
 
     fn refused(status: u16, kind: &str, retry_after: Option<&str>) -> AcmeError {
         let (kind, detail) = kind.split_once(": ").unwrap_or((kind, ""));

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use axum::Router;
@@ -13,6 +13,7 @@ use axum::serve::Listener;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -144,7 +145,7 @@ impl FakeCa {
 
     /// Everything that was asked.
     pub(super) fn log(&self) -> Vec<Heard> {
-        self.inner.log.lock().unwrap().clone()
+        self.inner.log.lock().clone()
     }
 
     /// How often that was asked.
@@ -155,7 +156,7 @@ impl FakeCa {
 
 impl Inner {
     fn nonce(&self) -> String {
-        let mut nonces = self.nonces.lock().unwrap();
+        let mut nonces = self.nonces.lock();
         nonces.0 += 1;
         let nonce = format!("nonce-{}", nonces.0);
         nonces.1.insert(nonce.clone());
@@ -210,10 +211,10 @@ impl Inner {
         let jwk = match protected["kid"].as_str() {
             None => {
                 let key = protected["jwk"].clone();
-                self.keys.lock().unwrap().insert(format!("{}/acct/1", self.base), key.clone());
+                self.keys.lock().insert(format!("{}/acct/1", self.base), key.clone());
                 key
             }
-            Some(kid) => self.keys.lock().unwrap().get(kid).cloned().ok_or_else(|| wrong("kid"))?,
+            Some(kid) => self.keys.lock().get(kid).cloned().ok_or_else(|| wrong("kid"))?,
         };
         let mut point = vec![4];
         for coordinate in ["x", "y"] {
@@ -251,14 +252,14 @@ async fn answer(State(ca): State<Arc<Inner>>, request: Request) -> Response {
         }
     }
     {
-        let mut log = ca.log.lock().unwrap();
+        let mut log = ca.log.lock();
         heard.before = log.iter().filter(|earlier| earlier.what == heard.what).count();
         log.push(heard.clone());
     }
     let mut said = said.or_else(|| (ca.script)(&heard));
     if said.is_none() && parts.method == "POST" {
         let nonce = heard.protected["nonce"].as_str().unwrap_or_default();
-        if !ca.nonces.lock().unwrap().1.remove(nonce) {
+        if !ca.nonces.lock().1.remove(nonce) {
             said = Some(Said::problem(400, "badNonce"));
         }
     }

@@ -1,9 +1,9 @@
 //! Nonces: one pool per CA, which every answer feeds (RFC 8555 §6.5).
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
@@ -40,7 +40,7 @@ impl Nonces {
 
     /// Keeps a nonce for later.
     pub(super) fn put(&self, nonce: String) {
-        let mut stock = self.stock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stock = self.stock.lock();
         if stock.len() < CAPACITY {
             stock.push(nonce);
             self.available.add_permits(1);
@@ -52,7 +52,7 @@ impl Nonces {
         while let Ok(permit) = self.available.try_acquire() {
             permit.forget();
             // A cleared pool leaves its permits behind.
-            let nonce = self.stock.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let nonce = self.stock.lock().pop();
             if nonce.is_some() {
                 return nonce;
             }
@@ -79,7 +79,7 @@ impl Nonces {
             Verdict::Refused => {
                 if self.refused.fetch_add(1, Ordering::Relaxed) + 1 >= STALE {
                     self.refused.store(0, Ordering::Relaxed);
-                    self.stock.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    self.stock.lock().clear();
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Nonces {
                 Err(_) => std::future::pending().await,
             }
             // A cleared pool leaves its permits behind: then there is nothing yet.
-            let nonce = self.stock.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let nonce = self.stock.lock().pop();
             if let Some(nonce) = nonce {
                 return nonce;
             }

@@ -1,7 +1,7 @@
 //! One account at one CA: every request signed, sent and judged on one path.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::LOCATION;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
 
@@ -67,7 +68,7 @@ impl Session {
     }
 
     fn known_account(&self) -> Option<String> {
-        self.account.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.account.lock().clone()
     }
 
     /// The account's URL; one that was never written down is found by its key (RFC 8555 §7.3.1).
@@ -95,7 +96,7 @@ impl Session {
         if matches!(account.status.as_str(), "deactivated" | "revoked") {
             return Err(closed(&url, &account.status));
         }
-        *self.account.lock().unwrap_or_else(PoisonError::into_inner) = Some(url.clone());
+        *self.account.lock() = Some(url.clone());
         Ok(AccountReply { url, created: reply.status == 201, ..account })
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::RequestBuilder;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -92,19 +92,19 @@ impl UnderWay {
 
     /// What was asked longest ago.
     pub(super) fn oldest(&self) -> Option<Silence> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).values().next().cloned()
+        self.asked.lock().values().next().cloned()
     }
 
     fn begin(&self, silence: Silence) -> Asking<'_> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(number, silence);
+        self.asked.lock().insert(number, silence);
         Asking { all: self, number }
     }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.all.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        self.all.asked.lock().remove(&self.number);
     }
 }
 

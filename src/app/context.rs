@@ -2,10 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::blocking::{Interrupted, Left, aside};
 use super::failure::{Failure, Kind};
@@ -93,18 +94,18 @@ impl Context {
 
     /// Keeps a Lease until the command has ended, however it ends.
     pub fn keep(&self, lease: ClusterGuard) {
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease);
+        *self.lease.lock() = Some(lease);
     }
 
     /// Tells whether that is the name under which this command holds the Lease, or has held it last.
     pub fn has_held(&self, identity: &str) -> bool {
-        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner);
+        let lease = self.lease.lock();
         lease.as_ref().is_some_and(|lease| lease.identity() == identity)
     }
 
     /// Gives the Lease back that was kept, if one was.
     pub async fn give_lease_back(&self) {
-        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let lease = self.lease.lock().take();
         if let Some(lease) = lease {
             lease.release().await;
         }

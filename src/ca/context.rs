@@ -1,7 +1,8 @@
 //! What the handlers of requests share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::config::{Config, Profile};
@@ -33,7 +34,7 @@ impl Ca {
 
     /// What the CA remembers; not to be held across an await.
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The profile of that name, or the default one.

@@ -1,11 +1,11 @@
 //! Nonces (RFC 8555 §6.5): each good once; some are refused on purpose, when a test wishes.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
 
 use aws_lc_rs::error::Unspecified;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
 
 /// Beyond this many the oldest nonce is forgotten, so that a client cannot fill our memory.
 const MOST: usize = 100_000;
@@ -33,7 +33,7 @@ impl Nonces {
     /// Gives a new one.
     pub(super) fn give(&self) -> Result<String, Unspecified> {
         let nonce = random_text::<16>()?;
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given = self.given.lock();
         given.good.insert(nonce.clone());
         given.ages.push_back(nonce.clone());
         if given.ages.len() > MOST
@@ -46,7 +46,7 @@ impl Nonces {
 
     /// Spends one; tells whether it was good.
     pub(super) fn spend(&self, nonce: &str) -> bool {
-        let known = self.given.lock().unwrap_or_else(PoisonError::into_inner).good.remove(nonce);
+        let known = self.given.lock().good.remove(nonce);
         known && !self.refuses_anyway()
     }
 

@@ -1,7 +1,8 @@
 //! How often the CA was asked for what.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 /// What the CA was asked, refused requests included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,11 +40,11 @@ impl Counters {
     }
 
     pub(super) fn read(&self) -> Statistics {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut Statistics)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.lock());
     }
 }
 

@@ -1,7 +1,8 @@
 //! Secrets that providers of DNS-01 need: whoever makes or mends one need not wait for the next try.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::is_by_record;
 use crate::model::solver::Dns01Solver;
@@ -44,7 +45,7 @@ impl AwaitedSecrets {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectName, BTreeSet<ObjectName>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

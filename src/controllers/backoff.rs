@@ -61,7 +61,7 @@ fn doubling(first: SignedDuration, times: u32) -> SignedDuration {
 
 #[cfg(test)]
 mod tests {
-    use crate::controllers::backoff::*;
+    use super::*;
 
     #[test]
     fn pauses_double_up_to_half_a_minute() {

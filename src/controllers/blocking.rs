@@ -30,7 +30,7 @@ mod tests {
 
     use futures_util::future::join_all;
 
-    use crate::controllers::blocking::*;
+    use super::*;
 
     #[tokio::test]
     async fn no_more_is_computed_at_once_than_there_are_cores() {

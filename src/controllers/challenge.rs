@@ -1,10 +1,11 @@
 //! Challenges: presents, checks, tells the CA, cleans up.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::accounts::Accounts;
@@ -173,7 +174,7 @@ impl ChallengeController {
             return Ok(None);
         }
         let name = ObjectName::new(&challenge.metadata.namespace, &owner.name);
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+        let known = self.known.lock().get(&name).cloned();
         // One that lags behind is as good: its change wakes the challenge. But it has to have read the authorization.
         let has_read = |order: &Arc<Order>| {
             let url = &challenge.spec.authorization_url;
@@ -198,7 +199,7 @@ impl ChallengeController {
             Err(StoreError::Unreadable { .. }) => None,
             known => known?,
         };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let Some(order) = order.filter(|order| !order.status.state.is_some_and(State::is_final))
         else {
             known.remove(&changed.key.name);

@@ -89,7 +89,7 @@ fn substance(record: &Record) -> u64 {
 mod tests {
     use serde_json::json;
 
-    use crate::controllers::change_filter::*;
+    use super::*;
 
     /// What is heard when a Challenge or an Order changes so.
     fn check(change: &Value, expected: Heard) {

@@ -1,11 +1,11 @@
 //! The time: the system's, or a test's.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Tells the time and waits for it.
@@ -40,7 +40,7 @@ impl SystemClock {
 #[async_trait]
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         // In this order: else each look would put it ahead by what a look takes.
         let instant = std::time::Instant::now();
         let says = Timestamp::now();

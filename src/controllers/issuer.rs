@@ -350,7 +350,7 @@ mod tests {
 
     impl Bench {
         fn will_answer(&self, answer: Result<AccountReply, AcmeError>) {
-            self.desk.ca.answers.lock().unwrap().push_back(answer);
+            self.desk.ca.answers.lock().push_back(answer);
         }
 
         async fn settle(&self) -> Result<Wake, ReconcileError> {
@@ -359,7 +359,7 @@ mod tests {
 
         /// What the CA was asked, and what the Issuer says then.
         async fn check(&self, asked: &[&str], ready: &str) {
-            assert_eq!(*self.desk.ca.asked.lock().unwrap(), asked);
+            assert_eq!(*self.desk.ca.asked.lock(), asked);
             let issuer: Issuer = self.desk.get(Kind::Issuer, "acme").await.unwrap();
             let shown = condition(&issuer.status.conditions, "Ready");
             assert_eq!(

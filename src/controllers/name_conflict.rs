@@ -69,7 +69,7 @@ pub(super) async fn look<R: Stored>(
 mod tests {
     use jiff::Timestamp;
 
-    use crate::controllers::name_conflict::*;
+    use super::*;
     use crate::model::{Kind, ObjectName, OwnerReference};
 
     /// What is said of a request in the place of ours, with that owner and its UID, or with none.

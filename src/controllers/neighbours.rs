@@ -1,9 +1,10 @@
 //! Neighbours of a Certificate: its Secrets, its requests, and who else names its Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{facts, secret_builder};
 use crate::model::{Certificate, CertificateRequest, Key, Kind, ObjectName, Order, Secret};
@@ -80,7 +81,7 @@ impl Neighbours {
     }
 
     fn met(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+        self.met.lock()
     }
 
     /// Remembers that a Certificate names a Secret.
@@ -100,7 +101,7 @@ impl Neighbours {
     }
 
     fn naming(&self) -> MutexGuard<'_, Naming> {
-        self.naming.lock().unwrap_or_else(PoisonError::into_inner)
+        self.naming.lock()
     }
 
     /// Gathers what the machine looks at; the Secret was read before.

@@ -4,10 +4,11 @@
 //! on no Certificate is remembered by the process alone: its Order asks once. Within a process nothing rests on the wall clock:
 //! how long ago something was asked is measured from the moment at which this process first knew of it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::ReconcileError;
@@ -276,7 +277,7 @@ impl OrderBudget {
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! What is remembered of each issuer for as long as it is there.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{Issuer, Key};
 
@@ -62,7 +63,7 @@ impl<T: Clone> PerIssuer<T> {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<Key, (String, T)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! When what changes at a CA by itself was read last: no reading that brings nothing new is written down.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{Metadata, ObjectName};
 
@@ -34,7 +35,7 @@ impl<T: Copy> Polls<T> {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<ObjectName, (String, T)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

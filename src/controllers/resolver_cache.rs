@@ -4,9 +4,10 @@
 //! process has seen beside that counts too: where aliases lead, and which texts were there already.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 use super::is_by_record;
@@ -190,7 +191,7 @@ impl Looks {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     fn with_room(&self, now: Timestamp) -> MutexGuard<'_, BTreeMap<String, Known>> {
@@ -217,7 +218,7 @@ fn record(challenge: &Challenge) -> String {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use crate::controllers::resolver_cache::*;
+    use super::*;
     use crate::model::observation::{NameServer, Vantage};
     use crate::reconcile::testing::{at, challenge, order};
     use crate::store::memory::MemoryStore;

@@ -1,11 +1,12 @@
 //! Lets admitted challenges start, and writes down what the others wait for.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::recorder::Recorder;
 use super::selection::Selection;
@@ -32,16 +33,16 @@ pub struct Crowd(Arc<Mutex<Contention>>);
 impl Crowd {
     /// Tells whether a running challenge stands in another one's way.
     pub fn is_held_up_by(&self, challenge: &ObjectName) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).concerns(challenge)
+        self.0.lock().concerns(challenge)
     }
 
     /// Tells whether another challenge of that Order, by its UID, is kept from the CA.
     pub fn keeps_back(&self, order: &str, now: Timestamp) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).keeps_back(order, now)
+        self.0.lock().keeps_back(order, now)
     }
 
     fn is_now(&self, contention: Contention) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = contention;
+        *self.0.lock() = contention;
     }
 }
 

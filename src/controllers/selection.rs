@@ -1,7 +1,9 @@
 //! What a command drives: everything, or the objects it was given with all that hangs on them.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::{Key, Kind, ObjectName};
 use crate::store::Store;
@@ -45,11 +47,11 @@ impl Selection {
             };
             link = Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name));
         }
-        self.covered.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
+        self.covered.lock().insert(key.clone());
         Ok(true)
     }
 
     fn is_known(&self, key: &Key) -> bool {
-        self.covered.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+        self.covered.lock().contains(key)
     }
 }

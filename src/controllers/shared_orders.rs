@@ -1,7 +1,8 @@
 //! Which Orders under way got one and the same order from their CA.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::model::{ObjectName, Order, Record, State};
 
@@ -21,7 +22,7 @@ struct Known {
 impl SharedOrders {
     /// Notes which order an Order has, none once it has ended; returns the others that have that one, or the one before.
     pub fn note(&self, name: &ObjectName, url: Option<&str>) -> Vec<ObjectName> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let before = match url {
             Some(url) => known.urls.insert(name.clone(), url.to_owned()),
             None => known.urls.remove(name),
@@ -48,7 +49,7 @@ impl SharedOrders {
     /// Notes which order an Order has got, as soon as it is written; the others hear of it with the change that this write is.
     pub fn got(&self, name: &ObjectName, url: &str) {
         let others = self.note(name, Some(url));
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.unheard.entry(name.clone()).or_default().extend(others);
     }
 
@@ -59,7 +60,7 @@ impl SharedOrders {
 
     /// The other Orders that have this order of a CA, in the order in which they got it, and whether that was before this one.
     pub fn with(&self, name: &ObjectName, url: &str) -> Vec<(ObjectName, bool)> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let sharing = known.orders.get(url).map_or(&[][..], Vec::as_slice);
         let own = sharing.iter().position(|other| other == name).unwrap_or(sharing.len());
         let others = sharing.iter().enumerate().filter(|(at, _)| *at != own);
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(shared.with(&b, "1"), [(a.clone(), true)]);
         assert_eq!(shared.with(&a, "1"), []);
         shared.forget(&a);
-        assert!(shared.0.lock().unwrap().orders.is_empty());
+        assert!(shared.0.lock().orders.is_empty());
     }
 
     #[test]

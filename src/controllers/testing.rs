@@ -1,10 +1,11 @@
 //! For the tests of controllers: a store in memory, and an account service that answers from a list.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -136,9 +137,9 @@ struct FakeSession {
 
 impl FakeSession {
     fn answer(&self, asked: String) -> Result<AccountReply, AcmeError> {
-        self.ca.asked.lock().unwrap().push(asked);
-        let reply = self.ca.answers.lock().unwrap().pop_front().expect("no answer is prepared")?;
-        *self.url.lock().unwrap() = Some(reply.url.clone());
+        self.ca.asked.lock().push(asked);
+        let reply = self.ca.answers.lock().pop_front().expect("no answer is prepared")?;
+        *self.url.lock() = Some(reply.url.clone());
         Ok(reply)
     }
 }
@@ -181,6 +182,6 @@ impl Acme for FakeSession {
         "thumbprint"
     }
     fn account_url(&self) -> Option<String> {
-        self.url.lock().unwrap().clone()
+        self.url.lock().clone()
     }
 }

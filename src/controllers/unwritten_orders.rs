@@ -2,7 +2,8 @@
 //! them again would make second ones.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{ObjectName, Order};
 use crate::reconcile::order::Seen;
@@ -30,7 +31,7 @@ impl UnwrittenOrders {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<ObjectName, (String, Seen)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

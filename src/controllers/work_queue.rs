@@ -201,7 +201,7 @@ pub(crate) const BREATH: SignedDuration = SignedDuration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use crate::controllers::work_queue::*;
+    use super::*;
     use crate::model::{Kind, ObjectName};
     use crate::reconcile::testing::at;
 

@@ -2,11 +2,12 @@
 //! of a zone ask for its servers at once. Nothing is kept once the answer is there.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use hickory_resolver::proto::rr::{Name, RecordType};
+use parking_lot::Mutex;
 
 use super::reply::Reply;
 use super::server::Server;
@@ -37,7 +38,7 @@ impl Asked {
     where
         F: Future<Output = Answer> + Send + 'static,
     {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let open = all.get(&question).and_then(WeakShared::upgrade);
         if let Some(open) = open.filter(|open| open.peek().is_none()) {
             return open;
@@ -99,6 +100,6 @@ mod tests {
         assert_eq!(second, 0);
         timeout(Duration::from_millis(500), asked(&open, &["a."])).await.unwrap_err();
         assert_eq!(asked(&open, &["a."]).await, 1, "nobody waited for it any more");
-        assert_eq!(open.0.lock().unwrap().len(), 1);
+        assert_eq!(open.0.lock().len(), 1);
     }
 }

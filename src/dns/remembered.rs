@@ -2,10 +2,11 @@
 //! name does not exist is never remembered: it is about to be published.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hickory_resolver::proto::rr::Name;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::server::Authority;
 
@@ -49,7 +50,7 @@ impl Remembered {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn with_room(&self) -> MutexGuard<'_, Known> {

@@ -1,13 +1,14 @@
 //! Name servers for the tests of looking: each plays what a closure says, on loopback, over UDP and TCP.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use hickory_resolver::proto::op::{Message, MessageType, ResponseCode};
 use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, NS, SOA, TXT};
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 
@@ -199,20 +200,20 @@ impl TestServer {
         let (served, log) = (Arc::clone(&zones), Arc::clone(&questions));
         serve_on(sockets, move |question, _| {
             let query = &question.queries[0];
-            log.lock().unwrap().push(format!("{} {}", query.name(), query.query_type()));
-            Some(answer(&served.lock().unwrap(), question))
+            log.lock().push(format!("{} {}", query.name(), query.query_type()));
+            Some(answer(&served.lock(), question))
         });
         Self { zones, questions }
     }
 
     /// Puts other zones in the place of those it has.
     pub(crate) fn replace(&self, zones: Vec<Zone>) {
-        *self.zones.lock().unwrap() = zones;
+        *self.zones.lock() = zones;
     }
 
     /// What it was asked, as `NAME TYPE`.
     pub(crate) fn questions(&self) -> Vec<String> {
-        self.questions.lock().unwrap().clone()
+        self.questions.lock().clone()
     }
 }
 

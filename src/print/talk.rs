@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use indicatif::MultiProgress;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::colour::Colour;
 use super::escape::{escape, escape_but_colours, set_off};
@@ -56,7 +57,7 @@ impl Talk {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -90,14 +91,14 @@ pub(crate) struct Memory(pub(super) Arc<Mutex<Vec<u8>>>);
 #[cfg(test)]
 impl Memory {
     pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(self.0.lock().clone()).unwrap()
     }
 }
 
 #[cfg(test)]
 impl Write for Memory {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use tokio::task::AbortHandle;
 
@@ -36,7 +37,7 @@ impl Places {
 
     /// Gives a connection a place; the handle cuts it off.
     pub(super) fn take(&self, address: IpAddr, connection: AbortHandle) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         taken.retain(|(_, connection)| !connection.is_finished());
         if taken.len() >= self.most
             && let Some(oldest) = oldest_of_the_greediest(&taken)

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{ObjectReference, Record, Severity};
 
@@ -38,7 +39,7 @@ impl Told {
     }
 
     fn sayings(&self) -> MutexGuard<'_, HashMap<Saying, Record>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

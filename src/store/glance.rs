@@ -1,10 +1,11 @@
 //! A store in front of an API server, for one look at many objects.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::error::StoreError;
 use super::event_cache::Told;
@@ -42,7 +43,7 @@ impl Glance {
 
     fn pages(&self) -> MutexGuard<'_, HashMap<Place, Page>> {
         // Every change of a page is whole before anything could fail.
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pages.lock()
     }
 
     /// Notes what a write has left of an object.

@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::error::StoreError;
@@ -108,7 +109,7 @@ struct Room(Arc<Mutex<Contents>>);
 impl Room {
     fn contents(&self) -> MutexGuard<'_, Contents> {
         // The rules leave the contents whole at every step that could fail.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

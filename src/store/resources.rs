@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -112,7 +113,7 @@ impl<R: Stored> Resources<R> {
         let revision = record.text("/metadata/resourceVersion").to_owned();
         let key = record.key.clone();
         let error = typed::<R>(record).err()?;
-        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = self.left_out.lock();
         if left_out.insert(key, revision.clone()) != Some(revision) {
             debug!(%error, "left out of a list");
         }

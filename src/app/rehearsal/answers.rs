@@ -84,9 +84,9 @@ async fn try_until(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use async_trait::async_trait;
+    use parking_lot::Mutex;
     use serde_json::json;
 
     use super::*;
@@ -105,7 +105,7 @@ mod tests {
         }
         async fn clean_up(&self, challenge: &Challenge, _: &Answer) -> Result<(), SolveError> {
             let name = &challenge.spec.dns_name;
-            let mut seen = self.0.lock().unwrap();
+            let mut seen = self.0.lock();
             let is_known = seen.contains(name);
             seen.push(name.clone());
             if is_known {
@@ -152,7 +152,7 @@ mod tests {
             taken.map_err(|failure| (failure.message, failure.hints))
         };
         assert_eq!(take_down().await, Ok(()));
-        assert_eq!(*provider.0.lock().unwrap(), ["up.example.com", "up.example.com"]);
+        assert_eq!(*provider.0.lock(), ["up.example.com", "up.example.com"]);
         keep(&store, "stuck.example.com", &[FINALIZER]).await;
         let message = "the rehearsal leaves answers behind: cannot remove it: no".to_owned();
         let hint = "remove the record of stuck.example.com".to_owned();

@@ -12,11 +12,11 @@ mod sending;
 pub(super) mod wire;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
+use parking_lot::Mutex;
 
 use self::definition::Behaviour;
 use self::rule::{Active, Asked, Deed};
@@ -115,7 +115,7 @@ impl Behaviours {
     /// Takes note of a request.
     fn note(&self, head: &Parts, body: Bytes) -> Asked {
         let (what, now) = (statistics::what(head.uri.path()), Instant::now());
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         let (first, count) = seen.entry(what).or_insert((now, 0));
         let (since_first, nth) = (now.duration_since(*first), *count);
         *count += 1;

@@ -8,13 +8,14 @@ mod refusals;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use url::Url;
 
@@ -60,7 +61,7 @@ impl Bed {
     }
 
     fn present(&self, token: &str, key_authorization: &str) {
-        self.answers.lock().unwrap().insert(token.to_owned(), key_authorization.to_owned());
+        self.answers.lock().insert(token.to_owned(), key_authorization.to_owned());
     }
 }
 
@@ -68,7 +69,7 @@ async fn answer(
     State(answers): State<Answers>,
     Path(token): Path<String>,
 ) -> Result<String, StatusCode> {
-    answers.lock().unwrap().get(&token).cloned().ok_or(StatusCode::NOT_FOUND)
+    answers.lock().get(&token).cloned().ok_or(StatusCode::NOT_FOUND)
 }
 
 /// Knows no name at all; not asked where connections are taken elsewhere.

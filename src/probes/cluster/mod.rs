@@ -3,11 +3,11 @@
 mod pod;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -214,7 +214,7 @@ impl HereAndInside {
     }
 
     fn misses(&self) -> MutexGuard<'_, HashMap<String, Misses>> {
-        self.misses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.misses.lock()
     }
 }
 

@@ -283,8 +283,8 @@ pub struct Wanted {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::*;
     use crate::model::order::Authorization;
-    use crate::reconcile::order::required::*;
     use crate::reconcile::testing::order;
 
     const ACCOUNT: Account<'static> = Account {

@@ -61,7 +61,7 @@ fn progress(order: &Order) -> Progress {
 
 #[cfg(test)]
 mod tests {
-    use crate::reconcile::order::shared::*;
+    use super::*;
     use crate::reconcile::testing::order;
 
     fn sharing(name: &str, has_read: bool) -> Order {

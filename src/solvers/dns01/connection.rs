@@ -1,9 +1,10 @@
 //! How providers are reached: the HTTP clients of the process.
 
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use url::{Host, Url};
@@ -52,7 +53,7 @@ impl Connection {
                     (one, other) => one.is_none() && other.is_none(),
                 }
         };
-        let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = CLIENTS.lock();
         if let Some(known) = clients.iter().find(is_it) {
             return Ok(known.client.clone());
         }
@@ -150,7 +151,7 @@ mod tests {
         let connection =
             Connection { resolver: Some(Arc::clone(&resolver)), pause: Duration::from_millis(1) };
         let count = || {
-            let clients = CLIENTS.lock().unwrap();
+            let clients = CLIENTS.lock();
             let is_ours =
                 |one: &Arc<dyn Resolve>| ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(&resolver));
             clients.iter().filter(|known| known.resolver.as_ref().is_some_and(is_ours)).count()

@@ -1,10 +1,11 @@
 //! What the process remembers of providers, which are built anew for every step: tokens that are still good.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::digest::{Context, SHA256};
+use parking_lot::Mutex as Lock;
 use tokio::sync::Mutex;
 
 /// A place that nobody asks for is kept for so long: about as long as tokens are good.
@@ -44,7 +45,7 @@ impl<T> Memory<T> {
             digest.update(part.as_bytes());
         }
         let key = digest.finish().as_ref().to_vec();
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.0.lock();
         let in_use = |kept: &Kept<T>| {
             Arc::strong_count(&kept.place) > 1 || now.saturating_duration_since(kept.used) < IDLE
         };
@@ -77,7 +78,7 @@ mod tests {
         *memory.place_at(["asked for"], start).lock().await = Some(3);
         memory.place_at(["asked for"], start + IDLE / 2);
         memory.place_at(["another"], start + IDLE);
-        assert_eq!(memory.0.lock().unwrap().len(), 3, "the idle one is gone");
+        assert_eq!(memory.0.lock().len(), 3, "the idle one is gone");
         for (owner, expected) in [("held", Some(1)), ("asked for", Some(3)), ("idle", None)] {
             assert_eq!(*memory.place_at([owner], start + IDLE).lock().await, expected, "{owner}");
         }

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io::{self, pipe};
 use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
@@ -64,7 +65,7 @@ pub(super) async fn run(mut command: Command, patience: Duration) -> io::Result<
     if timeout(LAST_WORDS, &mut listening).await.is_err() {
         listening.abort();
     }
-    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut said = said.lock();
     if said.len() == KEPT {
         let first = said.iter().position(|byte| *byte == b'\n').unwrap_or(KEPT);
         drop(said.drain(..first));
@@ -75,7 +76,7 @@ pub(super) async fn run(mut command: Command, patience: Duration) -> io::Result<
 async fn listen(mut words: Receiver, said: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = [0; KEPT];
     while let Ok(count @ 1..) = words.read(&mut buffer).await {
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = said.lock();
         said.extend(&buffer[..count]);
         let surplus = said.len().saturating_sub(KEPT);
         drop(said.drain(..surplus));

@@ -1,11 +1,12 @@
 //! Amazon's Route 53 (API 2013-04-01).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::api::{Api, Connection, Refusal, Reply, Request};
 pub use super::aws::Endpoints;
@@ -56,7 +57,7 @@ type Change = [String; 3];
 static CHANGES: Mutex<BTreeMap<Change, String>> = Mutex::new(BTreeMap::new());
 
 fn changes() -> MutexGuard<'static, BTreeMap<Change, String>> {
-    CHANGES.lock().unwrap_or_else(PoisonError::into_inner)
+    CHANGES.lock()
 }
 
 impl Route53 {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::dns::update::Updater;
 
@@ -44,7 +45,7 @@ impl Silences {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

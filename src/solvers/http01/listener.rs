@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +10,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
@@ -157,7 +158,7 @@ impl std::fmt::Debug for Entry {
 impl Table {
     /// Locks the table; whatever is over is forgotten on the way.
     fn current(&self) -> MutexGuard<'_, HashMap<(Identifier, String), Entry>> {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.0.lock();
         let now = Instant::now();
         entries.retain(|_, entry| entry.until.is_none_or(|until| now < until));
         entries

@@ -5,9 +5,10 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::is_token;
@@ -139,7 +140,7 @@ impl Inner {
 
     fn write(&self, answer: &Answer) -> Result<(), SolveError> {
         self.expect_token(answer)?;
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         self.is_folder()?;
         let [_, innermost] = self.folders();
         for folder in self.folders() {
@@ -164,7 +165,7 @@ impl Inner {
         if self.expect_token(answer).is_err() {
             return Ok(());
         }
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         let [outer, inner] = self.folders();
         // Somebody else's file under our token's name stays.
         let folder = open(&inner).ok();

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -147,7 +148,7 @@ struct Entry {
 impl Table {
     /// Locks the table; whatever is over is forgotten on the way.
     fn current(&self) -> MutexGuard<'_, HashMap<String, Vec<Entry>>> {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         let now = Instant::now();
         table.retain(|_, entries| {
             entries.retain(|entry| entry.until.is_none_or(|until| now < until));

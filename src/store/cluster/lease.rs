@@ -346,13 +346,14 @@ impl Keeper {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Arc, Mutex};
 
     use axum::Router;
     use axum::body::Bytes;
     use axum::extract::State;
     use axum::routing::{get, post};
+    use parking_lot::Mutex;
     use serde_json::{Value, json};
 
     use super::*;
@@ -377,7 +378,7 @@ mod tests {
 
         async fn read(State(double): State<Self>) -> (StatusCode, String) {
             double.hang().await;
-            match &*double.lease.lock().unwrap() {
+            match &*double.lease.lock() {
                 Some(lease) => (StatusCode::OK, lease.to_string()),
                 None => refusal(StatusCode::NOT_FOUND),
             }
@@ -386,7 +387,7 @@ mod tests {
         async fn write(State(double): State<Self>, body: Bytes) -> (StatusCode, String) {
             double.hang().await;
             let mut given: Value = serde_json::from_slice(&body).unwrap();
-            let mut stored = double.lease.lock().unwrap();
+            let mut stored = double.lease.lock();
             let revision = |lease: &Value| lease["metadata"]["resourceVersion"].clone();
             if stored.as_ref().map_or(Value::Null, revision) != revision(&given) {
                 return refusal(StatusCode::CONFLICT);
@@ -406,7 +407,7 @@ mod tests {
         }
 
         fn set(&self, pointer: &str, value: Value) {
-            let mut lease = self.lease.lock().unwrap();
+            let mut lease = self.lease.lock();
             let lease = lease.as_mut().unwrap();
             *lease.pointer_mut(pointer).unwrap() = value;
             lease["metadata"]["resourceVersion"] = "1000".into();
@@ -492,10 +493,10 @@ mod tests {
         let double = Double::default();
         let guard = double.lease().on_terms(terms).try_acquire(Role::Always).await.unwrap();
         let guard = guard.unwrap();
-        let lease = double.lease.lock().unwrap().clone().unwrap();
+        let lease = double.lease.lock().clone().unwrap();
         assert_eq!(lease["spec"]["leaseDurationSeconds"], 40);
         let writes = || {
-            let lease = double.lease.lock().unwrap().clone().unwrap();
+            let lease = double.lease.lock().clone().unwrap();
             lease["metadata"]["resourceVersion"].as_str().unwrap().parse::<u32>().unwrap()
         };
         let before = writes();

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tracing::debug;
 
@@ -110,7 +111,7 @@ impl LocalStore {
     }
 
     fn listen(&self) {
-        let mut ear = self.ear.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ear = self.ear.lock();
         if ear.is_none() {
             let started = Ear::start(&self.file, self.reader.clone(), self.revisions.clone());
             *ear = started.inspect_err(|error| debug!(%error, "cannot hear other processes")).ok();

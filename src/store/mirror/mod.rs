@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, BoxStream};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
@@ -126,7 +127,7 @@ impl Mirror {
 impl Room {
     fn shelves(&self) -> MutexGuard<'_, BTreeMap<Kind, KindCache>> {
         // Every change of a shelf is whole before anything could fail.
-        self.shelves.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shelves.lock()
     }
 
     /// Changes what is known of a kind, if anything is.

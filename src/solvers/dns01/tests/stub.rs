@@ -1,13 +1,14 @@
 //! A server on loopback that stands in for a provider's API and remembers what it was asked.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Method, Uri};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 /// A request as the server saw it.
@@ -102,7 +103,7 @@ impl<F: Fake> Stub<F> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside<F>> {
-        self.inside.lock().unwrap()
+        self.inside.lock()
     }
 
     /// Tells this before anything else.
@@ -139,7 +140,7 @@ async fn answer<F: Fake>(
 ) -> Told {
     let body = String::from_utf8(body.to_vec()).unwrap();
     let seen = Seen { method, uri, headers, body };
-    let mut inside = inside.lock().unwrap();
+    let mut inside = inside.lock();
     inside.seen.push(seen.clone());
     match inside.scripted.pop_front() {
         Some(told) => told,

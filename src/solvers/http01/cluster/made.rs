@@ -2,9 +2,9 @@
 //! namespace, and a hundred Challenges would each read the Pods of all.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -72,7 +72,7 @@ impl Made {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

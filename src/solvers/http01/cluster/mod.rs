@@ -2,10 +2,10 @@
 //! leads there. The objects are cert-manager's own, so that either controller finds and removes what the other made.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -88,11 +88,11 @@ impl ClusterSolver {
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Challenge>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 
     fn objects(&self, resource: Resource, challenge: &Challenge) -> Foreign {
