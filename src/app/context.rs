@@ -249,7 +249,7 @@ pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failu
     }
     while !LocalStore::exists(&folder)? {
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(STATE_CHECK_PERIOD) => {}
             kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
         }
     }
@@ -257,4 +257,4 @@ pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failu
 }
 
 /// How often it is looked whether there is a state by now.
-pub(crate) const LOOK: Duration = Duration::from_millis(250);
+pub(crate) const STATE_CHECK_PERIOD: Duration = Duration::from_millis(250);

@@ -1,11 +1,14 @@
 //! What verbs share: what is given, whose turn it is, the controllers at work, and what becomes of it. It acts, and does not judge.
 
+pub mod awaited;
 pub mod blocking;
+pub mod chain;
 pub mod context;
 pub mod engine;
 pub mod failure;
 pub mod flags;
 pub mod follow;
+pub mod history;
 pub mod input;
 pub mod invocation;
 pub mod lead;
@@ -13,3 +16,4 @@ pub mod listing;
 pub mod preflight;
 pub mod rehearsal;
 pub mod venue;
+pub mod waiting_orders;

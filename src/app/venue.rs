@@ -6,7 +6,7 @@ use crate::model::Issuer;
 
 /// Where a set is to be worked on, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bench {
+pub enum Venue {
     /// On this machine.
     Local,
     /// On this machine, with a person who makes the records of DNS-01.
@@ -21,7 +21,7 @@ pub enum Bench {
     CertManager,
 }
 
-impl Bench {
+impl Venue {
     /// The bench of a rehearsal: that of the store in which the real thing would be done.
     pub fn of_rehearsal(context: &Context) -> Self {
         if context.cluster().is_some() { Self::Rehearsal } else { Self::Local }

@@ -13,7 +13,7 @@ use crate::fetch::outcome::Hop;
 use crate::model::Identifier;
 
 /// How often it is looked for what has expired.
-const LOOK: Duration = Duration::from_mins(1);
+const EXPIRY_CHECK_PERIOD: Duration = Duration::from_mins(1);
 
 /// Number of an account, an order or an authorization; part of its URL.
 pub(super) type Id = u64;
@@ -160,7 +160,7 @@ impl State {
         if now < self.next_look {
             return;
         }
-        self.next_look = after(now, LOOK);
+        self.next_look = after(now, EXPIRY_CHECK_PERIOD);
         self.orders.retain(|_, order| order.expires > now || order.issuance == Issuance::UnderWay);
         let used: BTreeSet<Id> =
             self.orders.values().flat_map(|order| order.authorizations.iter().copied()).collect();

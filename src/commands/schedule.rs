@@ -10,8 +10,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::output::ReportArgs;
 use crate::app::flags::slots::SlotArgs;
 use crate::app::input::target;
-use crate::app::lead;
-use crate::diagnosis::verdict::at_ca;
+use crate::app::{lead, waiting_orders};
 use crate::diagnosis::verdict::waits::Wait;
 use crate::model::{Challenge, Kind, ObjectName, Time};
 use crate::print::Printer;
@@ -74,7 +73,7 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
         let driven = lead::is_driven(context).await?;
         conclude(&printer, &all, shown.len(), limits, driven);
         let scope = target::scope(Kind::Order, (!args.all_namespaces).then(|| context.namespace()));
-        at_ca::tell(&store, scope, &printer).await?;
+        waiting_orders::tell(&store, scope, &printer).await?;
     }
     Ok(())
 }

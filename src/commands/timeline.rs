@@ -1,13 +1,12 @@
 //! `timeline`: every event of an object and of all that hangs below it, in order, with durations.
 
+use crate::app::awaited::awaited;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::ReportArgs;
 use crate::app::input::completers;
 use crate::app::input::target::{self, Wanted};
-use crate::app::lead;
-use crate::diagnosis::verdict::awaited::awaited;
-use crate::diagnosis::verdict::history;
+use crate::app::{history, lead};
 use crate::store::local::Access;
 
 /// Flags of `timeline`.

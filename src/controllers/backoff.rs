@@ -3,19 +3,19 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::ReconcileError;
-use super::work_queue::{BREATH, Heard};
+use super::work_queue::{Heard, SHORT_PAUSE};
 use crate::acme::error::Retry;
 
 /// When an obstacle is looked at again that only a person can remove.
-const UNTOLD: SignedDuration = SignedDuration::from_mins(10);
-/// The same where looking costs the world nothing: a permission, a port, an Ingress that is missing.
-const NEARBY: SignedDuration = SignedDuration::from_secs(30);
+const PERSON_PAUSE: SignedDuration = SignedDuration::from_mins(10);
+/// When such an obstacle is looked at again where looking costs the world nothing: a permission, a port, an Ingress that is missing.
+const PERSON_NEARBY_PAUSE: SignedDuration = SignedDuration::from_secs(30);
 /// Shortest pause before a moment that somebody has named.
-const MOMENT: SignedDuration = SignedDuration::from_millis(100);
+const LEAST_NAMED_PAUSE: SignedDuration = SignedDuration::from_millis(100);
 /// The pause when somebody else was quicker.
-const RACE: SignedDuration = SignedDuration::from_millis(5);
+const LOST_RACE_PAUSE: SignedDuration = SignedDuration::from_millis(5);
 /// So often in a row somebody else may be quicker; more often than that is an obstacle.
-const RACES: u32 = 10;
+const MOST_LOST_RACES: u32 = 10;
 /// Longest pause that nobody has named.
 const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
@@ -29,28 +29,28 @@ pub(super) fn next_try(
     match error.retry() {
         // Whoever deletes an object does not wait until the CA can be asked again.
         _ if heard == Heard::Wish => now,
-        Retry::At(at) => at.max(now + MOMENT),
-        Retry::Backoff => now + doubling(BREATH, tries),
+        Retry::At(at) => at.max(now + LEAST_NAMED_PAUSE),
+        Retry::Backoff => now + doubling(SHORT_PAUSE, tries),
         // Whatever changed while we looked may be just what was missing.
         Retry::Never if heard > Heard::Nothing => now,
         // A person may mend what no change here tells of: a name in DNS, the server itself.
         Retry::Never => match error {
             ReconcileError::Solve(_) | ReconcileError::Store(_) | ReconcileError::Taken(_) => {
-                now + NEARBY
+                now + PERSON_NEARBY_PAUSE
             }
             ReconcileError::Acme(_)
             | ReconcileError::Missing(_)
             | ReconcileError::OverBudget(_)
-            | ReconcileError::Panicked => now + UNTOLD,
+            | ReconcileError::Panicked => now + PERSON_PAUSE,
         },
     }
 }
 
 /// The pause after somebody else was quicker so many times in a row, and whether that is an obstacle by now.
 pub(super) fn race(times: u32) -> (SignedDuration, bool) {
-    match times.saturating_sub(RACES) {
-        0 => (RACE, false),
-        more => (doubling(RACE, more), true),
+    match times.saturating_sub(MOST_LOST_RACES) {
+        0 => (LOST_RACE_PAUSE, false),
+        more => (doubling(LOST_RACE_PAUSE, more), true),
     }
 }
 
@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_half_a_minute() {
-        let seconds = |tries| doubling(BREATH, tries).as_secs();
+        let seconds = |tries| doubling(SHORT_PAUSE, tries).as_secs();
         assert_eq!([1, 2, 5, 6, u32::MAX].map(seconds), [1, 2, 16, 30, 30]);
     }
 
     #[test]
     fn whoever_is_outrun_again_and_again_waits_longer_and_says_so() {
-        assert_eq!([1, RACES].map(race), [(RACE, false); 2]);
-        assert_eq!(race(RACES + 1), (RACE, true));
-        assert_eq!(race(RACES + 3), (RACE * 4, true));
+        assert_eq!([1, MOST_LOST_RACES].map(race), [(LOST_RACE_PAUSE, false); 2]);
+        assert_eq!(race(MOST_LOST_RACES + 1), (LOST_RACE_PAUSE, true));
+        assert_eq!(race(MOST_LOST_RACES + 3), (LOST_RACE_PAUSE * 4, true));
         assert_eq!(race(u32::MAX), (LONGEST, true));
     }
 }

@@ -14,7 +14,7 @@ use tracing::{Instrument, debug, info_span};
 use super::change_filter::Substances;
 pub(crate) use super::obstacles::{Obstacle, Obstacles, Standing};
 use super::selection::Selection;
-use super::work_queue::{Agenda, BREATH, Heard, Job};
+use super::work_queue::{Agenda, Heard, Job, SHORT_PAUSE};
 use super::{Clock, Controller, ReconcileError, Stopped, backoff};
 use crate::model::{Key, Kind, Record};
 use crate::reconcile::Wake;
@@ -149,7 +149,7 @@ impl Driver {
             Err(error) if error.may_pass() || error.lacks_permission() => {
                 debug!(%error, object = %record.key, "this change is heard later");
                 self.unheard.insert(record.key.clone(), record);
-                self.listens = Some(self.clock.now() + BREATH);
+                self.listens = Some(self.clock.now() + SHORT_PAUSE);
                 Ok(())
             }
             heard => heard,

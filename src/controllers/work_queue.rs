@@ -153,7 +153,7 @@ impl Agenda {
         self.rests.retain(|_, rest| *rest > now);
         self.rests.insert(job.clone(), look.rest);
         match (wake, look.heard) {
-            _ if is_restless => self.sleep_until(job, now + BREATH),
+            _ if is_restless => self.sleep_until(job, now + SHORT_PAUSE),
             (Wake::Now, _) | (_, Heard::Progress | Heard::Wish) => self.enqueue(job),
             (Wake::At(at), Heard::Neighbour) => self.sleep_until(job, at.min(look.rest)),
             (Wake::At(at), Heard::Nothing) => self.sleep_until(job, at),
@@ -197,7 +197,7 @@ impl Agenda {
 }
 
 /// A short pause, for what passes by itself.
-pub(crate) const BREATH: SignedDuration = SignedDuration::from_secs(1);
+pub(crate) const SHORT_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::advice::retrace::{Means, commands, is_dns};
+use super::advice::reproduce::{Means, commands, is_dns};
 use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
 use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::colour::Colour;

@@ -20,7 +20,7 @@ use super::server::{self, PORT, Server};
 use super::{ANSWERED, CaaRecord, LookupError, Resolve, SILENT, UNREADABLE};
 
 /// How long a name server may take over UDP, and as long again over TCP.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long it may take to find out why a look-up failed.
 const INQUIRY: Duration = Duration::from_secs(5);
 
@@ -104,7 +104,7 @@ impl DirectResolver {
 
     /// Asks the name server at one of these addresses after another, until it answers.
     pub fn at(addresses: Vec<SocketAddr>) -> Self {
-        Self::with_patience(addresses, PATIENCE)
+        Self::with_patience(addresses, SERVER_TIMEOUT)
     }
 
     fn with_patience(addresses: Vec<SocketAddr>, patience: Duration) -> Self {

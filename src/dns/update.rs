@@ -14,7 +14,7 @@ use super::tsig::{Key, Signed, Verdict, canonical};
 /// How often an update is sent over UDP before the server counts as silent.
 const SENDINGS: u32 = 3;
 /// How long each of them is waited for; over TCP all of it is waited for at once.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long after a refusal that is not signed a signed answer is waited for: anybody can send datagrams (RFC 8945 §5.3).
 const GRACE: Duration = Duration::from_millis(300);
 /// Largest datagram that an answer may come in.
@@ -142,7 +142,7 @@ pub struct Updater {
 impl Updater {
     /// Speaks with that server, and signs with the key.
     pub fn new(server: SocketAddr, protocol: Protocol, key: Option<Key>) -> Self {
-        Self { server, protocol, key, patience: PATIENCE, sendings: SENDINGS }
+        Self { server, protocol, key, patience: SERVER_TIMEOUT, sendings: SENDINGS }
     }
 
     /// The same for a server that is not expected to answer: it has one chance.

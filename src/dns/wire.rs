@@ -22,7 +22,7 @@ use super::reqwest::ReqwestResolver;
 use super::server::Server;
 
 /// How long a server may take over UDP, and as long again over TCP.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
 /// Largest answer that we take over UDP, in bytes; what is larger would arrive in fragments, or not at all.
 const PAYLOAD: u16 = 1232;
 /// Largest answer that there is, in bytes.
@@ -82,7 +82,7 @@ pub struct Wire {
 impl Wire {
     /// A wire whose HTTPS servers are found by that resolver.
     pub fn new(resolver: Arc<dyn Resolve>) -> Self {
-        Self { https: Arc::default(), resolver, patience: PATIENCE }
+        Self { https: Arc::default(), resolver, patience: SERVER_TIMEOUT }
     }
 
     /// The same with another patience.

@@ -22,7 +22,7 @@ use super::{FindZone, LookupError, Resolve, SLOW};
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
 /// How long a whole look may take, however many servers there are and wherever they lead.
-const LOOK: Duration = Duration::from_secs(30);
+const WHOLE_LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whom to ask for records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Zones {
     /// Asks these resolvers; what they do not know of servers' addresses is asked of `hosts`.
     pub fn new(resolvers: Vec<Server>, trust: Trust, hosts: Arc<dyn Resolve>) -> Self {
         let wire = Wire::new(Arc::clone(&hosts));
-        let (port, patience) = (PORT, LOOK);
+        let (port, patience) = (PORT, WHOLE_LOOK_TIMEOUT);
         let (remembered, asked) = Default::default();
         Self { wire, resolvers, trust, port, hosts, patience, remembered, asked }
     }

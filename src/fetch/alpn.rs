@@ -14,7 +14,7 @@ use x509_parser::prelude::FromDer as _;
 
 use super::connection::{self, NoAnswer, Patience, tls_fault};
 use super::outcome::FetchError;
-use super::{Fetcher, PATIENCE, tls};
+use super::{CA_PATIENCE, Fetcher, tls};
 use crate::model::Identifier;
 use crate::model::observation::{AcmeIdentifier, Shown};
 
@@ -73,7 +73,7 @@ impl Fetcher {
         let (mut last, mut refusals) = (None, Vec::new());
         for address in addresses {
             last = Some(address);
-            let result = match greet(&name, address, PATIENCE).await {
+            let result = match greet(&name, address, CA_PATIENCE).await {
                 Ok(shown) => Ok(shown),
                 Err(NoAnswer::NotConnected(why)) => {
                     refusals.push(why);

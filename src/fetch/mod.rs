@@ -23,7 +23,7 @@ pub use self::overrides::{InvalidOverride, Overrides};
 use crate::dns::Resolve;
 
 /// How long a CA waits for a connection, and as long again for the answer.
-const PATIENCE: Patience =
+const CA_PATIENCE: Patience =
     Patience { connect: Duration::from_secs(10), answer: Duration::from_secs(10) };
 
 /// Looks at web servers as a public CA does.
@@ -40,7 +40,7 @@ impl Fetcher {
     ///
     /// The first URL may name any port; a redirect only 80 or 443. Nothing is cached and no proxy is asked.
     pub async fn get(&self, url: &Url) -> Fetched {
-        self.get_within(url, PATIENCE).await
+        self.get_within(url, CA_PATIENCE).await
     }
 
     async fn get_within(&self, url: &Url, patience: Patience) -> Fetched {

@@ -1,7 +1,7 @@
 //! Serves whoever comes, each for a bounded time and all together in a bounded number of connections, so that nobody keeps
 //! others from being served.
 
-mod places;
+mod connection_slots;
 
 use std::future::Future;
 use std::pin::pin;
@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub use self::places::Places;
+pub use self::connection_slots::Places;
 
 /// Longest a client may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::cluster::ClusterFault;
-use super::cluster::words::Guard;
+use super::cluster::server_messages::Guard;
 use crate::disk::private::Exposure;
 use crate::model::Key;
 

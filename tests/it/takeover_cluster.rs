@@ -44,9 +44,10 @@ fn begin(bench: &Bench<'_>) -> Running {
 fn wait_for_challenge(kubectl: &Kubectl) {
     let decoded = |text: &Value| STANDARD.decode(text.as_str()?).ok();
     eventually("the challenge of a request for the key that is named", || {
-        let named = kubectl.object("certificate/web")["status"]["nextPrivateKeySecretName"].take();
+        let [certificate] = &kubectl.items("certificates")[..] else { return None };
+        let named = &certificate["status"]["nextPrivateKeySecretName"];
         let secrets = kubectl.items("secrets");
-        let key = secrets.iter().find(|secret| secret["metadata"]["name"] == named)?;
+        let key = secrets.iter().find(|secret| secret["metadata"]["name"] == *named)?;
         let key = decoded(&key["data"]["tls.key"])?;
         let [request] = &kubectl.items("certificaterequests")[..] else { return None };
         let is_for = is_request_for(&decoded(&request["spec"]["request"])?, &key);

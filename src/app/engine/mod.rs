@@ -50,7 +50,7 @@ use crate::store::error::StoreError;
 /// So long a CA is given to answer what it was only asked to tell when work ends.
 const READS: std::time::Duration = std::time::Duration::from_secs(1);
 /// How often it is looked whether the controllers still work.
-const LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+const LIVENESS_CHECK_PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Which types of challenges can be kept: a cluster's schema has words for cert-manager's alone.
 pub fn types(cluster: Option<&ClusterStore>) -> Types {
@@ -204,7 +204,7 @@ impl Engine {
     /// Waits until the controllers have ended by themselves.
     pub async fn ended(&self) {
         while !self.has_ended() {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(LIVENESS_CHECK_PERIOD).await;
         }
     }
 

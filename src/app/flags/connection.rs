@@ -37,7 +37,7 @@ pub struct ClusterArgs {
     pub leader_election_namespace: String,
     /// Who is to work on the resources
     #[arg(long, global = true, value_name = "WHO", default_value = "auto", value_enum)]
-    pub driver: Wish,
+    pub driver: DriverChoice,
     /// How a turn is taken, as the flags of the commands that may hold the Lease say.
     #[arg(skip)]
     pub terms: Terms,
@@ -74,7 +74,7 @@ fn patience(text: &str) -> Result<Duration, String> {
 
 /// Who is to work on the resources of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Wish {
+pub enum DriverChoice {
     /// cert-manager where it holds its Lease, else this process
     #[default]
     Auto,

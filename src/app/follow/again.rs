@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::due::Inspection;
 use super::finish::{self, Results};
 use super::renewal::mark_for_renewal;
-use super::tracked::Followed;
+use super::tracked::Tracked;
 use super::work::{Job, WorkArgs, work};
+use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::target;
@@ -16,11 +18,10 @@ use crate::app::invocation;
 use crate::app::lead::claim;
 use crate::app::preflight::permissions::{all_that_is_missing, workplace};
 use crate::app::preflight::{self, announce, provider_check};
-use crate::app::venue::Bench;
+use crate::app::venue::Venue;
 use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::verdict::chain::{Chain, issuer_key};
-use crate::diagnosis::verdict::due::Inspection;
+use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Order, Record, State};
@@ -79,7 +80,7 @@ pub async fn run(
     let claim = claim(context, deadline, &permit).await?;
     manual.check_turn(&claim)?;
     let records = read(&store, &keys).await?;
-    let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
+    let bench = Venue::of(context, &claim).by_hand(manual.dns01_manual);
     let out = context.out(args.work.out.as_deref())?;
     let namespace = &context.global.cluster_resource_namespace;
     preflight::check(&records, &store, bench, out.as_deref(), namespace).await?;
@@ -107,7 +108,7 @@ pub async fn run(
             mark_for_renewal(&store, &name).await?;
         }
         let revision = certificate.status.revision.unwrap_or(0);
-        let followed = Followed::due(inspection.store(), &name, revision).await?;
+        let followed = Tracked::due(inspection.store(), &name, revision).await?;
         open.insert(record.key.clone(), followed);
         given.insert(record.key.clone());
         given.extend(issuer_key(&certificate));
@@ -227,7 +228,7 @@ async fn nothing_to_resume(
 ) -> Result<Failure, Failure> {
     let again = invocation::current().renewal(name);
     let hint = format!("{again} makes a fresh order");
-    if let Some(chain) = Chain::read(store, name).await?
+    if let Some(chain) = chain::read(store, name).await?
         && let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(revision))
     {
         return Ok(failed.failure.hint(hint));

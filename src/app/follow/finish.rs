@@ -14,7 +14,7 @@ use super::tracked::End;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
-use crate::diagnosis::verdict::history;
+use crate::app::history;
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::columns::Namespaces;
 use crate::print::table::Headers;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::app::failure::{Failure, Kind as FailureKind};
-use crate::diagnosis::verdict::chain::issuer_key;
+use crate::diagnosis::chain::issuer_key;
 use crate::model::{Certificate, Issuer, Key, Kind};
 use crate::store::Store;
 use crate::store::error::StoreError;

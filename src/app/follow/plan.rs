@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::due::Inspection;
 use super::leftovers;
-use super::tracked::{End, Followed};
+use super::tracked::{End, Tracked};
+use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::app::lead::Claim;
 use crate::app::preflight::certificates::certificates;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::verdict::chain::{Chain, issuer_key};
-use crate::diagnosis::verdict::due::Inspection;
+use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::model::common::is_true;
 use crate::model::{Issuer, Key, Kind, Record};
@@ -24,7 +25,7 @@ use crate::store::resources::typed;
 #[derive(Debug)]
 pub struct Opening {
     /// What has to be followed: Certificates that are due, untidy or not looked at yet, and Issuers of which no other object tells.
-    pub open: BTreeMap<Key, Followed>,
+    pub open: BTreeMap<Key, Tracked>,
     /// What has ended already.
     pub ends: BTreeMap<Key, End>,
 }
@@ -51,7 +52,7 @@ pub async fn opening(
     let inspection = Inspection::new(store, now);
     for key in of_kind(Kind::Certificate) {
         if let Some(since) = inspection.due(&key.name).await? {
-            open.insert(key.clone(), Followed::due(inspection.store(), &key.name, since).await?);
+            open.insert(key.clone(), Tracked::due(inspection.store(), &key.name, since).await?);
             continue;
         }
         if left.contains_key(key) {
@@ -60,20 +61,20 @@ pub async fn opening(
         if let Claim::Alone | Claim::Drives(_) = claim {
             inspection.put_right(&key.name).await?;
         }
-        let Some(chain) = Chain::read(inspection.store(), &key.name).await? else { continue };
+        let Some(chain) = chain::read(inspection.store(), &key.name).await? else { continue };
         match verdict(&chain, &Obstacles::new(), None) {
             Verdict::Issued => {}
             Verdict::Failed(failed) => {
                 ends.insert(key.clone(), End::Failed(failed.failure));
             }
             Verdict::Waiting(_) => {
-                open.insert(key.clone(), Followed::default());
+                open.insert(key.clone(), Tracked::default());
             }
         }
     }
     for key in of_kind(Kind::Issuer).chain(of_kind(Kind::ClusterIssuer)) {
         if is_followed(key, records, store, claim, &open).await? {
-            open.insert(key.clone(), Followed::default());
+            open.insert(key.clone(), Tracked::default());
         }
     }
     Ok(Opening { open, ends })
@@ -86,7 +87,7 @@ async fn is_followed(
     records: &[Record],
     store: &Arc<dyn Store>,
     claim: &Claim,
-    open: &BTreeMap<Key, Followed>,
+    open: &BTreeMap<Key, Tracked>,
 ) -> Result<bool, Failure> {
     if certificates(records).next().is_none() {
         return Ok(true);

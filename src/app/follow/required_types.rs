@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::tracked::Followed;
+use super::tracked::Tracked;
 use crate::app::preflight::certificates::choices;
 use crate::controllers::selection::Selection;
-use crate::diagnosis::verdict::chain::issuer_key;
+use crate::diagnosis::chain::issuer_key;
 use crate::model::{Certificate, Challenge, ChallengeType, Issuer, Key, Kind, State};
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
@@ -19,7 +19,7 @@ use crate::store::{Scope, Store};
 pub async fn asked_types(
     store: &Arc<dyn Store>,
     given: &BTreeSet<Key>,
-    open: &BTreeMap<Key, Followed>,
+    open: &BTreeMap<Key, Tracked>,
 ) -> Result<BTreeSet<ChallengeType>, StoreError> {
     let mut asked = BTreeSet::new();
     for (key, _) in open.iter().filter(|(_, followed)| followed.since.is_some()) {

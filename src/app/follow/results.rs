@@ -17,9 +17,9 @@ use crate::model::Secret;
 use crate::store::folder::explain;
 
 /// How long a write waits when there is no deadline, and the longest that it ever does: others have a folder for a moment only.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_WRITE: Duration = Duration::from_secs(10);
 /// The shortest, so that results that came last are written, too.
-const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+const SHORTEST_WRITE: Duration = Duration::from_secs(1);
 /// How often a waiting write looks again.
 const POLL: Duration = Duration::from_millis(50);
 /// How long a file system may take for what it nearly always does at once.
@@ -51,14 +51,14 @@ pub struct Patience {
 impl Patience {
     /// That of a command that works until it is interrupted.
     pub fn new(interrupted: &Interrupted) -> Self {
-        Self { limit: PATIENCE, interrupted: interrupted.clone() }
+        Self { limit: LONGEST_WRITE, interrupted: interrupted.clone() }
     }
 
     /// That of a command whose time is up one day.
     pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
         let left =
             Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
-        Self { limit: left.clamp(LEAST_PATIENCE, PATIENCE), interrupted: interrupted.clone() }
+        Self { limit: left.clamp(SHORTEST_WRITE, LONGEST_WRITE), interrupted: interrupted.clone() }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::manual::Wanted;
+use crate::app::chain;
 use crate::app::failure::Failure;
-use crate::diagnosis::verdict::chain::Chain;
+use crate::diagnosis::chain::Chain;
 use crate::model::ObjectName;
 use crate::store::Store;
 use crate::store::error::StoreError;
@@ -22,14 +23,14 @@ pub enum End {
 
 /// An object that is followed.
 #[derive(Clone, Debug, Default)]
-pub struct Followed {
+pub struct Tracked {
     /// Its revision when this run began; nothing for an Issuer.
     pub since: Option<i64>,
     /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
     pub inherited: Option<String>,
 }
 
-impl Followed {
+impl Tracked {
     /// A Certificate that is due and has this revision.
     ///
     /// # Errors
@@ -39,7 +40,7 @@ impl Followed {
         name: &ObjectName,
         revision: i64,
     ) -> Result<Self, StoreError> {
-        let chain = Chain::read(store, name).await?;
+        let chain = chain::read(store, name).await?;
         let begun = chain.as_ref().and_then(Chain::order).filter(|o| !o.status.url.is_empty());
         let inherited = begun.map(|order| order.metadata.uid.clone());
         Ok(Self { since: Some(revision), inherited })

@@ -14,7 +14,8 @@ use super::manual::ManualArgs;
 use super::renewal::look_anew;
 use super::required_types::asked_types;
 use super::supervise::{Beside, ByHand, Hands, Supervision, Watched};
-use super::tracked::{End, Followed};
+use super::tracked::{End, Tracked};
+use crate::app::chain;
 use crate::app::context::{Context, LOCAL_ACCOUNT_KEYS};
 use crate::app::engine::dns01::Reach;
 use crate::app::engine::{Engine, Equipment, types};
@@ -30,7 +31,6 @@ use crate::app::preflight::permissions::Permit;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
-use crate::diagnosis::verdict::chain::Chain;
 use crate::fetch::Fetcher;
 use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
@@ -46,7 +46,7 @@ use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
 
 /// How long taking answers down may hold the end of a command.
-const PATIENCE: StdDuration = StdDuration::from_secs(10);
+const CLEAN_UP_TIMEOUT: StdDuration = StdDuration::from_secs(10);
 const POLL: StdDuration = StdDuration::from_millis(20);
 
 /// Flags of every command that works until Certificates have ended.
@@ -90,7 +90,7 @@ pub struct Job<'a> {
     /// Objects that may be worked on, with all that hangs on them.
     pub given: BTreeSet<Key>,
     /// Those whose end is awaited.
-    pub open: BTreeMap<Key, Followed>,
+    pub open: BTreeMap<Key, Tracked>,
     /// When this run began.
     pub started: Timestamp,
     /// When it gives up.
@@ -316,7 +316,7 @@ async fn answers_taken_down(
     let all_down = async {
         for key in certificates {
             // A store that is away for a moment has told nothing yet.
-            while Chain::read(store, &key.name).await.map_or_else(
+            while chain::read(store, &key.name).await.map_or_else(
                 |error| error.may_pass(),
                 |chain| chain.is_some_and(|c| c.challenges.iter().any(is_up)),
             ) {
@@ -326,7 +326,7 @@ async fn answers_taken_down(
     };
     tokio::select! {
         () = all_down => {}
-        () = tokio::time::sleep(PATIENCE) => {}
+        () = tokio::time::sleep(CLEAN_UP_TIMEOUT) => {}
         () = lost.cancelled() => {}
         _ = context.interrupted().wait() => {}
     }

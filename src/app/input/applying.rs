@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
-use super::Intake;
+use super::Input;
 use crate::app::failure::{Failure, Kind};
 use crate::model::Record;
 use crate::model::manifest::Location;
@@ -32,7 +32,7 @@ pub struct Target<'a> {
 /// # Errors
 /// Fails with the lowest exit code of all refusals; each has been told with its place.
 pub async fn apply(
-    intake: &Intake,
+    intake: &Input,
     records: &[Record],
     target: Target<'_>,
     printer: &Printer,
@@ -64,7 +64,7 @@ pub async fn apply(
 /// # Errors
 /// Fails with the lowest exit code of all refusals; each has been told with its place.
 pub async fn try_out(
-    intake: &Intake,
+    intake: &Input,
     records: &[Record],
     cluster: &ClusterStore,
     printer: &Printer,

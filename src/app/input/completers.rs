@@ -21,10 +21,10 @@ use crate::store::cluster::{ClusterStore, Connection};
 use crate::store::local::{Access, LocalStore};
 
 /// How long names on this machine may take.
-const PATIENCE: Duration = Duration::from_millis(300);
+const LOCAL_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// How long names in a cluster may take, with a log-in plugin where there is one.
-const CLUSTER_PATIENCE: Duration = Duration::from_secs(3);
+const CLUSTER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The environment form of `--local`.
 const LOCAL: &str = "KUBECTL_ACME_LOCAL";
@@ -160,7 +160,7 @@ fn names_of(kind: Kind, line: &Line) -> Vec<CompletionCandidate> {
 }
 
 fn read(kind: Kind, line: &Line) -> Option<Vec<Record>> {
-    let patience = if line.local.is_some() { PATIENCE } else { CLUSTER_PATIENCE };
+    let patience = if line.local.is_some() { LOCAL_TIMEOUT } else { CLUSTER_TIMEOUT };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let found = runtime.block_on(async {
         let listed = async {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Intake, applying};
+use super::{Input, applying};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
@@ -14,7 +14,7 @@ use crate::app::follow::results;
 use crate::app::follow::work::WorkArgs;
 use crate::app::lead::{self, Claim};
 use crate::app::preflight::{self, provider_check};
-use crate::app::venue::Bench;
+use crate::app::venue::Venue;
 use crate::model::memory::is_ours;
 use crate::model::{Kind, Record};
 use crate::print::format::Format;
@@ -47,7 +47,7 @@ struct Outcome {
 ///
 /// # Errors
 /// Fails when stdout cannot be written.
-pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
+pub fn client(intake: &Input, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
     let outcomes: Vec<_> =
         intake.records().into_iter().map(|record| outcome(record, "created")).collect();
     print(&outcomes, "dry run", context, output)
@@ -58,7 +58,7 @@ pub fn client(intake: &Intake, context: &Context, output: &OutputArgs) -> Result
 ///
 /// # Errors
 /// Fails as applying them would, and on this machine as the work would before it asks a CA; or when stdout cannot be written.
-pub async fn server(intake: &Intake, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
+pub async fn server(intake: &Input, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
     let (manual, output, out) = (&args.manual, &args.output, &args.out);
     let printer = context.printer(output);
     let records = intake.records();
@@ -68,7 +68,7 @@ pub async fn server(intake: &Intake, args: &WorkArgs, context: &Context) -> Resu
     }
     let claim = lead::foreseen(context).await?;
     manual.check_turn(&claim)?;
-    let bench = Bench::of(context, &claim).by_hand(manual.dns01_manual);
+    let bench = Venue::of(context, &claim).by_hand(manual.dns01_manual);
     let namespace = &context.global.cluster_resource_namespace;
     preflight::check(&records, &store, bench, out.as_deref(), namespace).await?;
     if let Some(folder) = context.out(out.as_deref())? {
@@ -81,7 +81,7 @@ pub async fn server(intake: &Intake, args: &WorkArgs, context: &Context) -> Resu
         None => records,
         Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
     };
-    if bench != Bench::CertManager {
+    if bench != Venue::CertManager {
         intake.tell_not_acted_on(&printer);
     }
     let mut outcomes = Vec::new();

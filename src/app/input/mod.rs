@@ -29,7 +29,7 @@ use crate::store::manager::Manager;
 /// Flags that say what to work on.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "What to issue")]
-pub struct IntakeArgs {
+pub struct InputArgs {
     /// Manifests: files, folders, or - for standard input; repeatable, or with commas
     #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., value_delimiter = ',', conflicts_with = "domain")]
     pub files: Vec<String>,
@@ -67,12 +67,12 @@ pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder 
 
 /// What was read.
 #[derive(Clone, Debug)]
-pub struct Intake {
+pub struct Input {
     set: Set,
     manager: Manager,
 }
 
-impl IntakeArgs {
+impl InputArgs {
     /// Reads everything; names are proven in the given way. Warnings and what was left alone are said on stderr.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl IntakeArgs {
         proof: Proof,
         context: &Context,
         output: &OutputArgs,
-    ) -> Result<Intake, Failure> {
+    ) -> Result<Input, Failure> {
         let printer = context.printer(output);
         let namespaces =
             Namespaces { given: context.global.namespace.as_deref(), default: context.namespace() };
@@ -129,7 +129,7 @@ impl IntakeArgs {
             .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
         let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
-        Ok(Intake { set, manager })
+        Ok(Input { set, manager })
     }
 
     async fn sources(
@@ -212,7 +212,7 @@ fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
     Failure::silent(FailureKind::Usage)
 }
 
-impl Intake {
+impl Input {
     /// The objects as they will be applied.
     pub fn records(&self) -> Vec<Record> {
         self.set.documents.iter().map(|document| document.record.clone()).collect()

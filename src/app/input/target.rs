@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::app::chain;
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::invocation;
-use crate::diagnosis::verdict::chain::Chain;
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::{Scope, Store};
@@ -180,7 +180,7 @@ async fn below_certificate(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Stri
     if !matches!(kind, Kind::CertificateRequest | Kind::Order | Kind::Challenge) {
         return Ok(Vec::new());
     }
-    let Some(chain) = Chain::read(store, name).await? else { return Ok(Vec::new()) };
+    let Some(chain) = chain::read(store, name).await? else { return Ok(Vec::new()) };
     let keys = chain.keys().into_iter().filter(|key| key.kind == *kind);
     let names: Vec<_> = keys.map(|key| key.name.name).collect();
     let has = match names.len() {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use self::standby::{Look, Patience};
 use super::context::Context;
 use super::failure::{Failure, Kind};
-use super::flags::connection::Wish;
+use super::flags::connection::DriverChoice;
 use super::flags::output::OutputArgs;
 use super::preflight::permissions::Permit;
 use super::preflight::permissions::needs::Part;
@@ -115,7 +115,7 @@ pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
         return Ok(if is_run { local_run() } else { Claim::Alone });
     };
     let wish = context.global.cluster.driver;
-    if wish == Wish::CertManager {
+    if wish == DriverChoice::CertManager {
         return Ok(as_wished());
     }
     let namespace = &context.global.cluster.leader_election_namespace;
@@ -158,7 +158,7 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
         return Ok(Claim::Drives(Turn::Local(guard)));
     };
     let wish = context.global.cluster.driver;
-    if wish == Wish::CertManager {
+    if wish == DriverChoice::CertManager {
         let message = "cannot drive this cluster: cert-manager does, as --driver=cert-manager says";
         return Err(Failure::new(Kind::OwnedByAnother, message)
             .hint("without --driver this command stands by while cert-manager holds the Lease"));
@@ -168,7 +168,7 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
     let lease = ClusterLease::new(cluster, namespace)?.on_terms(context.global.cluster.terms.lease);
     let look = async || {
         let driver = Driver::of(cluster, namespace).await?;
-        if wish == Wish::Ourselves
+        if wish == DriverChoice::Ourselves
             && let Some(other) = other(&driver)
         {
             return Err(driven(&other.driver));
@@ -230,7 +230,7 @@ async fn in_cluster(
     permit: &Permit,
 ) -> Result<Claim, Failure> {
     let wish = context.global.cluster.driver;
-    if wish == Wish::CertManager {
+    if wish == DriverChoice::CertManager {
         return Ok(as_wished());
     }
     let namespace = &context.global.cluster.leader_election_namespace;
@@ -316,10 +316,10 @@ fn other(driver: &Driver) -> Option<Other> {
     Some(Other { seen: Some(driver.clone()), ..other })
 }
 
-fn watches(wish: Wish, other: Other) -> Result<Claim, Failure> {
+fn watches(wish: DriverChoice, other: Other) -> Result<Claim, Failure> {
     match wish {
-        Wish::Ourselves => Err(driven(&other.driver)),
-        Wish::Auto | Wish::CertManager => Ok(Claim::Watches(other)),
+        DriverChoice::Ourselves => Err(driven(&other.driver)),
+        DriverChoice::Auto | DriverChoice::CertManager => Ok(Claim::Watches(other)),
     }
 }
 

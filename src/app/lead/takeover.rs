@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use super::{Claim, Other, Turn, claim, drives};
 use crate::app::context::Context;
 use crate::app::failure::{Failure, Kind};
-use crate::app::flags::connection::Wish;
+use crate::app::flags::connection::DriverChoice;
 use crate::app::flags::output::OutputArgs;
 use crate::app::invocation;
 use crate::app::preflight::permissions::Permit;
@@ -21,7 +21,7 @@ use crate::store::error::StoreError;
 use crate::store::lease::{LocalLease, Role};
 
 /// How often at least it is looked whether anybody drives.
-const LOOK: Duration = Duration::from_secs(3);
+const DRIVER_CHECK_PERIOD: Duration = Duration::from_secs(3);
 
 /// The work is ours now.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub async fn inherit(
 ) -> Result<Inherited, Failure> {
     match context.cluster() {
         None => local(context).await,
-        Some(cluster) if context.global.cluster.driver == Wish::Auto => {
+        Some(cluster) if context.global.cluster.driver == DriverChoice::Auto => {
             in_cluster(cluster, context, permit, from).await
         }
         Some(_) => std::future::pending().await,
@@ -77,7 +77,7 @@ pub async fn regain(
         }
         last = failure;
         tokio::select! {
-            () = sleep(LOOK) => {}
+            () = sleep(DRIVER_CHECK_PERIOD) => {}
             kind = context.interrupted().wait() => return Err(Failure::interrupted(kind)),
         }
     }
@@ -97,7 +97,7 @@ async fn local(context: &Context) -> Result<Inherited, Failure> {
             let why = "kubectl-acme run has ended".to_owned();
             return Ok(Inherited { claim: Claim::Drives(Turn::Local(guard)), why });
         }
-        sleep(LOOK).await;
+        sleep(DRIVER_CHECK_PERIOD).await;
     }
 }
 
@@ -108,8 +108,10 @@ async fn in_cluster(
     from: &Other,
 ) -> Result<Inherited, Failure> {
     let namespace = &context.global.cluster.leader_election_namespace;
-    let (terms, gap) =
-        (context.global.cluster.terms, LOOK.min(context.global.cluster.terms.patience / 4));
+    let (terms, gap) = (
+        context.global.cluster.terms,
+        DRIVER_CHECK_PERIOD.min(context.global.cluster.terms.patience / 4),
+    );
     let lease = ClusterLease::new(cluster, namespace)?.on_terms(terms.lease);
     let (mut last, mut free_since) = (from.seen.clone(), None);
     loop {

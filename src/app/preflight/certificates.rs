@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::diagnosis::verdict::chain::issuer_key;
+use crate::diagnosis::chain::issuer_key;
 use crate::model::asked::asked_type;
 use crate::model::{Certificate, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};

@@ -2,8 +2,8 @@
 
 use super::certificates::{certificates, names};
 use crate::app::failure::Failure;
-use crate::app::venue::Bench;
-use crate::diagnosis::verdict::chain::{foreign_issuer, issuer_key};
+use crate::app::venue::Venue;
+use crate::diagnosis::chain::{foreign_issuer, issuer_key};
 use crate::model::asked::{CHALLENGE_TYPE, asked_type};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::order::required::not_in_a_cluster;
@@ -17,7 +17,7 @@ pub(crate) fn check(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
-    bench: Bench,
+    bench: Venue,
 ) -> Result<(), Failure> {
     let Some(kind) = asked(key, issuer)? else { return Ok(()) };
     let word = kind.acme_name();
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     /// Checks names of an issuer that asks for a type; returns exit code and message.
-    fn refusal(asked: &str, names: &[&str], bench: Bench) -> Option<(u8, String)> {
+    fn refusal(asked: &str, names: &[&str], bench: Venue) -> Option<(u8, String)> {
         let issuer = json!({
             "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
             "metadata": {"name": "acme", "namespace": "web"},
@@ -153,7 +153,7 @@ mod tests {
         checked.err().map(|failure| (failure.kind.exit_code(), failure.message))
     }
 
-    fn check_refused(asked: &str, names: &[&str], bench: Bench, part: &str) {
+    fn check_refused(asked: &str, names: &[&str], bench: Venue, part: &str) {
         let (code, message) = refusal(asked, names, bench).unwrap();
         assert_eq!(code, 2);
         assert!(message.contains(part), "{message}");
@@ -162,19 +162,19 @@ mod tests {
     #[test]
     fn names_that_a_type_cannot_prove_are_refused() {
         let (www, star) = ("www.example.com", "*.example.com");
-        assert_eq!(refusal("tls-alpn-01", &[www, "192.0.2.1"], Bench::Local), None);
-        assert_eq!(refusal("dns-account-01", &[www, star], Bench::Local), None);
-        assert_eq!(refusal("dns-persist-01", &[star], Bench::ByHand), None);
+        assert_eq!(refusal("tls-alpn-01", &[www, "192.0.2.1"], Venue::Local), None);
+        assert_eq!(refusal("dns-account-01", &[www, star], Venue::Local), None);
+        assert_eq!(refusal("dns-persist-01", &[star], Venue::ByHand), None);
         let part =
             "Certificate web/web: *.example.com: tls-alpn-01 cannot show control of a wildcard";
-        check_refused("tls-alpn-01", &[www, star], Bench::Local, part);
+        check_refused("tls-alpn-01", &[www, star], Venue::Local, part);
         let part = "192.0.2.1: dns-persist-01 cannot show control of an address";
-        check_refused("dns-persist-01", &["192.0.2.1"], Bench::Local, part);
+        check_refused("dns-persist-01", &["192.0.2.1"], Venue::Local, part);
     }
 
     #[test]
     fn no_cluster_has_words_for_them() {
-        for bench in [Bench::Cluster, Bench::CertManager, Bench::Elsewhere, Bench::Rehearsal] {
+        for bench in [Venue::Cluster, Venue::CertManager, Venue::Elsewhere, Venue::Rehearsal] {
             let part = "dns-persist-01 is for a store of one machine only (--local)";
             check_refused("dns-persist-01", &["www.example.com"], bench, part);
         }
@@ -183,6 +183,6 @@ mod tests {
     #[test]
     fn an_unknown_type_is_told() {
         let part = "is \"tls-sni-01\", and must be dns-account-01, dns-persist-01 or tls-alpn-01";
-        check_refused("tls-sni-01", &["www.example.com"], Bench::Local, part);
+        check_refused("tls-sni-01", &["www.example.com"], Venue::Local, part);
     }
 }

@@ -12,15 +12,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use self::certificates::certificates;
-use self::certificates::choices;
+use self::certificates::{certificates, choices};
 use self::provider_secrets::Places;
-use super::failure::Failure;
-use super::failure::Kind as FailureKind;
+use super::failure::{Failure, Kind as FailureKind};
 use super::invocation;
-use super::venue::Bench;
-use crate::diagnosis::verdict::chain::foreign_issuer;
-use crate::diagnosis::verdict::chain::issuer_key;
+use super::venue::Venue;
+use crate::diagnosis::chain::{foreign_issuer, issuer_key};
 use crate::model::solver::ChallengeSolver;
 use crate::model::{Certificate, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::Chosen;
@@ -35,7 +32,7 @@ use crate::store::resources::typed;
 pub async fn check(
     records: &[Record],
     store: &Arc<dyn Store>,
-    bench: Bench,
+    bench: Venue,
     out: Option<&Path>,
     cluster_resources: &str,
 ) -> Result<(), Failure> {
@@ -119,9 +116,9 @@ fn check_own_solvers(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
-    bench: Bench,
+    bench: Venue,
 ) -> Result<(), Failure> {
-    if bench == Bench::ByHand {
+    if bench == Venue::ByHand {
         return Ok(());
     }
     for (text, chosen) in choices(certificate, issuer) {
@@ -136,7 +133,7 @@ fn check_own_solvers(
 }
 
 /// What gets a name DNS-01 that lacks it: from manifests, or without any where names were given in their place.
-fn ways_to_dns01(issuer: &Key, bench: Bench, is_given_names: bool) -> Vec<String> {
+fn ways_to_dns01(issuer: &Key, bench: Venue, is_given_names: bool) -> Vec<String> {
     if !is_given_names {
         return vec![format!("add a dns01 solver to {issuer}, or widen the selector of one")];
     }
@@ -150,7 +147,7 @@ async fn check_solvers(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
-    bench: Bench,
+    bench: Venue,
     places: Places<'_>,
 ) -> Result<(), Failure> {
     if issuer.spec.acme.is_none() {
@@ -213,9 +210,9 @@ mod tests {
     fn a_wildcard_that_is_given_as_a_name_needs_no_manifest() {
         let key = Key::new(Kind::Issuer, ObjectName::new("default", "letsencrypt"));
         let hints = |bench, is_given| ways_to_dns01(&key, bench, is_given).join("\n");
-        assert!(hints(Bench::Local, true).contains("--dns01-manual"));
-        assert!(!hints(Bench::Cluster, true).contains("--dns01-manual"));
-        for bench in [Bench::Local, Bench::Cluster] {
+        assert!(hints(Venue::Local, true).contains("--dns01-manual"));
+        assert!(!hints(Venue::Cluster, true).contains("--dns01-manual"));
+        for bench in [Venue::Local, Venue::Cluster] {
             assert!(!hints(bench, true).contains("Issuer default/letsencrypt"));
             assert!(hints(bench, false).contains("add a dns01 solver to Issuer"));
         }

@@ -1,7 +1,7 @@
 //! Solvers that only this program has: whether whoever is to do the work can serve them, asked before anything is applied.
 
 use crate::app::failure::{Failure, Kind as FailureKind};
-use crate::app::venue::Bench;
+use crate::app::venue::Venue;
 use crate::model::Key;
 use crate::model::field::FieldPath;
 use crate::model::own_solver::OwnSolver;
@@ -18,12 +18,12 @@ pub(crate) fn check(
     solver: &Dns01Solver,
     issuer: &Key,
     whose: &str,
-    bench: Bench,
+    bench: Venue,
 ) -> Result<(), Failure> {
     let Some(webhook) = &solver.webhook else { return Ok(()) };
     let Some(read) = OwnSolver::read(webhook, &FieldPath::of("webhook")) else { return Ok(()) };
     let name = &webhook.solver_name;
-    if bench == Bench::CertManager {
+    if bench == Venue::CertManager {
         let message = format!(
             "{whose}: the dns01 solver of {issuer} is \"{name}\" of {GROUP}, which only kubectl-acme can serve, and \
              cert-manager drives here: nothing was applied"
@@ -34,9 +34,9 @@ pub(crate) fn check(
         return Err(failure);
     }
     let hooks = match bench {
-        Bench::Cluster | Bench::Rehearsal | Bench::Elsewhere => Hooks::Never,
+        Venue::Cluster | Venue::Rehearsal | Venue::Elsewhere => Hooks::Never,
         // The flag is looked at when the provider is asked.
-        Bench::Local | Bench::ByHand | Bench::CertManager => Hooks::Allowed,
+        Venue::Local | Venue::ByHand | Venue::CertManager => Hooks::Allowed,
     };
     let obstacle = read.ok().and_then(|own| obstacle(&own, hooks));
     let Some(obstacle) = obstacle else { return Ok(()) };

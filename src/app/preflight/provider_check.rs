@@ -13,7 +13,7 @@ use crate::app::engine::dns01::Reach;
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
-use crate::diagnosis::verdict::chain::issuer_key;
+use crate::diagnosis::chain::issuer_key;
 use crate::fetch::Fetcher;
 use crate::model::challenge::record_name;
 use crate::model::solver::Dns01Solver;
@@ -27,7 +27,7 @@ use crate::store::Store;
 use crate::store::resources::typed;
 
 /// How long all providers together may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROVIDERS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A solver of an issuer as it is now, for Certificates of one namespace: worth one question.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,7 +118,8 @@ pub(crate) async fn explain(
     }
     let names = BTreeSet::from([spec.record_name()]);
     let namespace = &challenge.metadata.namespace;
-    let asked = timeout(PATIENCE, dns01.check(solver, &spec.issuer_ref, namespace, &names)).await;
+    let asked =
+        timeout(PROVIDERS_TIMEOUT, dns01.check(solver, &spec.issuer_ref, namespace, &names)).await;
     match asked.unwrap_or_else(|_| Err(silent())) {
         Ok(()) => failure,
         Err(error) if error.needs_person => {
@@ -135,7 +136,8 @@ pub(crate) async fn explain(
 /// Asks a provider, patiently.
 pub(crate) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError> {
     let Errand { solver, reference, names, subject, .. } = errand;
-    let asked = timeout(PATIENCE, dns01.check(solver, reference, &subject.namespace, names)).await;
+    let asked =
+        timeout(PROVIDERS_TIMEOUT, dns01.check(solver, reference, &subject.namespace, names)).await;
     asked.unwrap_or_else(|_| Err(silent()))
 }
 
@@ -143,7 +145,7 @@ pub(crate) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError
 fn silent() -> SolveError {
     SolveError {
         what: "cannot check its provider".to_owned(),
-        why: format!("no answer within {} s", PATIENCE.as_secs()),
+        why: format!("no answer within {} s", PROVIDERS_TIMEOUT.as_secs()),
         needs_person: false,
         hint: None,
         until: None,

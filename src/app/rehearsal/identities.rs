@@ -16,7 +16,7 @@ use crate::store::Store;
 use crate::store::resources::typed;
 
 /// How long a CA may take to say who it is; a rehearsal goes on without.
-const PATIENCE: Duration = Duration::from_secs(10);
+const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reads who the CAs of these Issuers are, side by side; those that say nothing, or cannot be read, are left out. `source` knows
 /// the accounts that records may be bound to (RFC 8657 §3).
@@ -30,7 +30,7 @@ pub(super) async fn read(
     let read = issuers.map(|(key, issuer)| async move {
         let acme = issuer.spec.acme?;
         let tls = TlsOptions { ca_bundle: acme.ca_bundle.0, skip_verify: acme.skip_tls_verify };
-        let asked = timeout(PATIENCE, clients.directory(&acme.server, &tls)).await;
+        let asked = timeout(DIRECTORY_TIMEOUT, clients.directory(&acme.server, &tls)).await;
         let why = match asked {
             Ok(Ok(directory)) if directory.caa_identities.is_empty() => return None,
             Ok(Ok(directory)) => {
@@ -39,7 +39,9 @@ pub(super) async fn read(
                 return Some((key, Caa { identities, account }));
             }
             Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("{} does not answer within {} s", acme.server, PATIENCE.as_secs()),
+            Err(_) => {
+                format!("{} does not answer within {} s", acme.server, DIRECTORY_TIMEOUT.as_secs())
+            }
         };
         context.printer(&OutputArgs::default()).note(&format!(
             "CAA records are not looked at for {key}, for its CA does not say who it is: {why}"

@@ -2,7 +2,7 @@
 
 use crate::app::failure::Failure;
 use crate::app::preflight::certificates::{certificates, choices};
-use crate::diagnosis::verdict::chain::issuer_key;
+use crate::diagnosis::chain::issuer_key;
 use crate::model::{Issuer, Record};
 use crate::store::resources::typed;
 

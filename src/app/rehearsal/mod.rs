@@ -17,12 +17,12 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::engine::clients;
+use super::engine::dns01::Reach;
 use super::failure::{Failure, Kind as FailureKind};
 use super::flags::drive::DriveArgs;
-use super::input::Intake;
+use super::input::Input;
 use super::lead::sweep::sweep_namespaces;
 use super::preflight::challenge_types;
-use crate::app::engine::dns01::Reach;
 use crate::ca::{self, Caa, Config, Server};
 use crate::fetch::Fetcher;
 use crate::model::{Blob, Challenge, ChallengeType, Kind, Record};
@@ -38,7 +38,7 @@ use crate::store::local::Access;
 /// How long after its time is up a rehearsal may still be tidying up.
 const TIDYING: SignedDuration = SignedDuration::from_mins(1);
 /// How long taking answers down, and removing solver objects, is tried when nobody answers.
-const PATIENCE: Duration = Duration::from_secs(15);
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(500);
 /// So long it is tried without a word.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -76,7 +76,7 @@ impl Rehearsal {
     pub async fn start(
         how: Rehearse,
         args: &DriveArgs,
-        intake: &Intake,
+        intake: &Input,
         deadline: Timestamp,
         context: &Context,
     ) -> Result<(Self, Vec<Record>), Failure> {
@@ -190,7 +190,8 @@ impl Rehearsal {
                 | ChallengeType::DnsPersist01 => &*dns01,
             }
         };
-        let mut taking = pin!(answers::take_down(&challenges, solver, Instant::now() + PATIENCE));
+        let mut taking =
+            pin!(answers::take_down(&challenges, solver, Instant::now() + CLEAN_UP_TIMEOUT));
         tokio::select! {
             taken = &mut taking => return taken,
             () = tokio::time::sleep(SILENCE) => {}
@@ -201,7 +202,7 @@ impl Rehearsal {
 
     async fn remove_objects(&self) -> Result<(), Failure> {
         let Some(solver) = &self.in_cluster else { return Ok(()) };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + CLEAN_UP_TIMEOUT;
         loop {
             match solver.clear().await {
                 Ok(()) => return Ok(()),

@@ -34,7 +34,7 @@ use crate::store::local::Access;
 use crate::store::resources::typed;
 
 /// How long another command is waited for.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+const TURN_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
 
 /// Flags of `challenge present` and `challenge cleanup`.
 #[derive(Debug, clap::Args)]
@@ -120,7 +120,7 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
     let task = Task::answer(&challenge, places);
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
     let permit = Permit::new(context, task);
-    let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+    let deadline = Timestamp::now().saturating_add(TURN_TIMEOUT).unwrap_or(Timestamp::MAX);
     let claim = claim(context, deadline, &permit).await?;
     if let Claim::Watches(Other { driver, next_step, .. }) = &claim {
         let message = format!(

@@ -14,13 +14,12 @@ use crate::app::flags::probe_pod::ProbePodArgs;
 use crate::app::input::completers;
 use crate::app::input::target::{self, Wanted};
 use crate::app::invocation::{self, quoted};
-use crate::app::lead;
 use crate::app::listing::{self, ListArgs};
 use crate::app::preflight::provider_check;
-use crate::diagnosis::advice::retrace::Means;
-use crate::diagnosis::advice::unseen;
+use crate::app::{lead, waiting_orders};
+use crate::diagnosis::advice::reproduce::Means;
+use crate::diagnosis::advice::self_check;
 use crate::diagnosis::sight::Sight;
-use crate::diagnosis::verdict::at_ca;
 use crate::model::memory::{Holder, Memory};
 use crate::model::solver::Webhook;
 use crate::model::{Answer, Challenge, ChallengeType, Kind, State, own_solver};
@@ -107,7 +106,7 @@ pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failu
             }
             let namespace = (!args.list.all_namespaces).then(|| context.namespace());
             let store = context.store(Access::ReadOnly).await?;
-            at_ca::tell(&store, target::scope(Kind::Order, namespace), &printer).await
+            waiting_orders::tell(&store, target::scope(Kind::Order, namespace), &printer).await
         }
         ChallengeCommand::Check(args) => check(args, context).await,
         ChallengeCommand::Present(args) => {
@@ -204,7 +203,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         return Err(failure.hint(hint));
     }
     let is_in_cluster = context.cluster().is_some();
-    let failure = failure.hint(unseen::advice(&challenge, &reason, is_in_cluster));
+    let failure = failure.hint(self_check::advice(&challenge, &reason, is_in_cluster));
     // Whoever may not see who drives is told nothing of it.
     let is_left = lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
     Err(if is_left { failure.hint(nobody_drives(&challenge, is_in_cluster)) } else { failure })

@@ -13,12 +13,12 @@ use crate::app::follow::plan::{Opening, opening};
 use crate::app::follow::results;
 use crate::app::follow::work::{Job, WorkArgs, work};
 use crate::app::input::applying::{self, Target};
-use crate::app::input::{DryRun, Intake, IntakeArgs, dry_run, overwritten};
+use crate::app::input::{DryRun, Input, InputArgs, dry_run, overwritten};
 use crate::app::lead::{Claim, claim};
 use crate::app::preflight::permissions::{Permit, workplace};
 use crate::app::preflight::{self, announce, provider_check};
 use crate::app::rehearsal::{Rehearsal, Rehearse};
-use crate::app::venue::Bench;
+use crate::app::venue::Venue;
 use crate::model::{Key, Record};
 use crate::store::Store;
 use crate::store::memory::MemoryStore;
@@ -28,7 +28,7 @@ use crate::store::memory::MemoryStore;
 pub struct CreateArgs {
     /// What to issue
     #[command(flatten)]
-    pub intake: IntakeArgs,
+    pub intake: InputArgs,
     /// Issue from a CA of our own that nobody trusts, in a throw-away store: nothing is spent
     #[arg(
         long,
@@ -87,8 +87,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let records = &workshop.records;
     manual.check_turn(&workshop.claim)?;
     let bench = match args.rehearse {
-        Some(_) => Bench::of_rehearsal(context),
-        None => Bench::of(context, &workshop.claim).by_hand(manual.dns01_manual),
+        Some(_) => Venue::of_rehearsal(context),
+        None => Venue::of(context, &workshop.claim).by_hand(manual.dns01_manual),
     };
     let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
     preflight::check(records, &workshop.store, bench, folder, namespace).await?;
@@ -159,7 +159,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
 
 async fn open(
     args: &CreateArgs,
-    intake: &Intake,
+    intake: &Input,
     context: &Context,
     deadline: Timestamp,
 ) -> Result<Workshop, Failure> {

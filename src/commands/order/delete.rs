@@ -41,7 +41,7 @@ use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
 /// How long the clean-up may take.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+const CLEAN_UP_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
 const POLL: StdDuration = StdDuration::from_millis(20);
 
 /// Flags of `order delete`.
@@ -76,7 +76,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
     };
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
     let permit = Permit::new(context, task);
-    let deadline = Timestamp::now().saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+    let deadline = Timestamp::now().saturating_add(CLEAN_UP_TIMEOUT).unwrap_or(Timestamp::MAX);
     let claim = claim(context, deadline, &permit).await?;
     let mut orders = Vec::new();
     for name in &names {

@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::app::failure::Failure;
 use crate::app::preflight::provider_check::{Subject, ask, errands};
-use crate::diagnosis::verdict::chain::issuer_key;
+use crate::diagnosis::chain::issuer_key;
 use crate::model::{Certificate, Key, Kind, Record};
 use crate::print::Printer;
 use crate::solvers::dns01::solver::Dns01;

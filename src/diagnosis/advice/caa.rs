@@ -1,14 +1,10 @@
 //! What helps when CAA records keep a CA from issuing (RFC 8659, RFC 8657): whose records decide, and how one has to read.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use tokio::time::timeout;
-
-use crate::acme::{Clients, TlsOptions};
-use crate::app::failure::Failure;
+use crate::acme::TlsOptions;
 use crate::ca::NO_ACCOUNT;
-use crate::diagnosis::verdict::chain::Chain;
+use crate::diagnosis::chain::Chain;
 use crate::model::{Challenge, Key};
 
 /// How the problem of a refused name begins, at Boulder and at our own CA.
@@ -19,8 +15,6 @@ const OWNER: &str = " CAA record for ";
 const LOST: &str = " looking up CAA for ";
 /// Most hints of one sort.
 const MOST: usize = 3;
-/// How long the CA may take to say who it is.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A CA that is kept from issuing.
 #[derive(Clone, Debug)]
@@ -73,20 +67,18 @@ impl Excluded {
         Self { names, bound, lost, methods, issuer, ca: None }
     }
 
-    /// Adds to a failure what helps; asks the CA by which name records have to call it, where the CA is ours to ask.
-    pub async fn advise(&self, failure: Failure, clients: Option<&Clients>) -> Failure {
-        let mut identity = None;
-        if let (Some(clients), Some((server, tls)), false) =
-            (clients, &self.ca, self.names.is_empty())
-            && let Ok(Ok(directory)) = timeout(PATIENCE, clients.directory(server, tls)).await
-        {
-            let mut identities = directory.caa_identities.iter();
-            identity = identities.find_map(|identity| plain(identity)).map(ToOwned::to_owned);
-        }
-        self.hints(identity.as_deref()).into_iter().fold(failure, Failure::hint)
+    /// Where the CA can be asked by which name records have to call it: its directory and whom to trust there; nothing where no
+    /// hint would name it.
+    pub fn ca(&self) -> Option<&(String, TlsOptions)> {
+        self.ca.as_ref().filter(|_| !self.names.is_empty())
     }
 
-    fn hints(&self, identity: Option<&str>) -> Vec<String> {
+    /// What helps, with the names by which the CA says that records have to call it.
+    pub fn hints(&self, identities: &[String]) -> Vec<String> {
+        self.hints_naming(identities.iter().find_map(|identity| plain(identity)))
+    }
+
+    fn hints_naming(&self, identity: Option<&str>) -> Vec<String> {
         let lost = self.lost.iter().take(MOST).map(|owner| {
             format!("see that the name servers of {owner} answer questions for CAA records, if only with none: dig {owner} CAA")
         });
@@ -184,7 +176,7 @@ mod tests {
     fn check(reason: &str, challenges: &[Challenge], identity: Option<&str>, expected: &[&str]) {
         let issuer = Key::new(Kind::Issuer, ObjectName::new("web", "acme"));
         let challenges: Vec<&Challenge> = challenges.iter().collect();
-        let hints = Excluded::read(reason, &challenges, issuer).hints(identity);
+        let hints = Excluded::read(reason, &challenges, issuer).hints_naming(identity);
         assert_eq!(hints, expected, "{reason}");
     }
 

@@ -2,10 +2,10 @@
 
 pub mod caa;
 mod http01;
-pub(crate) mod retrace;
-pub mod unseen;
+pub(crate) mod reproduce;
+pub mod self_check;
 
-use self::unseen::RESOLVER;
+use self::self_check::RESOLVER;
 use crate::acme::AccountKey;
 use crate::acme::error::{self, AcmeError, Fault, Sort};
 use crate::app::failure::{Failure, Kind as FailureKind, STORE, exposed};
@@ -69,7 +69,7 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
             error.hints_by(&invocation::current().kubectl_program()).into_iter().next()
         }
         ReconcileError::Solve(error) => {
-            error.hint.clone().or_else(|| unseen::dns_advice(&error.to_string()))
+            error.hint.clone().or_else(|| self_check::dns_advice(&error.to_string()))
         }
         ReconcileError::Missing(_) => None,
         // What waits goes on by itself.
@@ -220,7 +220,7 @@ pub fn for_order(
 ) -> Failure {
     match (failure.kind, problem.map(Problem::short_kind), challenge) {
         (FailureKind::Validation, _, Some(challenge)) => {
-            failure.hint(unseen::advice(challenge, &challenge.status.reason, in_cluster))
+            failure.hint(self_check::advice(challenge, &challenge.status.reason, in_cluster))
         }
         (FailureKind::Account, Some(kind), _) if needs_user(kind) => {
             let deed = problem.map(for_pages).unwrap_or_default();

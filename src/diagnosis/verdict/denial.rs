@@ -1,8 +1,8 @@
 //! The end of a Certificate whose request somebody has denied.
 
-use super::chain::Chain;
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::invocation;
+use crate::diagnosis::chain::Chain;
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Key, Kind};
 

@@ -1,19 +1,13 @@
 //! How far a Certificate is from its end, judged from what the store and the driver know.
 
-pub(crate) mod at_ca;
-pub(crate) mod awaited;
-pub mod chain;
 mod denial;
-pub mod due;
-pub mod history;
-pub mod holdup;
 pub mod waits;
 
-use self::chain::{Chain, foreign_issuer, issuer_key};
 use self::denial::denial;
-use self::holdup::{Holdup, of_challenges, of_order};
 use super::advice;
 use super::advice::caa::Excluded;
+use super::blocker::{Blocker, of_challenges, of_order};
+use super::chain::{Chain, foreign_issuer, issuer_key};
 use crate::acme::error::{AcmeError, Retry};
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::invocation;
@@ -42,7 +36,7 @@ pub enum Verdict {
     /// Only a change helps.
     Failed(Failed),
     /// On its way.
-    Waiting(Option<Holdup>),
+    Waiting(Option<Blocker>),
 }
 
 /// Why only a change helps.
@@ -164,7 +158,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         return Verdict::Failed(failure.into());
     }
     let named_by_ca = matches!((error, retry), (ReconcileError::Acme(_), Retry::At(_)));
-    Verdict::Waiting(Some(Holdup {
+    Verdict::Waiting(Some(Blocker {
         kind,
         of: key.kind,
         what,
@@ -326,7 +320,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
     if let Some(until) = memory.next_try {
         let until = Some(until);
-        return Some(Verdict::Waiting(Some(Holdup {
+        return Some(Verdict::Waiting(Some(Blocker {
             kind,
             of: key.kind,
             what,
@@ -341,7 +335,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         let hint = is_theirs.then(|| {
             format!("check spec.acme.server of {key}, and whether cert-manager may connect there")
         });
-        return Some(Verdict::Waiting(Some(Holdup {
+        return Some(Verdict::Waiting(Some(Blocker {
             kind,
             of: key.kind,
             what,

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::chain::Chain;
-use crate::diagnosis::advice::unseen;
+use crate::diagnosis::advice::self_check;
+use crate::diagnosis::chain::Chain;
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, Issuer, Key, Kind, State};
@@ -93,7 +93,8 @@ pub fn at_challenge(chain: &Chain) -> Option<Step> {
         wait => wait,
     };
     let key = Key::new(Kind::Challenge, challenge.name());
-    let hint = (wait == Wait::SelfCheck).then(|| unseen::advice(challenge, "", chain.in_cluster));
+    let hint =
+        (wait == Wait::SelfCheck).then(|| self_check::advice(challenge, "", chain.in_cluster));
     Some(Step { waits_for: format!("{key}, which waits for {wait}"), hint })
 }
 

@@ -17,7 +17,7 @@ use super::Probe;
 use super::http::{HttpProbe, address};
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge};
-use crate::store::cluster::foreign::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;

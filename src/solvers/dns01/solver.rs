@@ -20,7 +20,7 @@ use crate::model::{Answer, Challenge, ChallengeType, IssuerRef};
 use crate::solvers::{SolveError, Solver};
 
 /// How long the zone of a record that has to stay is looked for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ZONE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Answers DNS-01 by the provider that each Challenge names.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ impl Dns01 {
             return error;
         }
         let Ok(zones) = self.zones_of(solver) else { return error };
-        let Ok(Ok(end)) = timeout(PATIENCE, zones.canonical(own)).await else { return error };
+        let Ok(Ok(end)) = timeout(ZONE_TIMEOUT, zones.canonical(own)).await else { return error };
         if end.eq_ignore_ascii_case(own) {
             return error;
         }
@@ -170,7 +170,7 @@ impl Dns01 {
         };
         let demand = Demand { persist, wildcard: spec.wildcard, now };
         let Ok(zones) = self.zones_of(solver) else { return false };
-        let Ok(Ok(found)) = timeout(PATIENCE, zones.texts(name)).await else { return false };
+        let Ok(Ok(found)) = timeout(ZONE_TIMEOUT, zones.texts(name)).await else { return false };
         let good = |said: &Said| matches!(said, Said::Texts(texts) if texts.iter().any(|text| demand.is_met_by(text)));
         let mut said = found.servers.iter().map(|server| &server.said).peekable();
         said.peek().is_some() && said.all(good)
@@ -238,7 +238,7 @@ impl Solver for Dns01 {
 
     async fn place(&self, challenge: &Challenge, answer: &Answer) -> String {
         let (own, text) = (challenge.spec.record_name(), &answer.key_authorization);
-        let found = timeout(PATIENCE, async {
+        let found = timeout(ZONE_TIMEOUT, async {
             let solver = challenge.spec.solver.dns01.as_ref()?;
             let name = self.record_name(solver, own.clone()).await.ok()?;
             let zone = self.zones_of(solver).ok()?.zone_of(&name).await.ok();

@@ -5,7 +5,7 @@ use std::error::Error;
 use kube::client::AuthError;
 
 use super::login;
-use super::words::Guard;
+use super::server_messages::Guard;
 
 /// How kube and its libraries begin what others say.
 const LAYERS: [&str; 4] =

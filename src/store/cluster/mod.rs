@@ -34,20 +34,20 @@ mod creating;
 pub mod deed;
 mod definitions;
 mod fault;
-pub mod foreign;
 mod identity;
 pub mod lease;
 pub mod lease_object;
 mod login;
 mod merging;
 pub mod permissions;
+pub mod raw_objects;
 pub mod refusal;
 mod request;
+pub(super) mod server_messages;
 pub mod survey;
 pub mod temporary;
 mod watching;
 mod wire;
-pub(super) mod words;
 
 /// Objects in one page of a list.
 const PAGE: &str = "500";

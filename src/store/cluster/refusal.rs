@@ -4,7 +4,7 @@ use kube::core::Status;
 
 use super::deed::{Deed, What};
 use super::fault::ClusterFault;
-use super::words::{
+use super::server_messages::{
     Guard, causes, has_cause, held, is_about_an_object, lacks_permission, said, undeclared,
 };
 use crate::model::Key;

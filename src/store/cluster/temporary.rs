@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::ClusterStore;
 use super::deed::Deed;
-use super::foreign::Foreign;
+use super::raw_objects::Foreign;
 use super::wire::Call;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;

@@ -18,11 +18,11 @@ use crate::model::{Key, Kind};
 use crate::store::error::StoreError;
 
 /// How often a request is sent again because the server was too busy for it.
-const PATIENCE: u32 = 8;
+const BUSY_RETRIES: u32 = 8;
 /// How long we wait then when the server does not say.
-const BREATH: Duration = Duration::from_secs(1);
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// The longest that a server may ask us to wait each time.
-const LONGEST_BREATH: Duration = Duration::from_secs(30);
+const LONGEST_BUSY_PAUSE: Duration = Duration::from_secs(30);
 
 /// One request, before it is sent. It has no `Debug`: Secrets pass through here.
 #[derive(Clone)]
@@ -125,7 +125,7 @@ impl Wire {
             let exchanged = exchange.await.map_err(slow)?;
             let (status, patience, answer) =
                 exchanged.map_err(|error| fault::unanswered(&self.server, &error))?;
-            if status == StatusCode::TOO_MANY_REQUESTS && tries < PATIENCE {
+            if status == StatusCode::TOO_MANY_REQUESTS && tries < BUSY_RETRIES {
                 tries += 1;
                 tracing::debug!(
                     ?patience,
@@ -133,7 +133,7 @@ impl Wire {
                     verb = deed.verb,
                     "the API server asks for patience"
                 );
-                tokio::time::sleep(patience.unwrap_or(BREATH).min(LONGEST_BREATH)).await;
+                tokio::time::sleep(patience.unwrap_or(BUSY_PAUSE).min(LONGEST_BUSY_PAUSE)).await;
                 continue;
             }
             if status.is_client_error() || status.is_server_error() {
@@ -231,7 +231,7 @@ mod tests {
         let expected = "the cluster at https://double is too busy to list orders.acme.cert-manager.io: Too many \
                         requests, please try again later.";
         assert_eq!(answer.unwrap_err(), expected);
-        assert_eq!((asked, seconds), (PATIENCE + 1, u64::from(PATIENCE) * 3));
+        assert_eq!((asked, seconds), (BUSY_RETRIES + 1, u64::from(BUSY_RETRIES) * 3));
     }
 
     #[tokio::test(start_paused = true)]

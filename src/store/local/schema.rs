@@ -14,7 +14,7 @@ use crate::store::folder;
 /// Marks the file as ours: "acme" in ASCII.
 const APPLICATION: i64 = 0x6163_6d65;
 /// How long a statement waits for other processes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements that a connection keeps: all of ours.
 const STATEMENTS: usize = 32;
 /// Held while the file is made or migrated. Two processes that switch a new file to WAL at once would fail with
@@ -155,7 +155,7 @@ pub(super) fn open_beside_writer(file: &Path) -> Result<Connection, StoreError> 
     let open = || {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
@@ -183,7 +183,7 @@ impl Version {
 }
 
 fn read_version(connection: &Connection) -> rusqlite::Result<Version> {
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let tables = "SELECT count(*) FROM sqlite_schema";
     let is_new = connection.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0;

@@ -22,7 +22,7 @@ use crate::store::folder;
 const FILE: &str = "state.bell";
 /// The bell may go unheard: its ringer died after the write, or the kernel tells nothing (a network file system, too many
 /// watchers). Then the revision itself is looked at, so often.
-const LOOK: Duration = Duration::from_secs(1);
+const REVISION_CHECK_PERIOD: Duration = Duration::from_secs(1);
 
 /// What a writer rings.
 pub(super) struct Bell(File);
@@ -76,7 +76,7 @@ impl Ear {
             let _listening_until_the_end = kernel;
             loop {
                 look(&reader, revisions.clone());
-                match hearing.recv_timeout(LOOK) {
+                match hearing.recv_timeout(REVISION_CHECK_PERIOD) {
                     Ok(Heard::Bell) | Err(RecvTimeoutError::Timeout) => {}
                     Ok(Heard::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 }

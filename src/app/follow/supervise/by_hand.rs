@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Supervision;
+use crate::app::chain;
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::follow::manual::{Lack, Wanted};
 use crate::app::follow::tracked::End;
 use crate::app::invocation;
-use crate::diagnosis::verdict::chain::Chain;
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::model::{Answer, Challenge, ChallengeType, Key, Kind, ObjectName, Order, State};
@@ -74,7 +74,7 @@ impl ByHand {
     ) -> Result<Self, StoreError> {
         let mut told = BTreeSet::new();
         for key in certificates.filter(|key| key.kind == Kind::Certificate) {
-            let Some(chain) = Chain::read(store, &key.name).await? else { continue };
+            let Some(chain) = chain::read(store, &key.name).await? else { continue };
             let open: Vec<&Challenge> =
                 chain.challenges.iter().filter(|c| hands.wait_for(c)).collect();
             // Those in the queue were told of together with the one before them.
@@ -133,7 +133,7 @@ impl ByHand {
         certificate: &Key,
         queued: &BTreeSet<ObjectName>,
     ) -> Result<Vec<Open>, StoreError> {
-        let Some(chain) = Chain::read(store, &certificate.name).await? else {
+        let Some(chain) = chain::read(store, &certificate.name).await? else {
             return Ok(Vec::new());
         };
         let Some(order) = chain.order() else { return Ok(Vec::new()) };

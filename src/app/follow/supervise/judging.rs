@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{BREATH, Supervision, Workers, passing};
+use super::{STORE_RETRY_PAUSE, Supervision, Workers, passing};
+use crate::app::chain;
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::follow::renewal::try_mark_for_renewal;
 use crate::app::follow::tracked::End;
@@ -15,8 +16,9 @@ use crate::app::invocation;
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::advice;
-use crate::diagnosis::verdict::chain::{Chain, issuer_key};
-use crate::diagnosis::verdict::holdup::{Holdup, beyond};
+use crate::diagnosis::advice::caa::Excluded;
+use crate::diagnosis::blocker::{Blocker, beyond};
+use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::verdict::waits::{self, Step};
 use crate::diagnosis::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
 use crate::model::{Certificate, Challenge, Issuer, Key, Kind};
@@ -30,6 +32,8 @@ use crate::store::resources::Resources;
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
 /// How long the store may take to tell what was under way when time was up, for all that is open.
 const LAST_LOOK: Duration = Duration::from_secs(2);
+/// How long the CA may take to say who it is.
+const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Supervision {
     /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
@@ -45,7 +49,7 @@ impl Supervision {
             self.workers = Workers::Gone;
             self.dirty.extend(self.open.keys().cloned());
         }
-        let is_away = self.away.is_some_and(|since| since.elapsed() < BREATH);
+        let is_away = self.away.is_some_and(|since| since.elapsed() < STORE_RETRY_PAUSE);
         while !is_away && let Some(key) = self.dirty.pop_first() {
             if !self.open.contains_key(&key) {
                 continue;
@@ -79,7 +83,7 @@ impl Supervision {
         let verdict = match self.verdict(key, obstacles, now).await {
             // The controllers wait until the server is back, and so do we.
             Err(error) if error.may_pass() => {
-                self.held_up(key, Holdup::of_store(key, &error), now);
+                self.held_up(key, Blocker::of_store(key, &error), now);
                 return Err(error);
             }
             // Only this one is left alone; the others go on.
@@ -159,12 +163,12 @@ impl Supervision {
     ) -> Result<Option<(Verdict, Option<Step>)>, StoreError> {
         if key.kind == Kind::Certificate {
             let since = self.open.get(key).and_then(|followed| followed.since);
-            let mut chain = Chain::read(&self.store, &key.name).await?;
+            let mut chain = chain::read(&self.store, &key.name).await?;
             let fails =
                 |chain: &Chain| matches!(verdict(chain, obstacles, since), Verdict::Failed(_));
             // What somebody else has just written is told by several watches, in any order.
             if self.workers == Workers::Theirs && chain.as_ref().is_some_and(fails) {
-                chain = Chain::read_anew(&self.store, &key.name).await?;
+                chain = chain::read_anew(&self.store, &key.name).await?;
             }
             // Our own steps take no time, or an obstacle says why.
             let is_shown = self.workers == Workers::Theirs || self.approval == Approval::Theirs;
@@ -206,7 +210,7 @@ impl Supervision {
             return Ok(());
         }
         let failure = match failed.excluded {
-            Some(excluded) => excluded.advise(failed.failure, self.clients.as_deref()).await,
+            Some(excluded) => self.advise(&excluded, failed.failure).await,
             None => failed.failure,
         };
         let failure = match failed.order.filter(|_| self.is_kept) {
@@ -218,7 +222,7 @@ impl Supervision {
     }
 
     /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
-    fn held_up(&mut self, key: &Key, holdup: Holdup, now: Timestamp) {
+    fn held_up(&mut self, key: &Key, holdup: Blocker, now: Timestamp) {
         let too_late = |until: &Timestamp| holdup.named_by_ca && *until > self.deadline;
         if let Some(until) = holdup.until.filter(too_late) {
             let failure = Failure::new(holdup.kind, holdup.what).hint(format!(
@@ -292,8 +296,20 @@ impl Supervision {
         if key.kind != Kind::Certificate {
             return None;
         }
-        let chain = Chain::read(&self.store, &key.name).await.ok()??;
+        let chain = chain::read(&self.store, &key.name).await.ok()??;
         waits::step(&chain).or_else(|| waits::at_challenge(&chain))
+    }
+
+    /// Adds what helps where CAA records exclude the CA; asks it by which name they have to call it, where it is ours to ask.
+    async fn advise(&self, excluded: &Excluded, failure: Failure) -> Failure {
+        let mut identities = Vec::new();
+        if let (Some(clients), Some((server, tls))) = (&self.clients, excluded.ca())
+            && let Ok(Ok(directory)) =
+                timeout(DIRECTORY_TIMEOUT, clients.directory(server, tls)).await
+        {
+            identities.clone_from(&directory.caa_identities);
+        }
+        excluded.hints(&identities).into_iter().fold(failure, Failure::hint)
     }
 
     pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
@@ -325,7 +341,7 @@ mod tests {
     use super::*;
     use crate::app::blocking::Interrupted;
     use crate::app::follow::supervise::{Beside, Watched};
-    use crate::app::follow::tracked::Followed;
+    use crate::app::follow::tracked::Tracked;
     use crate::app::lead::Other;
     use crate::model::Record;
     use crate::print::progress::Progress;
@@ -433,7 +449,7 @@ mod tests {
         let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
         let now = Timestamp::now();
         let times = (now, now + SignedDuration::from_mins(1));
-        let followed = Followed { since: Some(0), inherited: None };
+        let followed = Tracked { since: Some(0), inherited: None };
         let open = BTreeMap::from([(certificate.key.clone(), followed)]);
         let mut supervision =
             Supervision::new(mirror, progress, Interrupted::default(), times, open);

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 pub use self::by_hand::ByHand;
 pub use self::by_hand::Hands;
 pub use self::by_hand::removable;
-use super::tracked::{End, Followed};
+use super::tracked::{End, Tracked};
 use crate::acme::Clients;
 use crate::app::blocking::Interrupted;
 use crate::app::engine::Engine;
@@ -27,7 +27,7 @@ use crate::app::flags::lease::Terms;
 use crate::app::lead::Other;
 use crate::app::lead::takeover::Inherited;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::verdict::holdup::Holdup;
+use crate::diagnosis::blocker::Blocker;
 use crate::diagnosis::verdict::may_end;
 use crate::diagnosis::verdict::waits::Step;
 use crate::model::{Issuer, Key, Kind};
@@ -54,7 +54,7 @@ const LONGEST: Duration = Duration::from_millis(200);
 /// How often spinners turn.
 const TURN: Duration = Duration::from_millis(200);
 /// How long a store that is away is left alone.
-const BREATH: Duration = Duration::from_secs(1);
+const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Follows objects until each has ended.
 pub struct Supervision {
@@ -75,7 +75,7 @@ pub struct Supervision {
     /// Whoever makes the records of DNS-01, where a person does.
     pub by_hand: Option<ByHand>,
     /// What is followed and has not ended: Certificates and Issuers.
-    pub open: BTreeMap<Key, Followed>,
+    pub open: BTreeMap<Key, Tracked>,
     /// Tells whether whoever drives has made an Issuer ready.
     pub is_ready: fn(&Issuer) -> bool,
     /// Who approves requests.
@@ -93,7 +93,7 @@ pub struct Supervision {
     dirty: BTreeSet<Key>,
     /// Challenges whose end has been told, by UID.
     told: BTreeSet<String>,
-    holdups: BTreeMap<Key, Holdup>,
+    holdups: BTreeMap<Key, Blocker>,
     /// What those wait for that nothing holds up.
     steps: BTreeMap<Key, Step>,
     ends: BTreeMap<Key, End>,
@@ -146,7 +146,7 @@ impl Supervision {
         progress: Progress,
         interrupted: Interrupted,
         (started, deadline): (Timestamp, Timestamp),
-        open: BTreeMap<Key, Followed>,
+        open: BTreeMap<Key, Tracked>,
     ) -> Self {
         let dirty = open.keys().cloned().collect();
         Self {

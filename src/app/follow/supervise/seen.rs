@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
     use crate::app::blocking::Interrupted;
-    use crate::app::follow::tracked::Followed;
+    use crate::app::follow::tracked::Tracked;
     use crate::controllers::ReconcileError;
     use crate::controllers::obstacles::Obstacle;
     use crate::model::ObjectName;
@@ -176,7 +176,7 @@ mod tests {
     /// Two Certificates are followed, and an Order below the first has been seen.
     fn supervision() -> Supervision {
         let open = ["a", "b"]
-            .map(|name| (key(Kind::Certificate, name), Followed { since: None, inherited: None }));
+            .map(|name| (key(Kind::Certificate, name), Tracked { since: None, inherited: None }));
         let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
         let (store, interrupted) = (Arc::new(MemoryStore::default()), Interrupted::default());
         let times = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + SignedDuration::from_mins(1));

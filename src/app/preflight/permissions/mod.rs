@@ -1,7 +1,7 @@
 //! Every missing permission is named before work starts, with the next step.
 
 pub mod needs;
-mod pile;
+mod permission_set;
 mod recipes;
 pub mod ways;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::pile::Pile;
+use super::permission_set::PermissionSet;
 use super::ways::{Way, way, ways};
-use crate::diagnosis::verdict::chain::issuer_key;
+use crate::diagnosis::chain::issuer_key;
 use crate::model::common::is_true;
 use crate::model::solver::Dns01Solver;
 use crate::model::{
@@ -247,7 +247,7 @@ impl Task {
 
     /// What has to be permitted.
     pub fn needs(&self, part: Part) -> BTreeSet<Permission> {
-        let mut needs = Pile::default();
+        let mut needs = PermissionSet::default();
         for namespace in &self.namespaces {
             needs.reading(namespace);
             if self.deleted {
@@ -284,7 +284,7 @@ impl Task {
         needs.without_repeats()
     }
 
-    fn account(&self, needs: &mut Pile, account: &Account, part: Part) {
+    fn account(&self, needs: &mut PermissionSet, account: &Account, part: Part) {
         let Key { kind, name } = &account.key;
         let is_cluster = *kind == Kind::ClusterIssuer;
         let verbs: &[_] = if is_cluster { &["get", "list", "watch"] } else { &[] };

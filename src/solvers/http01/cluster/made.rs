@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::store::cluster::foreign::Resource;
+use crate::store::cluster::raw_objects::Resource;
 
 /// For how long that is believed: whoever drives next may make and remove some of its own.
 const BELIEVED: Duration = Duration::from_secs(30);

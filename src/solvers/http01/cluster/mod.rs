@@ -18,7 +18,7 @@ use crate::model::event::source;
 use crate::model::solver::{GatewaySolver, Http01Solver, IngressSolver, PodTemplate};
 use crate::model::{Answer, Challenge};
 use crate::solvers::{SolveError, Solver};
-use crate::store::cluster::foreign::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterStore, temporary};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::names;
 use super::options::Options;
 use crate::model::Challenge;
-use crate::store::cluster::foreign::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::error::StoreError;
 
 /// Solver Pods.

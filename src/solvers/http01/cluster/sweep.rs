@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::objects::{self, INGRESSES, PODS, ROUTES, SERVICES};
 use super::{TRIES, ingress, names};
-use crate::store::cluster::foreign::{Foreign, Resource};
+use crate::store::cluster::raw_objects::{Foreign, Resource};
 use crate::store::cluster::{ClusterFault, ClusterStore, temporary};
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::app::failure::Failure;
+use super::failure::Failure;
 use crate::model::{Event, Key, Kind};
 use crate::print::lineage;
 use crate::print::timeline::saying::Sequence;

@@ -1,51 +1,13 @@
-//! What an object waits for right now, in one line that names whose reason it is.
+//! What a chain waits for right now, in one line that names whose reason it is.
 
-use std::sync::Arc;
-
+use super::blocker::{of_challenges, of_order};
 use super::chain::{Chain, issuer_key};
-use super::holdup::{of_challenges, of_order};
-use super::{Verdict, judge_issuer, waits};
+use super::verdict::{Verdict, judge_issuer, waits};
 use crate::model::common::is_true;
-use crate::model::{Issuer, Key, Kind, ObjectName, Record, State};
-use crate::store::Store;
-use crate::store::error::StoreError;
-
-/// What an object of a Certificate's issuance waits for; nothing when it has ended, or is of no Certificate.
-///
-/// # Errors
-/// Fails when the store does.
-pub(crate) async fn awaited(
-    store: &Arc<dyn Store>,
-    key: &Key,
-) -> Result<Option<String>, StoreError> {
-    let Some(record) = store.get(key).await? else { return Ok(None) };
-    let Some(certificate) = certificate_above(store, record).await? else { return Ok(None) };
-    let Some(mut chain) = Chain::read(store, &certificate).await? else { return Ok(None) };
-    narrow(&mut chain, key);
-    Ok(of_chain(&chain))
-}
-
-/// The Certificate that an object hangs below, or is.
-async fn certificate_above(
-    store: &Arc<dyn Store>,
-    mut record: Record,
-) -> Result<Option<ObjectName>, StoreError> {
-    while record.key.kind != Kind::Certificate {
-        let metadata = record.metadata();
-        let Some(owner) = metadata.controller() else { return Ok(None) };
-        let kind = Kind::SIX.into_iter().find(|kind| kind.as_str() == owner.kind);
-        let Some(kind) = kind.filter(|kind| kind.is_namespaced()) else { return Ok(None) };
-        let key = Key::new(kind, ObjectName::new(&metadata.namespace, &owner.name));
-        let Some(above) = store.get(&key).await?.filter(|above| above.uid() == owner.uid) else {
-            return Ok(None);
-        };
-        record = above;
-    }
-    Ok(Some(record.key.name))
-}
+use crate::model::{Issuer, Key, Kind, State};
 
 /// Leaves of a chain what hangs on an object of it.
-fn narrow(chain: &mut Chain, key: &Key) {
+pub fn narrow(chain: &mut Chain, key: &Key) {
     let name = &key.name.name;
     match key.kind {
         Kind::CertificateRequest => chain.requests.retain(|r| r.metadata.name == *name),
@@ -59,7 +21,7 @@ fn narrow(chain: &mut Chain, key: &Key) {
 }
 
 /// What a chain waits for: its issuer, its order, the first of its challenges that waits, or its next step.
-fn of_chain(chain: &Chain) -> Option<String> {
+pub fn of_chain(chain: &Chain) -> Option<String> {
     let status = &chain.certificate.status;
     if !is_true(&status.conditions, "Issuing") {
         return None;

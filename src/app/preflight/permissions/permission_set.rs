@@ -16,9 +16,9 @@ const ROUTES: &str = "httproutes.gateway.networking.k8s.io";
 
 /// Permissions as they pile up.
 #[derive(Default)]
-pub(super) struct Pile(pub(super) BTreeSet<Permission>);
+pub(super) struct PermissionSet(pub(super) BTreeSet<Permission>);
 
-impl Pile {
+impl PermissionSet {
     pub(super) fn of_kind(&mut self, kind: Kind, namespace: &str, verbs: &[&'static str]) {
         self.0.extend(verbs.iter().map(|verb| Permission::of_kind(verb, kind, namespace)));
     }

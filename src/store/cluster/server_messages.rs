@@ -124,7 +124,7 @@ pub(super) fn said(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::store::cluster::server_messages::*;
 
     /// The guard that speaks so, and how what helps begins.
     fn check(said: &str, what: &str, expected: Option<Guard>, helps: &str) {

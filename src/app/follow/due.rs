@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use super::renewal::mark_for_renewal;
 use crate::app::failure::{Failure, Kind};
-use crate::app::follow::renewal::mark_for_renewal;
 use crate::controllers::ReconcileError;
 use crate::controllers::certificate::{CertificateController, Due};
 use crate::controllers::recorder::Recorder;

@@ -1,16 +1,10 @@
-//! A Certificate with everything that hangs below it, as the store holds it right now; without the bulk that no judgement
-//! needs.
-
-use std::sync::Arc;
+//! A Certificate with everything that hangs below it, as it is judged.
 
 use crate::app::failure::Failure;
 use crate::model::common::is_true;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order,
 };
-use crate::store::error::StoreError;
-use crate::store::resources::Resources;
-use crate::store::{Scope, Store};
 
 /// A Certificate and its relatives.
 #[derive(Clone, Debug)]
@@ -30,65 +24,6 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Reads a Certificate and its relatives; nothing when there is no such Certificate.
-    ///
-    /// # Errors
-    /// Fails when the store does.
-    pub async fn read(
-        store: &Arc<dyn Store>,
-        name: &ObjectName,
-    ) -> Result<Option<Self>, StoreError> {
-        let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-        let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
-        let below = |uid: &str| Scope::owned_by(&name.namespace, uid).brief();
-        let kind = Kind::CertificateRequest;
-        let mut requests = Resources::<CertificateRequest>::new(Arc::clone(store), kind)
-            .list(&below(&certificate.metadata.uid))
-            .await?;
-        requests.sort_by_key(CertificateRequest::revision);
-        let (mut orders, mut challenges) = (Vec::new(), Vec::new());
-        for request in &requests {
-            let all = Resources::<Order>::new(Arc::clone(store), Kind::Order);
-            orders.extend(all.list(&below(&request.metadata.uid)).await?);
-        }
-        for order in &orders {
-            let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
-            challenges.extend(all.list(&below(&order.metadata.uid)).await?);
-        }
-        let issuer = match issuer_key(&certificate) {
-            Some(key) => {
-                Resources::<Issuer>::new(Arc::clone(store), key.kind).get(&key.name).await?
-            }
-            None => None,
-        };
-        let in_cluster = store.in_cluster();
-        Ok(Some(Self { certificate, requests, orders, challenges, issuer, in_cluster }))
-    }
-
-    /// The same past whatever is kept in memory of it. Each kind has a watch of its own: that a Certificate has failed may be heard
-    /// before that of its Order, or before its Order at all. What may only be watched is as its watch tells it.
-    ///
-    /// # Errors
-    /// Fails when the store does.
-    pub async fn read_anew(
-        store: &Arc<dyn Store>,
-        name: &ObjectName,
-    ) -> Result<Option<Self>, StoreError> {
-        let Some(known) = Self::read(store, name).await? else { return Ok(None) };
-        for key in known.keys() {
-            match store.get_anew(&key).await {
-                Err(error) if error.lacks_permission() => {}
-                read => drop(read?),
-            }
-        }
-        if known.has_failed() && known.order().is_none() {
-            for kind in [Kind::CertificateRequest, Kind::Order, Kind::Challenge] {
-                store.list_anew(kind, &Scope::namespace(&name.namespace)).await?;
-            }
-        }
-        Self::read(store, name).await
-    }
-
     /// The request of the running issuance, or of the last one.
     pub fn request(&self) -> Option<&CertificateRequest> {
         self.requests.last()
@@ -118,7 +53,7 @@ impl Chain {
     }
 
     /// Tells whether the last issuance has failed, and no other has begun.
-    fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         let status = &self.certificate.status;
         status.last_failure_time.is_some() && !is_true(&status.conditions, "Issuing")
     }

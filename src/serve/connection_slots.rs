@@ -77,7 +77,7 @@ fn origin(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::serve::connection_slots::*;
 
     #[test]
     fn an_origin_is_an_address_of_ipv4_or_a_network_of_ipv6() {

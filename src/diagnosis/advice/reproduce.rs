@@ -139,7 +139,7 @@ pub(crate) fn is_dns(observation: &Observation) -> bool {
 mod tests {
     use jiff::Timestamp;
 
-    use super::*;
+    use crate::diagnosis::advice::reproduce::*;
     use crate::model::observation::Vantage;
 
     const URL: &str = "http://www.example.com/x";

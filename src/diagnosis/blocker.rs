@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
+use super::advice::self_check;
 use super::chain::Chain;
 use crate::app::failure::Kind as FailureKind;
 use crate::app::invocation;
-use crate::diagnosis::advice::unseen;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Key, Kind, Problem, State};
 use crate::reconcile::names_a_moment;
@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 
 /// An obstacle that may pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holdup {
+pub struct Blocker {
     /// Sort, should time run out.
     pub kind: FailureKind,
     /// The kind of object that waits.
@@ -29,7 +29,7 @@ pub struct Holdup {
     pub hint: Option<String>,
 }
 
-impl Holdup {
+impl Blocker {
     /// The store does not answer, which may pass.
     pub fn of_store(key: &Key, error: &StoreError) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Holdup {
 }
 
 /// The CA named a moment before which the order makes no sense.
-pub fn of_order(chain: &Chain) -> Option<Holdup> {
+pub fn of_order(chain: &Chain) -> Option<Blocker> {
     let order = chain.order()?;
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     if order.status.reason.is_empty() {
@@ -55,11 +55,11 @@ pub fn of_order(chain: &Chain) -> Option<Holdup> {
     let reason = &order.status.reason;
     let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
     let named_by_ca = names_a_moment(reason);
-    Some(Holdup { kind, of: Kind::Order, what, until: memory.next_try, named_by_ca, hint: None })
+    Some(Blocker { kind, of: Kind::Order, what, until: memory.next_try, named_by_ca, hint: None })
 }
 
 /// The CA wants the order to be left alone until after `deadline`; our own pauses are not worth a word.
-pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Holdup> {
+pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
     let order = chain.order()?;
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     let until = memory.next_try?;
@@ -69,7 +69,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Holdup> {
         return None;
     }
     let latest = deadline.saturating_add(LONGEST_PAUSE).unwrap_or(deadline);
-    (until > latest).then(|| Holdup {
+    (until > latest).then(|| Blocker {
         kind: FailureKind::Timeout,
         of: Kind::Order,
         what: format!(
@@ -83,7 +83,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Holdup> {
 }
 
 /// What the first waiting challenge waits for.
-pub fn of_challenges(chain: &Chain) -> Option<Holdup> {
+pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
     let challenge = chain
         .challenges
         .iter()
@@ -93,24 +93,24 @@ pub fn of_challenges(chain: &Chain) -> Option<Holdup> {
     let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
     if challenge.status.processing
         && !challenge.status.presented
-        && let Some(hint) = unseen::unpresented(challenge, reason)
+        && let Some(hint) = self_check::unpresented(challenge, reason)
     {
         let (kind, of, hint) = (FailureKind::Solver, Kind::Challenge, Some(hint));
-        return Some(Holdup { kind, of, what, until: memory.next_try, named_by_ca: false, hint });
+        return Some(Blocker { kind, of, what, until: memory.next_try, named_by_ca: false, hint });
     }
     let kind = Problem::told_in(reason)
         .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
     let named_by_ca = names_a_moment(reason);
-    let hint =
-        (kind == FailureKind::Timeout).then(|| unseen::advice(challenge, reason, chain.in_cluster));
-    Some(Holdup { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
+    let hint = (kind == FailureKind::Timeout)
+        .then(|| self_check::advice(challenge, reason, chain.in_cluster));
+    Some(Blocker { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use crate::diagnosis::blocker::*;
     use crate::reconcile::testing::at;
 
     /// A Certificate whose Order is in `state`, finalized or not, and to be left alone for an hour.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::app::failure::Failure;
+use super::failure::Failure;
 use crate::model::{Challenge, Key, Kind, Order, State};
 use crate::print::Printer;
 use crate::reconcile::order::outcome::is_of_ca;
@@ -74,7 +74,7 @@ fn line(orders: &[Order]) -> Option<String> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::*;
+    use crate::app::waiting_orders::*;
     use crate::model::Record;
     use crate::store::Part;
     use crate::store::memory::MemoryStore;

@@ -3,8 +3,7 @@
 use super::http01;
 use crate::dns::{ADDRESSLESS, ANSWERED, CIRCLE, SILENT, SLOW, UNREADABLE};
 use crate::model::{Challenge, ChallengeType};
-use crate::reconcile::published::NOT_FOLLOWED;
-use crate::reconcile::published::UNREACHABLE;
+use crate::reconcile::published::{NOT_FOLLOWED, UNREACHABLE};
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::cluster::no_ingress;
 use crate::store::error::denial_advice;
@@ -126,7 +125,7 @@ pub const RESOLVER: &str =
 mod tests {
     use jiff::Timestamp;
 
-    use super::*;
+    use crate::diagnosis::advice::self_check::*;
     use crate::dns::LookupError;
     use crate::dns::wire::Silence;
     use crate::fetch::outcome::FetchError;
