@@ -1,4 +1,8 @@
 //! Account keys: made, read from a Secret, written to one; never printed.
+//!
+//! Keys that we make for a store of our own are ECDSA P-256, which is made and signs at once; for a cluster they are
+//! RSA 2048, because cert-manager can use no other. Whoever starts the controllers says which. Keys that are given may
+//! be of any sort.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,8 @@
 //! What came back: is it what we asked for?
+//!
+//! What is served is checked (key, names, dates, order of the chain) before it is stored, and else the Order is
+//! `errored`: a bad chain must never reach a Secret. A chain has twenty certificates at most, where cert-manager limits
+//! its size: to put thousands in order would keep the controller from all else.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;

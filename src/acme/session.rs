@@ -1,4 +1,7 @@
 //! One account at one CA: every request signed, sent and judged on one path.
+//!
+//! A newOrder that is answered without a Location is sent once more, and then the Order is `errored`: each try may
+//! leave an order behind at the CA.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! What is asked of a CA and not answered yet: since when, and whether the answer may be lost.
+//!
+//! When work ends, what only reads is broken off after a second, and what has an effect at the CA is waited for: every
+//! wait is bounded, and nothing is lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,7 @@
-//! Reading a Certificate with everything that hangs below it, as the store holds it right now; without the bulk that no judgement
-//! needs.
+//! Reading a Certificate with everything that hangs below it, as the store holds it right now; without the bulk that no
+//! judgement needs.
+//!
+//! Beside another driver a failure is judged after all of it was read anew, because several watches tell in no common order.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
-//! How this process was called, and command lines that hints print: on the same state or cluster, and on the right namespace.
+//! How this process was called, and command lines that hints print: on the same state or cluster, and on the right
+//! namespace.
+//!
+//! The command line is read once, by clap; every command line in a hint is made here from that reading.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

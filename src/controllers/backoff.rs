@@ -1,4 +1,7 @@
 //! When a look that failed is tried again.
+//!
+//! An obstacle that only a person can remove is looked at again after ten minutes, since `run` hears nothing of a name
+//! that was mended in DNS; a missing permission, port or Ingress after 30 s, because that look asks nobody outside.
 
 use jiff::{SignedDuration, Timestamp};
 

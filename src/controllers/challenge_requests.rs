@@ -1,4 +1,10 @@
 //! What the CA is asked for a Challenge: to look at the answer, and what it has seen.
+//!
+//! The refusal `malformed` at an acceptance is settled by reading the authorization, because an acceptance whose answer
+//! was lost looks the same; only if that is still pending does the Challenge end as `expired`, as in cert-manager.
+//!
+//! The Retry-After of the answer that accepts a challenge is not kept. The authorization, which is what is read later,
+//! has its own; and an order that has failed must not leave its answers up until then.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! What a change of an object tells, beside what every look may write.
+//!
+//! A Challenge whose own reason is all that changed keeps its pause: a reason that differs at each look would have us
+//! ask providers, servers and the cluster without end. What others want of an object (spec, deletion, labels) ends its
+//! pause even while it is looked at: a deletion must not wait for a CA's Retry-After.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

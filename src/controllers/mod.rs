@@ -1,4 +1,8 @@
 //! Controllers observe, let a machine decide, perform one action, and record what came of it.
+//!
+//! Nothing is asked of a CA for a CertificateRequest or an Order whose owner, or its owner, is gone or going
+//! (`is_left_over`): the garbage collector may take minutes, and nobody waits for the result. cert-manager goes on
+//! then.
 
 pub mod account_secrets;
 pub mod accounts;

@@ -1,4 +1,7 @@
 //! Names of ours that something else bears already.
+//!
+//! Such a name is told and looked at again after 30 s, and nothing is made for it before: each try would cost a key and
+//! a signature.
 
 use crate::model::{Key, Metadata};
 use crate::store::error::StoreError;

@@ -1,4 +1,7 @@
 //! What stands in the way of an object.
+//!
+//! Obstacles are kept by job and published by object, because two controllers look at one Challenge, and thousands of
+//! objects may fail at once.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;

@@ -1,4 +1,7 @@
 //! What is remembered of each issuer for as long as it is there.
+//!
+//! An account key must not outlive its Issuer in memory, so all that is remembered of an issuer lives here and goes
+//! with it.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,6 @@
 //! When what changes at a CA by itself was read last: no reading that brings nothing new is written down.
+//!
+//! A Retry-After beyond our own pause is written down all the same, because another process heeds it as well.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,7 @@
 //! Keeps what a machine has recorded: memory first, then the status, then the events. An Issuer forgets last.
+//!
+//! Between two writes nobody may see a failure that is none: the memory (annotations `kubectl-acme/*`) of a status has
+//! to be there before it.
 
 use std::sync::Arc;
 

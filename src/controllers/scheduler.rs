@@ -1,4 +1,8 @@
 //! Lets admitted challenges start, and writes down what the others wait for.
+//!
+//! Every challenge that is let in is started whatever becomes of the others, and what stands in the way of each is an
+//! obstacle of that challenge alone: one tenant's mistake must not end the work of all. One-shot commands count only
+//! the Challenges that they drive, because those of an interrupted run have nobody who works on them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

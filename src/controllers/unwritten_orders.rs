@@ -1,5 +1,7 @@
-//! Orders that the CA has taken and whose URL is not in the store yet: it was away, or somebody wrote in between. Asking for
-//! them again would make second ones.
+//! Orders that the CA has taken and whose URL is not in the store yet: it was away, or somebody wrote in between.
+//! Asking for them again would make second ones.
+//!
+//! They are written at the next try, also by the controllers that come after a lost Lease.
 
 use std::collections::HashMap;
 

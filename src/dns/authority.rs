@@ -1,4 +1,6 @@
 //! The servers of a zone: who they are, where, and the first one that answers.
+//!
+//! At most 16 servers of a zone with 8 addresses each are asked: a zone may be hostile.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -1,5 +1,7 @@
-//! Why a look-up by way of resolvers has no result: they are asked again, one alias after another, for what the first answer
-//! did not tell.
+//! Why a look-up by way of resolvers has no result: they are asked again, one alias after another, for what the first
+//! answer did not tell.
+//!
+//! The library that asks resolvers drops extended errors and the names of aliases; asking again is worth 5 s at most.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,5 +1,9 @@
-//! What is known of zones for a little while: where they begin, who serves them, and which names are not the top of one. That a
-//! name does not exist is never remembered: it is about to be published.
+//! What is known of zones for a little while: where they begin, who serves them, and which names are not the top of
+//! one. That a name does not exist is never remembered: it is about to be published.
+//!
+//! What is there is remembered for 30 s at most, so that whoever mends a zone sees it soon; which zone a name is in for
+//! 10 s at least where the zone's own servers are asked afterwards, because every step of a challenge looks for the
+//! zone anew.
 
 use std::collections::HashMap;
 use std::sync::Arc;

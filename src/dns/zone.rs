@@ -1,8 +1,11 @@
 //! Zones: which one a name belongs to, who serves it, and where aliases lead.
 //!
-//! A resolver that is asked for a name too early remembers its absence for minutes, whatever type was asked for
-//! (RFC 2308 §5). Hence the name of a record itself is asked of the zone's own servers; resolvers hear only of the names above
-//! it, unless they are all there is to ask.
+//! A resolver that is asked for a name too early remembers its absence for minutes, whatever type was asked for (RFC
+//! 2308 §5). Hence the name of a record itself is asked of the zone's own servers; resolvers hear only of the names
+//! above it, unless they are all there is to ask.
+//!
+//! A zone is searched from the parent of the record's name downwards, by the zones' own servers. The SOA record of a
+//! negative answer names the zone at once. A look takes 30 s at most, since a zone may be hostile.
 
 use std::sync::Arc;
 use std::time::Duration;

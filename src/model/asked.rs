@@ -1,4 +1,6 @@
 //! The types of challenges that cert-manager has no field for: an annotation on the issuer asks for them.
+//!
+//! They live in local stores only: the `spec.type` of cert-manager's definition admits two types.
 
 use super::issuer::Issuer;
 use super::state::ChallengeType;

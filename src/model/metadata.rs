@@ -1,4 +1,7 @@
 //! The shape that all objects share: kind, key, metadata, spec and status.
+//!
+//! One generic `Resource` with a spec, a status and our own metadata stands in place of kube's derive: this floor stays
+//! free of the client, fields that we do not know survive, and both kinds of issuer are one type.
 
 use std::collections::BTreeMap;
 

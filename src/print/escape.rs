@@ -1,4 +1,7 @@
 //! Others' words cannot steer the terminal: what would is written so that it can be seen.
+//!
+//! Of a message only the first line begins at the margin, and what CAs, servers and objects say stands in lines for a
+//! shell as one word: the texts of others must neither pass for ours nor be run.
 
 use super::colour::Colour;
 use super::palette;

@@ -1,4 +1,16 @@
 //! Challenge: present, self-check, accept, clean up.
+//!
+//! The self-check is an observation of a step and no stored state; when it passes, the CA is told in the same step, so
+//! nothing is written for a check that passes. A challenge that the CA looks at already when its authorization is first
+//! read is answered and not told again.
+//!
+//! Once its Order has failed, a Challenge that was not accepted yet ends as `errored`: its slot and its name would stay
+//! taken. A Challenge whose Order is gone keeps its state until it is collected, and nothing is asked for it: what
+//! ended it was not its own end (`tests/fixtures/traces/08-certificate-deleted.jsonl`).
+//!
+//! A Challenge reads its own authorization only when it resumes, when the order has failed, when another one waits for
+//! its slot or name, or when one of its order is kept from the CA, since a pending order does not tell which names it
+//! has proved. In all other cases the Order is polled in its place.
 
 use jiff::Timestamp;
 

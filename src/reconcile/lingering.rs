@@ -1,7 +1,12 @@
 //! How long the CA's resolver may keep the texts of a record as they were before ours stood among them.
 //!
-//! An apex and its wildcard share a record, one after the other; so do names whose aliases lead to one place. Whoever asked for
-//! the first text keeps what was there for the record's TTL, and does not see the second one before (RFC 1035 §3.2.1).
+//! An apex and its wildcard share a record, one after the other; so do names whose aliases lead to one place. Whoever
+//! asked for the first text keeps what was there for the record's TTL, and does not see the second one before (RFC 1035
+//! §3.2.1).
+//!
+//! An acceptance waits for that where the CA looked at the record for another challenge before our text was there. A
+//! TTL of 0 makes nobody wait. Both texts at once would be against the scheduler's rule of one challenge for a name and
+//! type.
 
 use jiff::{SignedDuration, Timestamp};
 

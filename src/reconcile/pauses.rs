@@ -1,4 +1,9 @@
 //! How long to pause before another look.
+//!
+//! A Retry-After counts where it names a moment to come. Else the first poll comes after 50 ms, and each pause is half
+//! of the time gone by, up to 2 s; after the first minute it is one part in thirty of that time, up to a minute. After
+//! ten seconds a Retry-After that is shorter than this does not count. One of 0 or in the past never does: it would
+//! make a storm of requests.
 
 /// So much later than a look what is done beside it may be.
 const BESIDE: SignedDuration = SignedDuration::from_secs(10);

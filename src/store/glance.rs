@@ -1,4 +1,7 @@
 //! A store in front of an API server, for one look at many objects.
+//!
+//! In a cluster a list for each Certificate is a list of the whole namespace. `order -f` looks through this store; a
+//! Mirror is for those who look all the time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

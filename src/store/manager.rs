@@ -1,4 +1,8 @@
 //! Field managers: under whose name a cluster keeps what is written.
+//!
+//! Controllers use cert-manager's names, and people's commands ours. Three things are applied server-side, as by
+//! cert-manager: the finalizers of Challenges, issued Secrets, and manifests. A finalizer is taken off by a patch,
+//! whoever put it on.
 
 /// Who writes. A cluster notes it beside every field; the other stores do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,7 @@
 //! [`Resources`]: the typed view of a store that every caller uses.
+//!
+//! A record keeps the whole JSON of its object, and the typed view writes only the part it changes, so that fields
+//! which we do not know are never lost.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,8 @@
 //! `--dns01-manual`: a person makes the records of DNS-01, between two runs of one command.
+//!
+//! While any record is missing, stdout holds the records alone, because a script reads it. A run is the first for a
+//! Certificate that had no presented DNS-01 Challenge when it began. Only a later run waits, since a person has to be
+//! told at once.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,7 @@
 //! What an order has to follow, and what is put right before anybody follows anything.
+//!
+//! Status, the labels of the Secret and the renewal time are put right here without a certificate: "up to date" has to
+//! be true, and it costs no request to a CA.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! Which types of challenges a command may have to answer itself.
+//!
+//! Only a type that may have to be answered takes a port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,9 @@
-//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`. Both are written beside the old ones, then replaced by rename.
+//! Results on disk: `DIR/SECRETNAME/tls.crt` and `tls.key`. Both are written beside the old ones, then replaced by
+//! rename.
+//!
+//! The key is replaced first, and only when both files are complete: a full disk must not leave a pair that does not
+//! fit. A key is 0600 at every replacement, whatever mode or group the one before was given, because no secret may
+//! become readable by an update; other users get copies (`examples/systemd`).
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};

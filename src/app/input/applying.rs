@@ -1,4 +1,6 @@
 //! Applying manifests: a cluster is asked about all of them before the first is written.
+//!
+//! Manifests are tried out on the server, side by side, before the first is applied.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
-//! What `--domain` would make of a Certificate that is there already: its name is made of the first name, and two can be alike.
+//! What `--domain` would make of a Certificate that is there already: its name is made of the first name, and two can
+//! be alike.
+//!
+//! A Certificate of that name whose names lack the first one given is refused.
 
 use std::sync::Arc;
 

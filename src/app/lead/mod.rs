@@ -1,4 +1,10 @@
 //! Whose turn it is: the lock of the state folder, or the Lease of the cluster.
+//!
+//! This is settled before anything is written. The Lease wherever we see it, a controller's Pod without one, and what
+//! we may not read all count as cert-manager's. A one-shot command that drives keeps the Lease until it ends. One that
+//! loses it breaks off what is under way, waits until it is settled who drives, and goes on or watches: a stalled API
+//! server is no reason to end. `run` ends then (exit 12), as cert-manager does, and its Deployment starts it again. A
+//! command that only watches leaves Issuers and solvers to whoever drives.
 
 mod standby;
 pub mod stopping;

@@ -1,4 +1,7 @@
 //! The end of work: what is said, and what is waited for.
+//!
+//! A stop, and a store that fails for good, finish the steps under way. Only a lost Lease bounds that, by 5 s on
+//! cert-manager's terms, until others may take it. No command leaves without `Engine::stop`.
 
 use std::pin::pin;
 use std::time::Duration;

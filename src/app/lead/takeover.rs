@@ -1,4 +1,7 @@
 //! Turns that come later: from somebody who drove and does not come back, and our own once more when it was lost.
+//!
+//! A command that watches goes on looking who drives, and takes the Lease once nobody does for 20 s (the terms of the
+//! Lease change that). Whoever had the Lease before looks at nothing that was read before it was had again.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! For whom CAA records are looked at in a rehearsal: for the issuers' own CAs, as their directories call them.
+//!
+//! CAA can be decided as the real CA would only by the names of that CA and the account stored for it. Where the
+//! directory names none, no records are looked at.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,12 @@
 //! Rehearsals: the same manifests, names and solvers against a CA of our own; nothing is spent, nothing is kept.
+//!
+//! The store that would drive decides what is refused, not where results go: a rehearsal tells what the real command
+//! would. `caBundle`, `skipTLSVerify`, external account binding, profile and preferred chain of the issuer do not
+//! apply, because they concern the real CA.
+//!
+//! Resources are kept in memory. Solver objects are real, without an owner, with a label of ours and the moment until
+//! which they are wanted; what is left of a killed rehearsal is swept by the next command that works there. At its end
+//! a rehearsal takes down what it has put up, however it ends, and names what has to stay.
 
 mod answers;
 mod borrow;

@@ -1,4 +1,6 @@
 //! What becomes of Certificates is told, and what was issued is written to files.
+//!
+//! Files that could not be written are tried again every 30 s.
 
 use std::collections::BTreeMap;
 use std::future::pending;

@@ -1,4 +1,6 @@
 //! `run`: the controllers in the foreground until interrupted.
+//!
+//! `-n` is refused: this command works everywhere, and cert-manager's own flag of that name limits it to a namespace.
 
 mod follow;
 mod obstacles;

@@ -1,4 +1,6 @@
 //! `run` tells what issuers, Orders and Challenges wait for: once for each change, not at every try of the same thing.
+//!
+//! A reason is told a second after it came, and the same text once a minute at most: a journal must stay readable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,7 @@
-//! What helps when CAA records keep a CA from issuing (RFC 8659, RFC 8657): whose records decide, and how one has to read.
+//! What helps when CAA records keep a CA from issuing (RFC 8659, RFC 8657): whose records decide, and how one has to
+//! read.
+//!
+//! A refusal for CAA exits with 4 wherever it comes: the domain has to change, not the manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,7 @@
 //! The next step: what helps against which obstacle, one line each.
+//!
+//! What helps against an answer that is not seen, and the command lines that look again, are the same for `order` and
+//! for `challenge check`: one fault has one next step.
 
 pub mod caa;
 mod http01;

@@ -1,4 +1,6 @@
 //! The end of a Certificate whose request somebody has denied.
+//!
+//! A denied request exits with 8, as a webhook that denies does: 13 would promise that something still waits.
 
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::invocation;

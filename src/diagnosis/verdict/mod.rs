@@ -1,4 +1,6 @@
 //! How far a Certificate is from its end, judged from what the store and the driver know.
+//!
+//! Names, profiles and signing requests that a CA refuses exit with 2: the manifest has to change.
 
 mod denial;
 pub mod waits;

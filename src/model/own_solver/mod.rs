@@ -1,5 +1,7 @@
-//! Solvers that only this program has. They are written as webhooks of a group of ours, so that cert-manager's own schema keeps
-//! them, and cert-manager itself cannot serve them.
+//! Solvers that only this program has. They are written as webhooks of a group of ours, so that cert-manager's own
+//! schema keeps them, and cert-manager itself cannot serve them.
+//!
+//! The group is `kubectl-acme`. Where cert-manager drives, `order -f` refuses such a solver.
 
 pub mod hook;
 pub mod names;

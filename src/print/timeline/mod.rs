@@ -1,4 +1,8 @@
 //! Every event of a Certificate and all below it, in order, with durations.
+//!
+//! Events stand in the order of the store's revisions (in a cluster, of their moments), and causes before effects
+//! whatever was written first, because controllers tell side by side. An issuance is measured in milliseconds where all
+//! of its moments are known so well, else in seconds: a sum must agree with its steps.
 
 mod chain;
 pub mod report;

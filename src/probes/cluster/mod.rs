@@ -1,4 +1,7 @@
 //! Looks from inside a cluster: a Pod of ours makes the request and reports.
+//!
+//! What such a Pod sees is added to the reason and decides nothing: the CA is outside, and split DNS and hairpin
+//! connections deceive. The Pod is shaped by the solver's podTemplate.
 
 mod pod;
 

@@ -1,4 +1,7 @@
 //! Certificate under issuance: its key, its request, and what becomes of the answer.
+//!
+//! No key is made before its Certificate asks for it. A hundred keys made ahead would save a fifth to two fifths of a
+//! burst of a hundred certificates, and every process would hold keys of nobody.
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,10 @@
 //! cert-manager spreads this over six controllers that talk through the `Issuing` condition,
 //! `status.nextPrivateKeySecretName`, `status.revision` and the CertificateRequest; here it is one machine, whose
 //! deeds come in the same order.
+//!
+//! A try is known by its temporary Secret, and a request that failed with the key of another one belongs to an earlier
+//! try, because moments are whole seconds, and clocks stand still or step back. A person who asks again in the second
+//! of a failure waits for its end, for cert-manager's sake.
 
 pub mod issuing;
 pub mod readiness;

@@ -1,4 +1,14 @@
 //! Order: create, authorize, finalize, download.
+//!
+//! While all Challenges are accepted, the Order is polled alone; a Challenge sees `ready` in the Order that it
+//! observes. While something keeps a Challenge that has its slot from the CA, and nobody was accepted for a second, the
+//! Order is polled for the others. Else nobody asks before 5 s without an acceptance. An order that has turned invalid
+//! has its authorizations read and ends every Challenge. An order that is born `ready` is finalized without reading its
+//! authorizations.
+//!
+//! A Challenge that ended badly ends the Order even if the CA keeps it pending (after a minute for `invalid`), and an
+//! order a minute past its `expires` is `expired`: cert-manager's Order stays pending for ever, and every wait of ours
+//! is bounded. For the same reason a pending order of which no end is known is read once.
 
 pub mod outcome;
 pub mod required;

@@ -1,4 +1,10 @@
 //! Order: what came of a deed, and how it is written down.
+//!
+//! What the CA does not answer stands in the Order's reason until it does, where cert-manager has it in a Challenge and
+//! in its log only: whoever looks from elsewhere has no log.
+//!
+//! Once the CA has taken the signing request it is not sent again while the chain cannot be had: the next poll finds
+//! the chain.
 
 use std::collections::BTreeSet;
 use std::fmt;

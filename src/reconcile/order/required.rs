@@ -1,4 +1,7 @@
 //! What an Order asks the CA for, and which Challenges its authorizations call for.
+//!
+//! Authorizations are read once each, whatever the order lists, and more of them than names end the order before any is
+//! read.
 
 use std::collections::BTreeSet;
 

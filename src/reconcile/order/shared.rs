@@ -1,5 +1,8 @@
-//! Orders that got one and the same order from their CA: Boulder gives an account the order back that it has under way for
-//! the same names. It brings one certificate, for the key of whoever finalizes it.
+//! Orders that got one and the same order from their CA: Boulder gives an account the order back that it has under way
+//! for the same names. It brings one certificate, for the key of whoever finalizes it.
+//!
+//! One Order goes on and the others wait and ask anew. An order that somebody else has finalized is forgotten and asked
+//! for again.
 
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ObjectName, Order, State};

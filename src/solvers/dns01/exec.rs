@@ -1,4 +1,7 @@
 //! A program that publishes and takes away, called as lego calls one: `PROGRAM present|cleanup NAME TEXT`.
+//!
+//! Programs run only from a local store and by a flag: else whoever may write an Issuer could run programs in the
+//! controller.
 
 use std::env;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,6 @@
 //! Which provider a solver names, built from its fields, its Secrets and its surroundings.
+//!
+//! A provider is built anew for every step, so that a Secret that changes counts at the next step.
 
 use std::sync::Arc;
 

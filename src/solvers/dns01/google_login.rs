@@ -1,4 +1,7 @@
 //! Who we are to Google: a service account by its key, or what surrounds the process.
+//!
+//! A key from a Secret has its tokens from Google alone, whatever its `token_uri` says: whoever may write a Secret
+//! could have us ask any server that we reach.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeyPair;

@@ -1,4 +1,7 @@
 //! A person in place of a provider: makes the records, and takes them away again.
+//!
+//! Records that are left to a person are marked on the Challenge (annotation `kubectl-acme/challenge-by-hand`), so that
+//! no later run asks a provider to take them away.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! What the process remembers of providers, which are built anew for every step: tokens that are still good.
+//!
+//! Tokens are kept under a digest of the credentials that brought them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

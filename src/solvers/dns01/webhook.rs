@@ -1,4 +1,7 @@
 //! cert-manager's webhook protocol: somebody else's program publishes, and is told by one object what.
+//!
+//! A webhook that is named by `--dns01-webhook` goes before the API server's, because it was asked for. Payloads carry
+//! `apiVersion` and `kind`; servers take them with or without.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,7 @@
 //! Writes answers as files for a web server that runs already.
+//!
+//! On local stores a Challenge remembers its document root (annotation `kubectl-acme/challenge-webroot`), so that
+//! whoever cleans up finds the file, by whatever flags it was started.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};

@@ -1,4 +1,7 @@
 //! The part of a cluster that somebody's Roles reach, and what is asked of the server in it.
+//!
+//! Commands that were given manifests list and watch their namespaces only, and a ClusterIssuer by its name; above
+//! eight namespaces, the whole cluster.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,6 @@
 //! What can be wrong between us and a cluster, and what to do about it.
+//!
+//! A fault names verb, resource and place, quotes the server, and says what to do.
 
 use std::error::Error;
 

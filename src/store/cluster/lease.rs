@@ -1,4 +1,7 @@
 //! Who drives, in a cluster: the Lease shared with cert-manager, so that the two never work at once.
+//!
+//! By default we hold the Lease for 15 s, renew it every 5 s, and stop work after 10 s without success, or at once when
+//! the name of somebody else is in it or when the machine slept. Flags of cert-manager's names change that.
 
 use std::time::Duration;
 

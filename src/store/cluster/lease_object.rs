@@ -1,4 +1,6 @@
 //! The Lease as it stands in the cluster: who holds it, and whether still, by the API server's clock.
+//!
+//! A Lease counts by the API server's clock: the moments in its `managedFields` against the `Date` of the answer.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! Resources in a cluster: the Kubernetes API.
+//!
+//! The crate `kube` is named in this folder only. Requests are raw JSON, so that fields which we do not know survive;
+//! watches go through kube's runtime.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,7 @@
 //! What the server says when it refuses.
+//!
+//! Which guard refused (a quota, a LimitRange, PodSecurity, a policy) can be known only from the server's prose, and is
+//! read here alone. Generated names are cut to their prefix, so that a reason stays the same from try to try.
 
 use kube::core::Status;
 

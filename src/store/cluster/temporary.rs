@@ -1,5 +1,7 @@
-//! Objects of ours that stay for a while only: marked with until when, so that whoever comes next can remove what a killed
-//! process left.
+//! Objects of ours that stay for a while only: marked with until when, so that whoever comes next can remove what a
+//! killed process left.
+//!
+//! Only what carries our label and our manager, and whose moment has passed by the cluster's time, goes.
 
 use http::Method;
 use jiff::Timestamp;

@@ -1,4 +1,7 @@
 //! Watching through kube's runtime: it lists, watches with bookmarks, lists again when it fell behind, and backs off.
+//!
+//! Watches of Secrets carry metadata only. Once a watch has begun, faults that pass by themselves are not told; it goes
+//! on when the server is back.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;

@@ -1,4 +1,9 @@
 //! One request to the API server: built, sent, sent again when the server asks for patience, and read.
+//!
+//! No request waits for another one; Events and clean-up go between the writes that certificates wait for. One place in
+//! sixteen left free for the latter showed no gain: what a write costs is the API server's own time. Only 429 is tried
+//! again here, eight times, after its Retry-After; all else is the driver's. Every request ends after
+//! `--request-timeout`.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! What watchers read: the journal in the database, each line of it read and parsed once for all watchers of a process.
+//!
+//! A process has a dozen watchers and more, and all of them look at every commit: each would read and parse the same
+//! lines.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
 //! What is known of one kind: objects, who owns them, and whom changes are told to.
+//!
+//! What is missing from a new list is told as deleted: whoever waits for it hears of nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

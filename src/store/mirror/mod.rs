@@ -1,4 +1,9 @@
 //! A store whose watched kinds are read from memory.
+//!
+//! What is made under a name, or for an owner, of which something has gone is made only after the owner was read anew:
+//! the deletion of what belongs to an object may be told before its own. An issuance begins only after its Secret was
+//! read itself, and other objects of others are asked for before they count as absent: whoever restores a Certificate
+//! together with its Secret may have us told of the Certificate first.
 
 use std::collections::BTreeMap;
 use std::fmt;

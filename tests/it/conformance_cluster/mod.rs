@@ -31,7 +31,7 @@ const FILES: [&str; 11] = [
 ];
 
 /// Each test with the cases that it reaches. 15, 22, 26, 32, 35, 43, 60, 66, 68, 69, 71, 74 and 77 differ on purpose where
-/// ARCHITECTURE.md says so.
+/// docs/differences.md says so.
 const CASES: &[(&str, &[u8])] = &[
     ("orders_have_the_names_of_cert_manager", &[1, 2, 3]),
     ("challenges_and_their_objects_have_the_names_of_cert_manager", &[1]),

@@ -1,4 +1,8 @@
 //! How far everything that is followed has come: what changed is judged, shown, and ended.
+//!
+//! A Certificate that failed, or is deleted while it is worked on, is followed for up to 10 s more while our
+//! controllers clear up after it, and what is left is named: no answer, solver object or key may stay behind a one-shot
+//! command.
 
 use std::sync::Arc;
 use std::time::Duration;

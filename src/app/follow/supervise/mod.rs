@@ -1,4 +1,7 @@
 //! Follows Certificates to their end while the controllers work, and shows what each one waits for.
+//!
+//! An obstacle shows at once. It ends the command when only a person can remove it, or when the CA names a moment after
+//! `--timeout`.
 
 mod by_hand;
 mod judging;

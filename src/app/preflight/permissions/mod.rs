@@ -1,4 +1,6 @@
 //! Every missing permission is named before work starts, with the next step.
+//!
+//! What a task needs is data; the API server's own review of our rules is compared with it while we look who drives.
 
 pub mod needs;
 mod permission_set;

@@ -1,4 +1,7 @@
 //! The Roles of `deploy/rbac`: which of its files give what is missing.
+//!
+//! These files are part of the program: a hint names the fewest of them that give what is missing, or writes the rule
+//! out.
 
 use serde::Deserialize;
 

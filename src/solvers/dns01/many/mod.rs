@@ -1,4 +1,7 @@
 //! The many providers, by the library dns-update: it speaks their APIs, and everything else is ours.
+//!
+//! The library is optional because of its size, is named in this folder only, and serves only providers that keep the
+//! texts of others at a record: nobody else's record may go.
 
 mod fault;
 mod make;

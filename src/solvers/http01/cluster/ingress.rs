@@ -1,4 +1,7 @@
 //! The solver Ingress: one made for the Challenge, or a path of ours in one that is there.
+//!
+//! In an Ingress of others a rule of the host without paths is left alone and a rule of ours is added: such a rule
+//! sends the whole host to the default backend, and clean-up could not restore it.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,10 @@
 //! HTTP-01 in a cluster: for each challenge a Pod that answers, a Service before it, and an Ingress or HTTPRoute that
 //! leads there. The objects are cert-manager's own, so that either controller finds and removes what the other made.
+//!
+//! At clean-up the Ingress or HTTPRoute goes first, then Service and Pod, so that nobody is led to a Pod that is gone.
+//! An object is found by its label and its controlling owner, in a fresh list, before one is made, so that a repeat,
+//! another process or cert-manager finds it. The Pod runs cert-manager's image or ours (`solve`). This folder and
+//! `probes/cluster` are the only ones of their floor that use a store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -1,4 +1,8 @@
 //! Exactly one object of a kind for each Challenge, made, found again and removed.
+//!
+//! Of several Pods, Services, Ingresses or HTTPRoutes of one Challenge the oldest stays and the others go at once,
+//! where cert-manager deletes all of them and fails once, or keeps all. An Ingress that leads to another Service is
+//! made anew, and a Pod that has ended is replaced.
 
 use serde_json::Value;
 

@@ -1,4 +1,7 @@
 //! What stands in the way of making and removing solver objects.
+//!
+//! A quota is waited for, because it may pass by itself; a missing permission, a class that is named twice and a
+//! missing Ingress wait for a person.
 
 use crate::model::Challenge;
 use crate::solvers::SolveError;
