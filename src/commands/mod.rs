@@ -1,6 +1,5 @@
-//! One file per verb, or one room: its flags and what it does. Rooms that verbs share: what is given (`intake`), what has to
-//! be permitted (`permissions`), whose turn it is (`claim`), how the work is done (`drive`, `dns01`), how far it has come
-//! (`verdict`), and what helps (`advice`).
+//! One file or folder per verb: its flags and what it does. What several verbs share is in `app`, how far something has
+//! come and what helps in `diagnosis`; no verb imports another one.
 
 pub mod ca;
 pub mod certificate;

@@ -63,7 +63,8 @@ pub struct Polled {
 }
 
 /// Returns the moment of the next self-check after one that failed: 1, 2 and 5 s after the first failure, then every
-/// `period` (product.md 5). Computed from when the answer was put up, so that a restart forgets nothing.
+/// `period`, where cert-manager looks every 10 s from the start. Computed from when the answer was put up, so that a
+/// restart forgets nothing.
 pub fn next_self_check(challenge: &Challenge, period: SignedDuration, now: Timestamp) -> Timestamp {
     let presented_at = challenge.status.presented_at.map_or(now, Time::timestamp);
     let pause = match now.duration_since(presented_at).as_secs() {

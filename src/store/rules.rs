@@ -123,7 +123,7 @@ pub(super) fn delete(
     if object.metadata.is_deleted() {
         return object.into_record().map(Some);
     }
-    // As an API server does, recorded in `traces/19-dns01-clean-up-error`.
+    // As an API server does, recorded in `tests/fixtures/traces/19-dns01-clean-up-error.jsonl`.
     object.metadata.deletion_timestamp = Some(now.into());
     object.metadata.other.insert("deletionGracePeriodSeconds".into(), 0.into());
     object.metadata.generation = object.metadata.generation.map(|count| count + 1);

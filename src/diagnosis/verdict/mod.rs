@@ -350,7 +350,8 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     Some(Verdict::Failed(failure.into()))
 }
 
-/// Tells whether cert-manager says that it could not reach a server; it keeps trying (recording 07).
+/// Tells whether cert-manager says that it could not reach a server; it keeps trying
+/// (`tests/fixtures/traces/07-issuer-errors.jsonl`).
 fn in_go_s_words(message: &str) -> bool {
     ["dial tcp", "i/o timeout", "context deadline exceeded", "connection reset by peer", ": EOF"]
         .iter()

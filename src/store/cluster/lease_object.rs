@@ -157,7 +157,7 @@ pub enum Who {
 mod tests {
     use super::*;
 
-    /// cert-manager's, as `traces/14-leader-election` has it, written at 04:47:22.
+    /// The Lease of cert-manager's controller as a cluster showed it, written at 04:47:22.
     fn held() -> LeaseObject {
         let mut lease = LeaseObject::new("kube-system", "cert-manager-controller");
         lease.0["metadata"]["managedFields"] = json!([

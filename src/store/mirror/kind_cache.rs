@@ -27,7 +27,7 @@ pub(super) struct KindCache {
     watchers: Vec<Watcher>,
 }
 
-/// How far a shelf can be trusted.
+/// How far what is known of a kind can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     /// The watch has not begun.

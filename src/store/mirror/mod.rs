@@ -170,7 +170,7 @@ impl Room {
     }
 }
 
-/// Keeps the shelf of a kind as the store tells it.
+/// Keeps what is known of a kind as the store tells it.
 async fn follow(
     room: Weak<Room>,
     kind: Kind,

@@ -271,7 +271,7 @@ fn the_same_manifests_come_to_the_same_objects_and_events() {
     act(&ours, &manifests);
     program.stop();
 
-    // Ours add one thing to cert-manager's work: why its Order is stuck (product.md 5), in its status and as an event of theirs.
+    // Ours add one thing to cert-manager's work: why its Order is stuck, in its status and as an event of theirs.
     let after = turns(&witness, theirs.namespace.name());
     for turn in &after[finished.len()..] {
         let name = turn.object["metadata"]["name"].as_str().unwrap();
