@@ -17,6 +17,10 @@ ci:
 nightly:
     @JUST={{ just_executable() }} KUBECTL_ACME_TEST_KILLS=0/1 tests/bed/sum fmt lint docs supply unused words scripts oldest tests scale beside-again
 
+# The inner loop: compile, and run the unit tests whose names contain NAME
+rule NAME:
+    cargo test --lib --all-features --locked --quiet -- {{ NAME }}
+
 # Check the layout of the source
 fmt:
     cargo fmt --check

@@ -1,6 +1,7 @@
 //! Order in the tree: the floors, the size wall, words that may not stay, and files that somebody forgot.
 
 mod circles;
+mod documents;
 
 use std::collections::BTreeSet;
 use std::fs;
