@@ -12,7 +12,6 @@ use super::blocking::{Interrupted, Left, aside};
 use super::failure::{Failure, Kind};
 use super::flags::global::GlobalArgs;
 use super::flags::output::OutputArgs;
-use crate::acme::KeyAlgorithm;
 use crate::print::Printer;
 use crate::print::colour::Colours;
 use crate::print::table::Headers;
@@ -23,9 +22,6 @@ use crate::store::cluster::{ClusterFault, ClusterStore, Confinement};
 use crate::store::error::StoreError;
 use crate::store::local::{Access, LocalStore};
 use crate::store::mirror::Mirror;
-
-/// What account keys we make for a store of our own: quickly made and quick to sign with.
-pub const LOCAL_ACCOUNT_KEYS: KeyAlgorithm = KeyAlgorithm::Ecdsa(256);
 
 /// What every command works with.
 #[derive(Debug)]
@@ -109,11 +105,6 @@ impl Context {
         if let Some(lease) = lease {
             lease.release().await;
         }
-    }
-
-    /// What account keys we make; in a cluster the only ones that cert-manager can use.
-    pub fn account_keys(&self) -> KeyAlgorithm {
-        if self.cluster.is_some() { KeyAlgorithm::Rsa(2048) } else { LOCAL_ACCOUNT_KEYS }
     }
 
     /// The cluster, where the resources are in one.

@@ -15,7 +15,7 @@ use kubectl_acme::acme::{
     AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply, Clients, Directory,
     NewOrder, OrderReply, Registration,
 };
-use kubectl_acme::app::context;
+use kubectl_acme::app::engine::account_keys;
 use kubectl_acme::app::engine::dns01::Reach;
 use kubectl_acme::ca::{self, Config};
 use kubectl_acme::controllers::Controller;
@@ -311,7 +311,7 @@ async fn issue_at(host: &str, script: Script) -> End {
         Arc::new(IssuerController::new(
             recorder.clone(),
             Arc::clone(&accounts),
-            context::LOCAL_ACCOUNT_KEYS,
+            account_keys(false),
         )),
         Arc::new(CertificateController::new(recorder.clone())),
         Arc::new(RequestController::new(recorder.clone(), Arc::clone(&accounts), Approval::Ours)),

@@ -8,21 +8,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use kubectl_acme::acme::KeyAlgorithm;
-use kubectl_acme::app::engine::dns01::Reach;
 use kubectl_acme::app::engine::{Engine, Equipment};
 use kubectl_acme::app::follow::renewal::mark_for_renewal;
 use kubectl_acme::ca::{self, Config, Server};
 use kubectl_acme::controllers::order_budget::OrderBudget;
-use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
-use kubectl_acme::reconcile::order::required::Types;
-use kubectl_acme::reconcile::request::Approval;
-use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::listener::Listener;
-use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Change, Scope, Store};
 use serde_json::{Value, json};
@@ -80,21 +74,14 @@ impl Stage {
         let (self_check, validation) = (Gate::to(address).await, Gate::to(address).await);
         let ca = ca::serve(config, Arc::new(fetcher(validation.port))).await.unwrap();
         let engine = Engine::start(Equipment {
-            store: Arc::clone(&store),
-            http01: Arc::new(listener),
-            dns01: Reach::default(),
-            tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
-            types: Types::All,
-            fetcher: fetcher(self_check.port),
-            zones: nobody_to_ask(),
-            selection: Selection::all(),
-            unwritten: Arc::default(),
             budget: OrderBudget::new(allowance),
-            approval: Approval::Ours,
             account_keys: KeyAlgorithm::Rsa(2048), // as cert-manager makes them
-            cluster_resource_namespace: "cert-manager".to_owned(),
-            limits: Limits::default(),
-            check_period: jiff::SignedDuration::from_secs(10),
+            ..Equipment::new(
+                Arc::clone(&store),
+                Arc::new(listener),
+                fetcher(self_check.port),
+                nobody_to_ask(),
+            )
         });
         let recorded = without_cluster(recorded(trace));
         Self { ca, store, engine, self_check, validation, watchers, recorded }

@@ -9,22 +9,13 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use kubectl_acme::acme::KeyAlgorithm;
-use kubectl_acme::app::engine::dns01::Reach;
 use kubectl_acme::app::engine::{Engine, Equipment};
-use kubectl_acme::controllers::order_budget::OrderBudget;
-use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
-use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::model::{Answer, Challenge};
-use kubectl_acme::reconcile::order::required::Types;
-use kubectl_acme::reconcile::request::Approval;
-use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::Solver as _;
 use kubectl_acme::solvers::http01::cluster::ClusterSolver;
 use kubectl_acme::solvers::http01::cluster::options::{IMAGE, Options};
-use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -192,23 +183,12 @@ async fn check_issuance(http01: Value) {
     let everything = (IpAddr::V4(Ipv4Addr::LOCALHOST), Some(cluster.http_port()));
     let overrides =
         Overrides { hosts: [("*".to_owned(), everything)].into(), ..Overrides::default() };
-    let engine = Engine::start(Equipment {
-        approval: Approval::Ours,
-        account_keys: KeyAlgorithm::Rsa(2048),
-        http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
-        store: Arc::new(store),
-        dns01: Reach::default(),
-        tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
-        types: Types::OfCluster,
-        fetcher: Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
-        zones: nobody_to_ask(),
-        selection: Selection::all(),
-        unwritten: Arc::default(),
-        budget: OrderBudget::new(Allowance::OneShot),
-        cluster_resource_namespace: "cert-manager".to_owned(),
-        limits: Limits::default(),
-        check_period: jiff::SignedDuration::from_secs(10),
-    });
+    let engine = Engine::start(Equipment::new(
+        Arc::new(store.clone()),
+        Arc::new(ClusterSolver::new(store, Options::default())),
+        Fetcher { resolver: Arc::new(SystemResolver::new()), overrides },
+        nobody_to_ask(),
+    ));
     let host = apply_certificate(&namespace, &pebble, &http01);
     kubectl.wait_for("certificate/web", "Ready");
     let secret = kubectl.object("secret/web-tls");

@@ -10,7 +10,9 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::dns01::Reach;
+use super::context::Context;
 use super::failure::{Failure, Kind as FailureKind};
+use super::flags::drive::DriveArgs;
 use crate::acme::{Clients, KeyAlgorithm};
 use crate::controllers::Controller;
 use crate::controllers::accounts::Accounts;
@@ -32,6 +34,7 @@ use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
+use crate::model::order_budget::Allowance;
 use crate::probes::Probe;
 use crate::probes::dns::DnsProbe;
 use crate::probes::http::HttpProbe;
@@ -43,19 +46,17 @@ use crate::solvers::Solver;
 use crate::solvers::dns01::manual::Manual;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::store::Store;
-use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::Terms;
 use crate::store::error::StoreError;
 
 /// So long a CA is given to answer what it was only asked to tell when work ends.
 const READS: std::time::Duration = std::time::Duration::from_secs(1);
+/// The namespace of Secrets that ClusterIssuers refer to, where no flag names another.
+const CLUSTER_RESOURCE_NAMESPACE: &str = "cert-manager";
+/// Longest pause between two self-checks, where no flag says otherwise.
+const CHECK_PERIOD: SignedDuration = SignedDuration::from_secs(10);
 /// How often it is looked whether the controllers still work.
 const LIVENESS_CHECK_PERIOD: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// Which types of challenges can be kept: a cluster's schema has words for cert-manager's alone.
-pub fn types(cluster: Option<&ClusterStore>) -> Types {
-    if cluster.is_some() { Types::OfCluster } else { Types::All }
-}
 
 /// The controllers at work.
 #[derive(Debug)]
@@ -109,6 +110,71 @@ pub struct Equipment {
     pub limits: Limits,
     /// Longest pause between self-checks.
     pub check_period: SignedDuration,
+}
+
+impl Equipment {
+    /// What works on everything in a store, as a command without flags does: one order for each Certificate, no listener for
+    /// TLS-ALPN-01, no credentials from around the process.
+    pub fn new(
+        store: Arc<dyn Store>,
+        http01: Arc<dyn Solver>,
+        fetcher: Fetcher,
+        zones: Zones,
+    ) -> Self {
+        let in_cluster = store.in_cluster();
+        Self {
+            dns01: Reach::default(),
+            tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
+            types: types(in_cluster),
+            selection: Selection::all(),
+            unwritten: Arc::default(),
+            budget: OrderBudget::new(Allowance::OneShot),
+            approval: Approval::Ours,
+            account_keys: account_keys(in_cluster),
+            cluster_resource_namespace: CLUSTER_RESOURCE_NAMESPACE.to_owned(),
+            limits: Limits::default(),
+            check_period: CHECK_PERIOD,
+            store,
+            http01,
+            fetcher,
+            zones,
+        }
+    }
+
+    /// The same with what flags of a driving command say.
+    ///
+    /// # Errors
+    /// Fails when the host of a resolver has no address.
+    pub async fn by_flags(
+        store: Arc<dyn Store>,
+        http01: Arc<dyn Solver>,
+        fetcher: Fetcher,
+        flags: &DriveArgs,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let (zones, in_cluster) = (flags.zones(&fetcher).await?, context.cluster().is_some());
+        Ok(Self {
+            dns01: Reach::new(&flags.dns01, context.cluster()),
+            tls_alpn01: flags.tls_alpn01(),
+            types: types(in_cluster),
+            approval: flags.approval(),
+            account_keys: account_keys(in_cluster),
+            cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
+            limits: flags.slots.limits(),
+            check_period: flags.dns01_check_retry_period.0,
+            ..Self::new(store, http01, fetcher, zones)
+        })
+    }
+}
+
+/// Which types of challenges can be kept: a cluster's schema has words for cert-manager's alone.
+fn types(in_cluster: bool) -> Types {
+    if in_cluster { Types::OfCluster } else { Types::All }
+}
+
+/// What account keys are made: in a cluster the only ones that cert-manager can use.
+pub fn account_keys(in_cluster: bool) -> KeyAlgorithm {
+    if in_cluster { KeyAlgorithm::Rsa(2048) } else { KeyAlgorithm::Ecdsa(256) }
 }
 
 impl Engine {

@@ -13,12 +13,11 @@ use super::leftovers;
 use super::manual::ManualArgs;
 use super::renewal::look_anew;
 use super::required_types::asked_types;
-use super::supervise::{Beside, ByHand, Hands, Supervision, Watched};
+use super::supervise::{Beside, ByHand, Followed, Hands, Supervision, Watched};
 use super::tracked::{End, Tracked};
 use crate::app::chain;
-use crate::app::context::{Context, LOCAL_ACCOUNT_KEYS};
-use crate::app::engine::dns01::Reach;
-use crate::app::engine::{Engine, Equipment, types};
+use crate::app::context::Context;
+use crate::app::engine::{Engine, Equipment, account_keys};
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::duration;
@@ -36,14 +35,12 @@ use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
-use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
 use crate::reconcile::request::Approval;
 use crate::solvers::http01::files::Files;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
-use crate::store::error::StoreError;
 
 /// How long taking answers down may hold the end of a command.
 const CLEAN_UP_TIMEOUT: StdDuration = StdDuration::from_secs(10);
@@ -112,49 +109,31 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     }
     let is_kept = job.rehearsal.is_none();
     let store = Arc::clone(&job.store);
-    let progress = Progress::new(context.talk(), std::io::stderr().is_terminal());
     let open = std::mem::take(&mut job.open);
-    let times = (job.started, job.deadline);
-    let interrupted = context.interrupted().clone();
-    let mut supervision =
-        Supervision::new(Arc::clone(&job.store), progress, interrupted, times, open);
-    supervision.is_kept = is_kept;
-    supervision.standstill = context.global.cluster.terms.standstill();
-    if is_kept {
-        supervision.approval = job.drive.approval();
-    }
-    let hands = if job.by_hand {
-        Some(Hands::All)
-    } else if context.cluster().is_none()
-        && asked(&job, &supervision).await?.contains(&ChallengeType::DnsPersist01)
-    {
-        Some(Hands::Persistent)
-    } else {
-        None
-    };
-    if let Some(hands) = hands {
-        let fetcher = job.drive.fetcher().await?;
-        let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
-        let (limits, certificates) = (job.drive.slots.limits(), supervision.open.keys());
-        let hand = ByHand::new(probe, limits, hands, &job.store, certificates).await?;
-        supervision.by_hand = Some(hand);
-    }
+    let mut supervision = Supervision::new(Followed {
+        store: Arc::clone(&store),
+        progress: Progress::new(context.talk(), std::io::stderr().is_terminal()),
+        interrupted: context.interrupted().clone(),
+        times: (job.started, job.deadline),
+        standstill: context.global.cluster.terms.standstill(),
+        is_kept,
+        approval: if is_kept { job.drive.approval() } else { Approval::Ours },
+        by_hand: by_hand(&job, &open, context).await?,
+        open,
+    });
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
     let mut engine = None;
     // A Lease that is lost and had again makes new controllers.
     let unwritten = Arc::<UnwrittenOrders>::default();
     let budget = OrderBudget::new(Allowance::OneShot);
     let watched = loop {
-        let is_theirs = job.claim.is_cert_manager();
-        supervision.is_ready = if is_theirs { is_ready_to_cert_manager } else { is_ready };
         if is_kept {
             // Only now: what was read before the turn was ours may be old.
             job.store = context.at_hand(Arc::clone(&store));
-            supervision.store = Arc::clone(&job.store);
         }
+        supervision.begin_turn(&job.store, job.claim.is_cert_manager());
         if let Claim::Drives(_) | Claim::Alone = job.claim {
             engine = begin(&mut job, &mut supervision, (&unwritten, &budget), context).await?;
-            supervision.clients = engine.as_ref().map(|engine| Arc::clone(engine.clients()));
         } else if context.cluster().is_none() {
             look_anew(&job.store, &job.given, job.started).await?;
         }
@@ -190,10 +169,8 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         }
         stop(engine, &lost, interrupted.is_some(), context).await?;
     }
-    if let Some(hand) = &supervision.by_hand {
-        for line in hand.removable(&job.store).await? {
-            context.talk().line(&line);
-        }
+    for line in supervision.removable().await? {
+        context.talk().line(&line);
     }
     if let Some(failure) = interrupted {
         return Err(failure);
@@ -230,62 +207,65 @@ async fn begin(
     let cluster = context.cluster().filter(|_| job.rehearsal.is_none());
     if cluster.is_some() {
         for (key, failure) in
-            leftovers::to_cert_manager(&job.store, supervision.open.keys()).await?
+            leftovers::to_cert_manager(&job.store, supervision.open().keys()).await?
         {
             job.given.remove(&key);
             supervision.leave(&key, failure);
         }
     }
-    if supervision.open.is_empty() {
+    if supervision.open().is_empty() {
         return Ok(None);
     }
     look_anew(&job.store, &job.given, job.started).await?;
     let is_kept = job.rehearsal.is_none();
-    // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
-    let (account_keys, approval) = if is_kept {
-        (context.account_keys(), job.drive.approval())
-    } else {
-        (LOCAL_ACCOUNT_KEYS, Approval::Ours)
+    let asked = asked_types(&job.store, &job.given, supervision.open()).await?;
+    let (http01, rehearsed, fetcher) = match job.rehearsal.take() {
+        Some((http01, tls_alpn01, fetcher)) => (http01, Some(tls_alpn01), fetcher),
+        None => (http01(job.drive, cluster, &asked).await?, None, job.drive.fetcher().await?),
     };
-    let asked = asked(job, supervision).await?;
-    let (http01, tls_alpn01, fetcher) = if let Some(means) = job.rehearsal.take() {
-        means
-    } else {
-        let http01 = http01(job.drive, cluster, &asked).await?;
-        (http01, job.drive.tls_alpn01(), job.drive.fetcher().await?)
-    };
-    if context.cluster().is_none() && asked.contains(&ChallengeType::TlsAlpn01) {
-        tls_alpn01.open().await?;
-    }
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
-    let equipment = Equipment {
-        store: Arc::clone(&job.store),
-        http01,
-        dns01: Reach::new(&job.drive.dns01, context.cluster()).by_hand(job.by_hand),
-        tls_alpn01,
-        types: types(context.cluster()),
-        zones: job.drive.zones(&fetcher).await?,
-        fetcher,
+    let store = Arc::clone(&job.store);
+    let by_flags = Equipment::by_flags(store, http01, fetcher, job.drive, context).await?;
+    let mut equipment = Equipment {
+        dns01: by_flags.dns01.by_hand(job.by_hand),
         selection: Selection::only(job.given.clone()),
         unwritten: Arc::clone(unwritten),
         budget: Arc::clone(budget),
-        approval,
-        account_keys,
-        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-        limits: job.drive.slots.limits(),
-        check_period: job.drive.dns01_check_retry_period.0,
+        ..by_flags
     };
+    if let Some(tls_alpn01) = rehearsed {
+        // Nobody else knows the store of a rehearsal: nobody else uses its keys, or approves.
+        equipment.tls_alpn01 = tls_alpn01;
+        equipment.account_keys = account_keys(false);
+        equipment.approval = Approval::Ours;
+    }
+    if context.cluster().is_none() && asked.contains(&ChallengeType::TlsAlpn01) {
+        equipment.tls_alpn01.open().await?;
+    }
     let grace = context.global.cluster.terms.lease.grace();
     Ok(Some(Engine::start_looking(equipment, probe, stop).with_grace(grace)))
 }
 
-/// Which types of challenges may have to be answered.
-async fn asked(
+/// Whoever makes records by hand: all of them, or those that persist, which locally a person makes without a flag.
+async fn by_hand(
     job: &Job<'_>,
-    supervision: &Supervision,
-) -> Result<BTreeSet<ChallengeType>, StoreError> {
-    asked_types(&job.store, &job.given, &supervision.open).await
+    open: &BTreeMap<Key, Tracked>,
+    context: &Context,
+) -> Result<Option<ByHand>, Failure> {
+    let hands = if job.by_hand {
+        Hands::All
+    } else if context.cluster().is_none()
+        && asked_types(&job.store, &job.given, open).await?.contains(&ChallengeType::DnsPersist01)
+    {
+        Hands::Persistent
+    } else {
+        return Ok(None);
+    };
+    let fetcher = job.drive.fetcher().await?;
+    let probe = DnsProbe { zones: job.drive.zones(&fetcher).await? };
+    let limits = job.drive.slots.limits();
+    Ok(Some(ByHand::new(probe, limits, hands, &job.store, open.keys()).await?))
 }
 
 /// What answers HTTP-01; nobody where it would take a port of this machine that nobody asks at.

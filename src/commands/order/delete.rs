@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
-use crate::app::engine::{Engine, Equipment, types};
+use crate::app::engine::{Engine, Equipment};
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::flags::dns01::Dns01Args;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
@@ -20,11 +20,9 @@ use crate::app::lead::{Claim, claim};
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permit;
 use crate::app::preflight::permissions::needs::{Places, Task};
-use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
-use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Key, Kind};
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
@@ -34,7 +32,6 @@ use crate::solvers::http01::cluster::ClusterSolver;
 use crate::solvers::http01::cluster::options::Options;
 use crate::solvers::http01::files::Files;
 use crate::solvers::http01::webroot::Webroot;
-use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::local::Access;
 use crate::store::resources::typed;
@@ -172,21 +169,12 @@ async fn engine(
     };
     let (fetcher, zones) = args.zones().await?;
     Ok(Engine::start(Equipment {
-        store: Arc::clone(store),
-        http01,
         dns01: Reach::new(&args.dns01, context.cluster()),
-        tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
-        types: types(context.cluster()),
-        zones,
-        fetcher,
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
-        budget: OrderBudget::new(Allowance::OneShot),
-        unwritten: Arc::default(),
         approval: Approval::Theirs,
-        account_keys: context.account_keys(),
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
         limits: Limits { max_in_flight: 0 },
-        check_period: SignedDuration::from_secs(10),
+        ..Equipment::new(Arc::clone(store), http01, fetcher, zones)
     }))
 }
 

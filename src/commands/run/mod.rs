@@ -15,8 +15,7 @@ use tokio_util::sync::CancellationToken;
 use self::follow::{Files, follow};
 use self::provider_talk::talk;
 use crate::app::context::Context;
-use crate::app::engine::dns01::Reach;
-use crate::app::engine::{Engine, Equipment, types};
+use crate::app::engine::{Engine, Equipment};
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
@@ -29,7 +28,6 @@ use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permit;
 use crate::app::preflight::permissions::needs::Task;
 use crate::controllers::order_budget::OrderBudget;
-use crate::controllers::selection::Selection;
 use crate::model::order_budget::Allowance;
 use crate::print::progress::Progress;
 use crate::store::Store;
@@ -82,23 +80,10 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let probe = args.drive.probe_pod.probe(fetcher.clone(), true, &stop, context)?;
     let store = context.at_hand(store);
-    let equipment = Equipment {
-        store: Arc::clone(&store),
-        http01: args.drive.http01(context.cluster()).await?,
-        dns01: Reach::new(&args.drive.dns01, context.cluster()),
-        tls_alpn01: args.drive.tls_alpn01(),
-        types: types(context.cluster()),
-        zones: args.drive.zones(&fetcher).await?,
-        fetcher,
-        selection: Selection::all(),
-        unwritten: Arc::default(),
-        budget: OrderBudget::new(Allowance::Standing),
-        approval: args.drive.approval(),
-        account_keys: context.account_keys(),
-        cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),
-        limits: args.drive.slots.limits(),
-        check_period: args.drive.dns01_check_retry_period.0,
-    };
+    let http01 = args.drive.http01(context.cluster()).await?;
+    let by_flags =
+        Equipment::by_flags(Arc::clone(&store), http01, fetcher, &args.drive, context).await?;
+    let equipment = Equipment { budget: OrderBudget::new(Allowance::Standing), ..by_flags };
     let namespace = &equipment.cluster_resource_namespace;
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);

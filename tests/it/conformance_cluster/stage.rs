@@ -7,20 +7,15 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kubectl_acme::acme::KeyAlgorithm;
-use kubectl_acme::app::engine::dns01::Reach;
 use kubectl_acme::app::engine::{Engine, Equipment};
 use kubectl_acme::controllers::order_budget::OrderBudget;
-use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::Allowance;
-use kubectl_acme::reconcile::order::required::Types;
 use kubectl_acme::reconcile::request::Approval;
 use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::cluster::ClusterSolver;
 use kubectl_acme::solvers::http01::cluster::options::Options;
-use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
@@ -100,23 +95,18 @@ impl Stage {
         hosts.extend(manner.elsewhere.into_iter().map(|(host, port)| (host, here(port))));
         self.engine = Some(Engine::start(Equipment {
             approval: manner.approval,
-            account_keys: KeyAlgorithm::Rsa(2048),
-            http01: Arc::new(ClusterSolver::new(store.clone(), Options::default())),
-            store: Arc::new(store),
-            dns01: Reach::default(),
-            tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
-            types: Types::OfCluster,
-            fetcher: Fetcher {
-                resolver: Arc::new(SystemResolver::new()),
-                overrides: Overrides { hosts, ..Overrides::default() },
-            },
-            zones: nobody_to_ask(),
-            selection: Selection::all(),
-            unwritten: Arc::default(),
             budget: OrderBudget::new(Allowance::Standing),
             cluster_resource_namespace: self.namespace.name().to_owned(),
             limits: Limits { max_in_flight: manner.slots },
-            check_period: jiff::SignedDuration::from_secs(10),
+            ..Equipment::new(
+                Arc::new(store.clone()),
+                Arc::new(ClusterSolver::new(store, Options::default())),
+                Fetcher {
+                    resolver: Arc::new(SystemResolver::new()),
+                    overrides: Overrides { hosts, ..Overrides::default() },
+                },
+                nobody_to_ask(),
+            )
         }));
     }
 

@@ -10,22 +10,14 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use kubectl_acme::acme::{AccountKey, KeyAlgorithm};
-use kubectl_acme::app::context;
-use kubectl_acme::app::engine::dns01::Reach;
 use kubectl_acme::app::engine::{Engine, Equipment};
 use kubectl_acme::ca::Config;
 use kubectl_acme::ca::look::Look;
-use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::Fetcher;
 use kubectl_acme::fetch::outcome::Fetched;
-use kubectl_acme::model::order_budget::Allowance;
 use kubectl_acme::model::{Blob, Kind, Record};
-use kubectl_acme::reconcile::order::required::Types;
-use kubectl_acme::reconcile::request::Approval;
-use kubectl_acme::reconcile::schedule::Limits;
 use kubectl_acme::solvers::http01::listener::Listener;
-use kubectl_acme::solvers::tls_alpn01::TlsAlpn01;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Scope, Store};
 use serde_json::json;
@@ -136,24 +128,10 @@ impl Bed {
             }
             pause().await;
         };
+        let keys: BTreeSet<_> = self.given.iter().map(|r| r.key.clone()).collect();
         let engine = Engine::start(Equipment {
-            store,
-            http01: Arc::new(listener),
-            dns01: Reach::default(),
-            tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),
-            types: Types::All,
-            fetcher: self.ca.fetcher(),
-            zones: nobody_to_ask(),
-            selection: Selection::only(
-                self.given.iter().map(|r| r.key.clone()).collect::<BTreeSet<_>>(),
-            ),
-            unwritten: Arc::default(),
-            budget: OrderBudget::new(Allowance::OneShot),
-            approval: Approval::Ours,
-            account_keys: context::LOCAL_ACCOUNT_KEYS,
-            cluster_resource_namespace: "cert-manager".to_owned(),
-            limits: Limits::default(),
-            check_period: jiff::SignedDuration::from_secs(10),
+            selection: Selection::only(keys),
+            ..Equipment::new(store, Arc::new(listener), self.ca.fetcher(), nobody_to_ask())
         });
         while !done().await && !engine.has_ended() {
             assert!(Instant::now() < deadline, "nothing moves any more");

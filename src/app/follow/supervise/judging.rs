@@ -343,7 +343,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::app::blocking::Interrupted;
+    use crate::app::follow::supervise::followed;
     use crate::app::follow::supervise::{Beside, Watched};
     use crate::app::follow::tracked::Tracked;
     use crate::app::lead::Other;
@@ -453,10 +453,9 @@ mod tests {
         let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
         let now = Timestamp::now();
         let times = (now, now + SignedDuration::from_mins(1));
-        let followed = Tracked { since: Some(0), inherited: None };
-        let open = BTreeMap::from([(certificate.key.clone(), followed)]);
-        let mut supervision =
-            Supervision::new(mirror, progress, Interrupted::default(), times, open);
+        let tracked = Tracked { since: Some(0), inherited: None };
+        let open = BTreeMap::from([(certificate.key.clone(), tracked)]);
+        let mut supervision = Supervision::new(followed(mirror, progress, times, open));
         let [driver, next_step] = Default::default();
         let other = Other { seen: None, driver, next_step };
         let beside = Beside { other: &other, turn: pending().boxed() };

@@ -26,7 +26,6 @@ use crate::acme::Clients;
 use crate::app::blocking::Interrupted;
 use crate::app::engine::Engine;
 use crate::app::failure::{Failure, Kind as FailureKind};
-use crate::app::flags::lease::Terms;
 use crate::app::lead::Other;
 use crate::app::lead::takeover::Inherited;
 use crate::controllers::obstacles::Obstacles;
@@ -35,7 +34,7 @@ use crate::diagnosis::verdict::may_end;
 use crate::diagnosis::verdict::waits::Step;
 use crate::model::{Issuer, Key, Kind};
 use crate::print::progress::Progress;
-use crate::reconcile::issuer::is_ready;
+use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
 use crate::reconcile::request::Approval;
 use crate::store::error::StoreError;
 use crate::store::{Change, Scope, Store};
@@ -59,32 +58,45 @@ const TURN: Duration = Duration::from_millis(200);
 /// How long a store that is away is left alone.
 const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Follows objects until each has ended.
-pub struct Supervision {
+/// What is followed, and on what terms.
+pub struct Followed {
     /// The store.
     pub store: Arc<dyn Store>,
     /// Where progress is shown.
     pub progress: Progress,
     /// Signals.
     pub interrupted: Interrupted,
-    /// When this run began.
-    pub started: Timestamp,
-    /// When it gives up.
-    pub deadline: Timestamp,
+    /// When this run began, and when it gives up.
+    pub times: (Timestamp, Timestamp),
     /// So long nothing has to move before that is said, where somebody else drives.
     pub standstill: Duration,
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,
-    /// Whoever makes the records of DNS-01, where a person does.
-    pub by_hand: Option<ByHand>,
-    /// What is followed and has not ended: Certificates and Issuers.
-    pub open: BTreeMap<Key, Tracked>,
-    /// Tells whether whoever drives has made an Issuer ready.
-    pub is_ready: fn(&Issuer) -> bool,
     /// Who approves requests.
     pub approval: Approval,
+    /// Whoever makes the records of DNS-01, where a person does.
+    pub by_hand: Option<ByHand>,
+    /// Certificates and Issuers whose end is awaited.
+    pub open: BTreeMap<Key, Tracked>,
+}
+
+/// Follows objects until each has ended.
+pub struct Supervision {
+    store: Arc<dyn Store>,
+    progress: Progress,
+    interrupted: Interrupted,
+    started: Timestamp,
+    deadline: Timestamp,
+    standstill: Duration,
+    is_kept: bool,
+    by_hand: Option<ByHand>,
+    /// What is followed and has not ended: Certificates and Issuers.
+    open: BTreeMap<Key, Tracked>,
+    /// Tells whether whoever drives has made an Issuer ready.
+    is_ready: fn(&Issuer) -> bool,
+    approval: Approval,
     /// The CAs, as the controllers know them; none while somebody else drives, who alone talks with them.
-    pub clients: Option<Arc<Clients>>,
+    clients: Option<Arc<Clients>>,
     /// Who works on it.
     workers: Workers,
     /// The Certificate of every object seen below one, by its UID.
@@ -144,13 +156,9 @@ pub enum Watched {
 
 impl Supervision {
     /// Begins to follow.
-    pub fn new(
-        store: Arc<dyn Store>,
-        progress: Progress,
-        interrupted: Interrupted,
-        (started, deadline): (Timestamp, Timestamp),
-        open: BTreeMap<Key, Tracked>,
-    ) -> Self {
+    pub fn new(followed: Followed) -> Self {
+        let Followed { store, progress, interrupted, times: (started, deadline), .. } = followed;
+        let Followed { standstill, is_kept, approval, by_hand, open, .. } = followed;
         let dirty = open.keys().cloned().collect();
         Self {
             store,
@@ -158,12 +166,12 @@ impl Supervision {
             interrupted,
             started,
             deadline,
-            standstill: Terms::default().standstill(),
-            is_kept: true,
-            by_hand: None,
+            standstill,
+            is_kept,
+            by_hand,
             open,
             is_ready,
-            approval: Approval::Ours,
+            approval,
             clients: None,
             workers: Workers::Ours,
             relatives: HashMap::new(),
@@ -178,6 +186,28 @@ impl Supervision {
             away: None,
             moved: Instant::now(),
             stands: false,
+        }
+    }
+
+    /// What is followed and has not ended.
+    pub fn open(&self) -> &BTreeMap<Key, Tracked> {
+        &self.open
+    }
+
+    /// Goes on with a store as whoever has the turn now reads it.
+    pub fn begin_turn(&mut self, store: &Arc<dyn Store>, is_cert_managers: bool) {
+        self.store = Arc::clone(store);
+        self.is_ready = if is_cert_managers { is_ready_to_cert_manager } else { is_ready };
+    }
+
+    /// Records that a person may take away, a line each.
+    ///
+    /// # Errors
+    /// Fails when the store does.
+    pub async fn removable(&self) -> Result<Vec<String>, StoreError> {
+        match &self.by_hand {
+            Some(hand) => hand.removable(&self.store).await,
+            None => Ok(Vec::new()),
         }
     }
 
@@ -203,6 +233,7 @@ impl Supervision {
         let has_ended = || engine.is_some_and(Engine::has_ended);
         let interrupted = self.interrupted.clone();
         self.workers = if engine.is_some() { Workers::Ours } else { Workers::Theirs };
+        self.clients = engine.map(|engine| Arc::clone(engine.clients()));
         let (other, mut turn) = match beside {
             Some(Beside { other, turn }) => (Some(other), turn),
             None => (None, pending().boxed()),
@@ -289,4 +320,27 @@ fn passing(error: StoreError) -> Result<(), Failure> {
     }
     tracing::debug!(%error, "the store is away; it is looked at again");
     Ok(())
+}
+
+/// What is followed as without flags.
+#[cfg(test)]
+fn followed(
+    store: Arc<dyn Store>,
+    progress: Progress,
+    times: (Timestamp, Timestamp),
+    open: BTreeMap<Key, Tracked>,
+) -> Followed {
+    use crate::app::flags::lease::Terms;
+
+    Followed {
+        store,
+        progress,
+        interrupted: Interrupted::default(),
+        times,
+        standstill: Terms::default().standstill(),
+        is_kept: true,
+        approval: Approval::Ours,
+        by_hand: None,
+        open,
+    }
 }

@@ -160,7 +160,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::app::blocking::Interrupted;
+    use crate::app::follow::supervise::followed;
     use crate::app::follow::tracked::Tracked;
     use crate::controllers::ReconcileError;
     use crate::controllers::obstacles::Obstacle;
@@ -178,10 +178,10 @@ mod tests {
         let open = ["a", "b"]
             .map(|name| (key(Kind::Certificate, name), Tracked { since: None, inherited: None }));
         let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
-        let (store, interrupted) = (Arc::new(MemoryStore::default()), Interrupted::default());
+        let store = Arc::new(MemoryStore::default());
         let times = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + SignedDuration::from_mins(1));
         let mut supervision =
-            Supervision::new(store, progress, interrupted, times, BTreeMap::from(open));
+            Supervision::new(followed(store, progress, times, BTreeMap::from(open)));
         let object = |kind: Kind, uid: &str, owner: Option<(Kind, &str)>| {
             let owners = owner.map(|(kind, uid)| {
                 json!({
