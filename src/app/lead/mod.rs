@@ -50,10 +50,21 @@ pub enum Claim {
 pub struct Other {
     /// As the cluster shows it, where one was looked at.
     pub seen: Option<Driver>,
+    /// Which program it runs.
+    pub program: Program,
     /// Who, in words.
     pub driver: String,
     /// What to do when nothing moves.
     pub next_step: String,
+}
+
+/// Which program somebody else who drives runs, or counts as running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// cert-manager's own controllers.
+    CertManager,
+    /// `run` of this program.
+    KubectlAcme,
 }
 
 impl Claim {
@@ -67,7 +78,7 @@ impl Claim {
 
     /// Tells whether cert-manager's own controllers do the work, which act on more than ours.
     pub fn is_cert_manager(&self) -> bool {
-        matches!(self, Self::Watches(other) if other.driver.starts_with("cert-manager"))
+        matches!(self, Self::Watches(other) if other.program == Program::CertManager)
     }
 
     /// Is cancelled when the turn is lost; never where it cannot be.
@@ -292,6 +303,7 @@ pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
 fn local_run() -> Claim {
     Claim::Watches(Other {
         seen: None,
+        program: Program::KubectlAcme,
         driver: "kubectl-acme run, in another process".to_owned(),
         next_step: "see what it says; when it ends, this command takes over".to_owned(),
     })
@@ -301,6 +313,7 @@ fn local_run() -> Claim {
 fn as_wished() -> Claim {
     Claim::Watches(Other {
         seen: None,
+        program: Program::CertManager,
         driver: "cert-manager".to_owned(),
         next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
             .to_owned(),
@@ -333,6 +346,7 @@ fn cert_manager(holder: &Holder) -> Other {
     let Holder { identity, namespace, .. } = holder;
     Other {
         seen: None,
+        program: Program::CertManager,
         driver: format!("cert-manager ({identity} holds the Lease in {namespace})"),
         next_step: "read its log: kubectl logs --namespace cert-manager deployment/cert-manager; should it be gone, this \
                     command takes over when its Lease has expired"
@@ -343,6 +357,7 @@ fn cert_manager(holder: &Holder) -> Other {
 fn run(holder: &Holder) -> Other {
     Other {
         seen: None,
+        program: Program::KubectlAcme,
         driver: format!("kubectl-acme run ({})", holder.identity),
         next_step: "read its log; when it ends, this command takes over".to_owned(),
     }
@@ -352,6 +367,7 @@ fn without_lease(pod: &str) -> Other {
     let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
     Other {
         seen: None,
+        program: Program::CertManager,
         driver: format!("cert-manager (Pod {pod}, which holds no Lease)"),
         next_step: format!("read its log: kubectl logs --namespace {namespace} {name}"),
     }
@@ -360,6 +376,7 @@ fn without_lease(pod: &str) -> Other {
 fn unseen(why: &str) -> Other {
     Other {
         seen: None,
+        program: Program::CertManager,
         driver: format!("cert-manager, as far as may be seen ({why})"),
         next_step: "it may be that nobody works here: with permission to get that Lease (deploy/rbac/order.yaml) it is seen \
                     who does, and with deploy/rbac/one-shot.yaml this command works by itself"

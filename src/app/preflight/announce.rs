@@ -181,7 +181,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::app::lead::Other;
+    use crate::app::lead::{Other, Program};
 
     #[derive(clap::Parser)]
     struct Flags {
@@ -214,7 +214,8 @@ mod tests {
         );
         check("--http01-webroot /srv", &Claim::Alone, Some("by files below /srv, in place of"));
         let (driver, next_step) = ("cert-manager (pod)".to_owned(), String::new());
-        let theirs = Claim::Watches(Other { seen: None, driver, next_step });
+        let theirs =
+            Claim::Watches(Other { seen: None, program: Program::CertManager, driver, next_step });
         check(listen, &theirs, Some("--http01-listen is not used while cert-manager (pod) drives"));
         check("", &theirs, None);
     }

@@ -346,7 +346,7 @@ mod tests {
     use crate::app::follow::supervise::followed;
     use crate::app::follow::supervise::{Beside, Watched};
     use crate::app::follow::tracked::Tracked;
-    use crate::app::lead::Other;
+    use crate::app::lead::{Other, Program};
     use crate::model::Record;
     use crate::print::progress::Progress;
     use crate::print::talk::Talk;
@@ -457,7 +457,7 @@ mod tests {
         let open = BTreeMap::from([(certificate.key.clone(), tracked)]);
         let mut supervision = Supervision::new(followed(mirror, progress, times, open));
         let [driver, next_step] = Default::default();
-        let other = Other { seen: None, driver, next_step };
+        let other = Other { seen: None, program: Program::CertManager, driver, next_step };
         let beside = Beside { other: &other, turn: pending().boxed() };
         let failing = async {
             // Time stands still until everybody waits: they follow it by then.
