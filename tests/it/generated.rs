@@ -1,12 +1,14 @@
 //! Man pages and completions are what the program would write now; `just generate` writes them anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use kubectl_acme::cli;
 use kubectl_acme::cli::completion::{self, Shell};
 use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
+
+use super::side_by_side_cluster;
 
 /// What kubectl runs for `kubectl acme <TAB>`.
 const KUBECTL_COMPLETE: &str = "#!/bin/sh\n\
@@ -81,21 +83,47 @@ fn row(listed: &Listed) -> String {
     format!("| `{}` | {} | {} |", listed.name, listed.title, fields.join(", "))
 }
 
-#[test]
-fn the_page_of_the_many_providers_tells_the_fields_of_each() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/dns01-many/README.md");
+/// Compares the table below a head, in a page that people write, with what it should be, or writes it where `UPDATE` is set.
+fn check_table(path: &str, head: &str, rows: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     let page = fs::read_to_string(&path).unwrap();
-    let head = "| `solverName` | provider | `config` |\n| --- | --- | --- |\n";
-    let (before, after) = page.split_once(head).unwrap();
+    let (before, after) = page.split_once(head).expect("the page has the head of the table");
     let rest: String =
         after.split_inclusive('\n').skip_while(|line| line.starts_with("| ")).collect();
-    let rows: String = ALL.iter().map(|listed| row(listed) + "\n").collect();
     let expected = format!("{before}{head}{rows}{rest}");
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, expected).unwrap();
         return;
     }
     assert_eq!(page, expected, "{} is stale: `just generate`", path.display());
+}
+
+#[test]
+fn the_page_of_the_many_providers_tells_the_fields_of_each() {
+    let head = "| `solverName` | provider | `config` |\n| --- | --- | --- |\n";
+    let rows: String = ALL.iter().map(|listed| row(listed) + "\n").collect();
+    check_table("examples/dns01-many/README.md", head, &rows);
+}
+
+#[test]
+fn the_page_of_differences_tells_every_reason_that_the_tests_list() {
+    let mut by_reason = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for difference in side_by_side_cluster::listed() {
+        let seen = match difference.about.split(' ').next() {
+            Some("") | None => "any message",
+            Some("events" | "solver") => "Events",
+            Some("creation") => "what is made first",
+            Some("kubectl") => "what kubectl prints",
+            Some(kind) => kind,
+        };
+        by_reason.entry(difference.why).or_default().insert(seen);
+    }
+    let row = |(why, seen): (&&str, &BTreeSet<&str>)| {
+        let seen: Vec<&str> = seen.iter().copied().collect();
+        format!("| {why} | {} |\n", seen.join(", "))
+    };
+    let rows: String = by_reason.iter().map(row).collect();
+    check_table("docs/differences.md", "| why | where it is seen |\n| --- | --- |\n", &rows);
 }
 
 #[test]

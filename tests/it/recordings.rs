@@ -267,19 +267,19 @@ async fn a_refused_validation_fails_as_recorded() {
             about: "",
             theirs: r#"order is in "invalid" state: "#,
             ours: r#"order is in "invalid" state: acme: authorization error for www.t04.example.test: 403 urn:ietf:params:acme:error:unauthorized: <detail>"#,
-            why: "5: an invalid Order has its reason in its status, with the CA's problem",
+            why: "an invalid Order has its reason in its status, with the CA's problem",
         },
         Difference {
             about: "Order web-1-2726938748, reason",
             theirs: "-",
             ours: "- > acme: authorization error for www.t04.example.test: 403 urn:ietf:params:acme:error:unauthorized: <detail>",
-            why: "5: an invalid Order has its reason in its status, with the CA's problem",
+            why: "an invalid Order has its reason in its status, with the CA's problem",
         },
         Difference {
             about: "Order web-1-2726938748, at last /status/reason",
             theirs: "-",
             ours: "acme: authorization error for www.t04.example.test: 403 urn:ietf:params:acme:error:unauthorized: <detail>",
-            why: "5: an invalid Order has its reason in its status, with the CA's problem",
+            why: "an invalid Order has its reason in its status, with the CA's problem",
         },
     ]).await;
 }

@@ -15,7 +15,7 @@ pub struct Difference {
     pub theirs: &'static str,
     /// Here.
     pub ours: &'static str,
-    /// Why, with the section of the product description.
+    /// Why.
     pub why: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub struct Instead {
     pub words: &'static [(&'static str, &'static str)],
     /// Facts of that story, and what they are in its place.
     pub facts: &'static [(&'static str, &'static str)],
-    /// Why, with the section of the product description.
+    /// Why.
     pub why: &'static str,
 }
 

@@ -7,7 +7,7 @@ pub const OUR_NAME: Difference = Difference {
     about: "",
     theirs: ", nobody in particular",
     ours: ", kubectl-acme",
-    why: "1: reportingInstance says kubectl-acme",
+    why: "reportingInstance says kubectl-acme",
 };
 
 /// In every recording of an issuance: who speaks, and how often it is said that a request waits for approval.
@@ -17,7 +17,7 @@ pub const EVERYWHERE: &[Difference] = &[
         about: "CertificateRequest *, event Normal WaitingForApproval: *",
         theirs: "cert-manager-certificaterequests-issuer-acme, cert-manager-certificaterequests-issuer-ca, *",
         ours: "cert-manager-certificaterequests-issuer-acme",
-        why: "5: one event WaitingForApproval, not one from each issuer type",
+        why: "one event WaitingForApproval, not one from each issuer type",
     },
 ];
 
@@ -26,7 +26,7 @@ pub const ACCEPTED: Difference = Difference {
     about: "Challenge *, reason",
     theirs: "- > Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200' > *",
     ours: "- > Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200' > - > *",
-    why: "5: nothing blocks, so the acceptance is written before its result is known, and what the check said is no longer true",
+    why: "nothing blocks, so the acceptance is written before its result is known, and what the check said is no longer true",
 };
 
 /// 06: no solver fits.
@@ -34,7 +34,7 @@ pub const NO_SOLVER: Difference = Difference {
     about: "Order web-1-3415098818, reason",
     theirs: "-",
     ours: "- > Failed to determine a valid solver configuration for the set of domains on the Order: no configured challenge solvers can be used for this challenge > -",
-    why: "5: that no solver fits is in the Order's reason",
+    why: "that no solver fits is in the Order's reason",
 };
 
 /// 09: the CA reuses the authorization.
@@ -43,13 +43,13 @@ pub const RENEWALS: [Difference; 2] = [
         about: "Order web-2-1182851421, at last /status/authorizations/0/*",
         theirs: "*",
         ours: "-",
-        why: "5: 2N+5 requests, so an order that is born ready is finalized without reading its authorizations",
+        why: "2N+5 requests, so an order that is born ready is finalized without reading its authorizations",
     },
     Difference {
         about: "Order web-3-1182851421, at last /status/authorizations/0/*",
         theirs: "*",
         ours: "-",
-        why: "5: 2N+5 requests, so an order that is born ready is finalized without reading its authorizations",
+        why: "2N+5 requests, so an order that is born ready is finalized without reading its authorizations",
     },
 ];
 
@@ -58,7 +58,7 @@ pub const ONE_INGRESS: Difference = Difference {
     about: "Challenge *, reason",
     theirs: "- > Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200' > Waiting for HTTP-01 challenge propagation: multiple existing challenge solver ingresses *",
     ours: "- > Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200' > gone",
-    why: "5: exactly one of each solver object",
+    why: "exactly one of each solver object",
 };
 
 /// 21: the second of two challenges for one name.
@@ -67,12 +67,12 @@ pub const HELD_BACK: [Difference; 2] = [
         about: "Challenge two-1-3228917918-<same.t21.example.test>, processing",
         theirs: "- > true > gone",
         ours: "- > false > true > gone",
-        why: "5: a challenge that is held back says what it waits for",
+        why: "a challenge that is held back says what it waits for",
     },
     Difference {
         about: "Challenge two-1-3228917918-<same.t21.example.test>, reason",
         theirs: "- > Successfully authorized domain > gone",
         ours: "- > Waiting for challenge trace-21/one-1-3228917918-<same.t21.example.test>: one HTTP-01 challenge for same.t21.example.test at a time > - > Successfully authorized domain > gone",
-        why: "5: a challenge that is held back says what it waits for",
+        why: "a challenge that is held back says what it waits for",
     },
 ];

@@ -63,74 +63,74 @@ spec: {secretName: invalid-tls, dnsNames: [invalid.example.test], issuerRef: {na
 ";
 
 /// What differs on purpose, beside what we remember in annotations.
-const DIFFERENCES: [Difference; 13] = [
+pub(super) const DIFFERENCES: &[Difference] = &[
     OUR_NAME,
     INVALID,
     Difference {
         about: "Order invalid-1-*eason",
         theirs: "-",
         ours: "*403 urn:ietf:params:acme:error:unauthorized: <detail>",
-        why: "5: an invalid Order has its reason in its status, with the CA's problem",
+        why: "an invalid Order has its reason in its status, with the CA's problem",
     },
     Difference {
         about: "Order stuck-1-*eason",
         theirs: "-",
         ours: "*no configured challenge solvers can be used for this challenge*",
-        why: "5: that no solver fits is in the Order's reason",
+        why: "that no solver fits is in the Order's reason",
     },
     Difference {
         about: "Order stuck-1-*, event Warning Solver: *",
         theirs: "*",
         ours: "*",
-        why: "vocabulary: behind cert-manager's words stands what the CA offers",
+        why: "behind cert-manager's words stands what the CA offers",
     },
     Difference {
         about: "kubectl describe certificate: Annotations: <none>",
         theirs: "*",
         ours: "-",
-        why: "1: what we must remember beyond the schema is in annotations",
+        why: "what we must remember beyond the schema is in annotations",
     },
     Difference {
         about: "kubectl describe order: Reason: *",
         theirs: "-",
         ours: "1",
-        why: "5: the reason of an Order is in its status",
+        why: "the reason of an Order is in its status",
     },
     Difference {
         about: "kubectl get order -o wide: stuck-1-* pending acme <age>",
         theirs: "1",
         ours: "-",
-        why: "5: the reason of an Order is in its status",
+        why: "the reason of an Order is in its status",
     },
     Difference {
         about: "kubectl get order -o wide: stuck-1-* pending acme Failed to determine a valid solver configuration for the set of domains on the Order: no configured challenge solvers can be used for this challenge* <age>",
         theirs: "-",
         ours: "1",
-        why: "5: the reason of an Order is in its status",
+        why: "the reason of an Order is in its status",
     },
     Difference {
         about: "kubectl get order -o wide: invalid-1-* invalid misled <age>",
         theirs: "1",
         ours: "-",
-        why: "5: the reason of an Order is in its status",
+        why: "the reason of an Order is in its status",
     },
     Difference {
         about: "kubectl get order -o wide: invalid-1-* invalid misled *403 urn:ietf:params:acme:error:unauthorized: <detail><age>",
         theirs: "-",
         ours: "1",
-        why: "5: the reason of an Order is in its status",
+        why: "the reason of an Order is in its status",
     },
     Difference {
         about: "kubectl describe challenge: Annotations: <none>",
         theirs: "1",
         ours: "-",
-        why: "1: what we must remember beyond the schema is in annotations",
+        why: "what we must remember beyond the schema is in annotations",
     },
     Difference {
         about: "kubectl describe order: Annotations: <none>",
         theirs: "1",
         ours: "-",
-        why: "1: what we must remember beyond the schema is in annotations",
+        why: "what we must remember beyond the schema is in annotations",
     },
 ];
 
@@ -285,6 +285,6 @@ fn the_same_manifests_come_to_the_same_objects_and_events() {
     let mut told = (story::tell_apart(&finished), story::tell_apart(&ours_did));
     told.0.extend(shown_there);
     told.1.extend(sheets::shown(&ours));
-    let listed = [&MEMORY[..], &DIFFERENCES].concat();
+    let listed = [&MEMORY[..], DIFFERENCES].concat();
     report("side by side", &[("live", difference::compare(&told.0, &told.1, &listed))]);
 }

@@ -13,7 +13,7 @@ pub(super) const INSTEAD: [Instead; 4] = [
             ("web-1-1995685109", "web-1-1029704283"),
         ],
         facts: &[("acme", "forgotten")],
-        why: "5: only refusals are terminal, and an account that the CA has forgotten is registered anew",
+        why: "only refusals are terminal, and an account that the CA has forgotten is registered anew",
     },
     waited_for("neworder-429", &[("neworder-503", "neworder-429"), ("-3284400180", "-4010978357")]),
     waited_for("accept-429", &[("neworder-503", "accept-429"), ("-3284400180", "-4200132847")]),
@@ -29,7 +29,7 @@ const fn waited_for(
         like: ("22-ca-errors", "neworder-503"),
         words,
         facts: &[],
-        why: "5: 429 waits for Retry-After; only refusals are terminal",
+        why: "429 waits for Retry-After; only refusals are terminal",
     }
 }
 
@@ -72,13 +72,13 @@ pub(super) const ISSUERS: [Difference; 15] = [
         about: "Issuer forgotten, Ready",
         theirs: "- > True ACMEAccountRegistered \"The ACME account was registered with the ACME server\"",
         ours: "- > True ACMEAccountRegistered \"The ACME account was registered with the ACME server\" > - > True ACMEAccountRegistered \"The ACME account was registered with the ACME server\"",
-        why: "5: an account that the CA has forgotten is registered anew, and nothing asks for an order before",
+        why: "an account that the CA has forgotten is registered anew, and nothing asks for an order before",
     },
     Difference {
         about: "Issuer upper-email, at last /status/acme/uri",
         theirs: "-",
         ours: "<url>",
-        why: "5: an Issuer is set up once, and so its account's address is kept",
+        why: "an Issuer is set up once, and so its account's address is kept",
     },
     in_our_words(
         "error decoding private key PEM block: no PEM data was found in given input",
@@ -116,7 +116,7 @@ pub(super) const DENIED: [Difference; 4] = [
         about: "CertificateRequest noissuer, event Normal IssuerNotFound: *",
         theirs: "cert-manager-certificaterequests-issuer-acme, cert-manager-certificaterequests-issuer-ca, *",
         ours: "cert-manager-certificaterequests-issuer-acme",
-        why: "5: one event, not one from each issuer type",
+        why: "one event, not one from each issuer type",
     },
 ];
 
@@ -177,7 +177,7 @@ pub(super) const ERRORS: [Difference; 44] = [
         about: "Challenge accept-500-1-623400645-<accept-500.t22.example.test>, reason",
         theirs: "- > Error accepting challenge: 500 urn:ietf:params:acme:error:serverInternal: <detail> > Successfully authorized domain > gone",
         ours: "- > Error accepting challenge: 500 urn:ietf:params:acme:error:serverInternal: <detail> > - > Successfully authorized domain > gone",
-        why: "5: a 5xx is no refusal: it is tried again within seconds, and what is past is not said any more while the CA looks",
+        why: "a 5xx is no refusal: it is tried again within seconds, and what is past is not said any more while the CA looks",
     },
     Difference {
         about: "Challenge accept-malformed-1-4011914579-<accept-malformed.t22.example.test>, event Warning Failed: *",
@@ -292,16 +292,11 @@ pub(super) const ERRORS: [Difference; 44] = [
     ),
 ];
 
-const TOLD: &str = "5: a challenge that the CA refuses says so in an event, too";
+const TOLD: &str = "a challenge that the CA refuses says so in an event, too";
 
 /// What waits for the moment that the CA has named.
 const fn until(about: &'static str, theirs: &'static str, ours: &'static str) -> Difference {
-    Difference {
-        about,
-        theirs,
-        ours,
-        why: "5: 429 and 5xx wait for Retry-After and say until when",
-    }
+    Difference { about, theirs, ours, why: "429 and 5xx wait for Retry-After and say until when" }
 }
 
 /// What ends with a Challenge that has ended badly.
@@ -310,11 +305,11 @@ const fn ended(about: &'static str, theirs: &'static str, ours: &'static str) ->
         about,
         theirs,
         ours,
-        why: "4.7: every wait is bounded: theirs stays pending for ever (conformance cases 65, 66)",
+        why: "every wait is bounded: theirs stays pending for ever (conformance cases 65, 66)",
     }
 }
 
-const ANY_KEY: &str = "5: account keys may be RSA and ECDSA";
+const ANY_KEY: &str = "account keys may be RSA and ECDSA";
 
 /// What only we say.
 const fn both(about: &'static str, ours: &'static str) -> Difference {
@@ -322,7 +317,7 @@ const fn both(about: &'static str, ours: &'static str) -> Difference {
         about,
         theirs: "-",
         ours,
-        why: "5: an Issuer refused by the CA has a condition and an event",
+        why: "an Issuer refused by the CA has a condition and an event",
     }
 }
 
@@ -342,6 +337,6 @@ const fn remembered(about: &'static str) -> Difference {
         about,
         theirs: "cert-manager-issuers Update status, *",
         ours: "cert-manager-issuers Update, cert-manager-issuers Update status, *",
-        why: "1: what we must remember beyond the schema is in annotations",
+        why: "what we must remember beyond the schema is in annotations",
     }
 }

@@ -17,7 +17,14 @@ use std::process::Command;
 
 use crate::support::bed::Server;
 use crate::support::cluster::{Arena, Cluster, eventually};
-use crate::support::difference::Verdict;
+use crate::support::difference::{Difference, Verdict};
+
+/// Every difference that these tests list, of recordings played again and of both at once.
+pub(super) fn listed() -> impl Iterator<Item = &'static Difference> {
+    let plays = plays::PLAYS.iter().chain([&plays::DENIED, &plays::KILLED]);
+    let played = plays.flat_map(|play| play.differences.iter().copied().flatten());
+    played.chain(beside::DIFFERENCES)
+}
 
 /// A cluster with the namespace of cert-manager.
 fn arena() -> Arena {

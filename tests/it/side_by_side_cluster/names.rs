@@ -78,13 +78,13 @@ pub(super) const HELD_BACK: [Difference; 2] = [
         about: "Challenge both-1-2161036397-<*t05.example.test>, processing",
         theirs: "- > true > gone",
         ours: "- > false > true > gone",
-        why: "5: a challenge that is held back says what it waits for",
+        why: "a challenge that is held back says what it waits for",
     },
     Difference {
         about: "Challenge both-1-2161036397-<*t05.example.test>, reason",
         theirs: "- > Successfully authorized domain > gone",
         ours: "- > Waiting for challenge trace-05/both-1-2161036397-<*t05.example.test>: one DNS-01 challenge for t05.example.test at a time > - > Successfully authorized domain > gone",
-        why: "5: a challenge that is held back says what it waits for",
+        why: "a challenge that is held back says what it waits for",
     },
 ];
 

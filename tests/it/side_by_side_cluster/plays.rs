@@ -33,13 +33,13 @@ pub(super) const MEMORY: [Difference; 2] = [
         about: "Challenge *, managed by",
         theirs: "cert-manager-challenges Apply, *",
         ours: "cert-manager-challenges Apply, cert-manager-challenges Update, *",
-        why: "1: what we must remember beyond the schema is in annotations",
+        why: "what we must remember beyond the schema is in annotations",
     },
     Difference {
         about: "Order *, managed by",
         theirs: "cert-manager-certificaterequests-issuer-acme Update, cert-manager-orders Update status",
         ours: "cert-manager-certificaterequests-issuer-acme Update, cert-manager-orders Update, cert-manager-orders Update status",
-        why: "1: what we must remember beyond the schema is in annotations",
+        why: "what we must remember beyond the schema is in annotations",
     },
 ];
 
@@ -126,13 +126,13 @@ pub(super) const INVALID: Difference = Difference {
     about: "",
     theirs: r#"order is in "invalid" state: "#,
     ours: r#"order is in "invalid" state: 403 urn:ietf:params:acme:error:unauthorized: <detail>"#,
-    why: "5: an invalid Order has its reason in its status, with the CA's problem",
+    why: "an invalid Order has its reason in its status, with the CA's problem",
 };
 const INVALID_REASON: Difference = Difference {
     about: "Order *eason",
     theirs: "-",
     ours: "*403 urn:ietf:params:acme:error:unauthorized: <detail>",
-    why: "5: an invalid Order has its reason in its status, with the CA's problem",
+    why: "an invalid Order has its reason in its status, with the CA's problem",
 };
 
 /// Deleting the failed Order is a wish for another try, so nobody has to delete the request and to trigger it by hand.
@@ -141,19 +141,19 @@ const TRIED_AGAIN: [Difference; 3] = [
         about: "Certificate web, Issuing",
         theirs: "* > False Failed * > True ManuallyTriggered \"Certificate re-issuance manually triggered\" > -",
         ours: "* > False Failed * > True DoesNotExist \"Issuing certificate as Secret does not exist\" > -",
-        why: "5: deleting a failed Order is a retry",
+        why: "deleting a failed Order is a retry",
     },
     Difference {
         about: "Certificate web, managed by",
         theirs: "*, kubectl-patch Update status",
         ours: "*, kubectl-client-side-apply Update",
-        why: "5: deleting a failed Order is a retry",
+        why: "deleting a failed Order is a retry",
     },
     Difference {
         about: "Order web-1-347714117, reason",
         theirs: "- > gone > - > gone > -",
         ours: "- > gone > - > 403 urn:ietf:params:acme:error:unauthorized: <detail> > gone > -",
-        why: "5: an invalid Order has its reason in its status, with the CA's problem",
+        why: "an invalid Order has its reason in its status, with the CA's problem",
     },
 ];
 
