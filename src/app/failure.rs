@@ -76,7 +76,7 @@ impl Kind {
             ReconcileError::Store(error) => Self::of_store(error),
             ReconcileError::Missing(_) => Self::Usage,
             ReconcileError::OverBudget(_) => Self::RateLimited,
-            ReconcileError::Taken(_) => Self::Person,
+            ReconcileError::NameConflict(_) => Self::Person,
             ReconcileError::Panicked => Self::Unexpected,
         }
     }

@@ -22,12 +22,12 @@ pub enum Venue {
 }
 
 impl Venue {
-    /// The bench of a rehearsal: that of the store in which the real thing would be done.
+    /// The venue of a rehearsal: that of the store in which the real thing would be done.
     pub fn of_rehearsal(context: &Context) -> Self {
         if context.cluster().is_some() { Self::Rehearsal } else { Self::Local }
     }
 
-    /// The bench of a command that has this claim.
+    /// The venue of a command that has this claim.
     pub fn of(context: &Context, claim: &Claim) -> Self {
         match (context.cluster(), claim) {
             (None, _) => Self::Local,

@@ -1,4 +1,4 @@
-//! Global flags and the command tree; each command's own flags stand beside its behaviour.
+//! The command tree and the environment forms of its flags; each command's own flags stand beside its behaviour.
 //!
 //! With `--local` a typed flag about a cluster, known by its heading in the help, is refused, because what would be
 //! ignored may have been meant. The environment never is: it holds for many commands.

@@ -38,9 +38,9 @@ pub(super) fn next_try(
         Retry::Never if heard > Heard::Nothing => now,
         // A person may mend what no change here tells of: a name in DNS, the server itself.
         Retry::Never => match error {
-            ReconcileError::Solve(_) | ReconcileError::Store(_) | ReconcileError::Taken(_) => {
-                now + PERSON_NEARBY_PAUSE
-            }
+            ReconcileError::Solve(_)
+            | ReconcileError::Store(_)
+            | ReconcileError::NameConflict(_) => now + PERSON_NEARBY_PAUSE,
             ReconcileError::Acme(_)
             | ReconcileError::Missing(_)
             | ReconcileError::OverBudget(_)

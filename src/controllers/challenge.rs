@@ -15,7 +15,7 @@ use super::challenge_requests::ChallengeRequests;
 use super::polls::Polls;
 use super::recorder::Recorder;
 use super::resolver_cache::{Looks, Published};
-use super::solver_set::Means;
+use super::solver_set::SolverSet;
 use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
@@ -40,7 +40,7 @@ pub struct ChallengeController {
     challenges: ChallengeRecords,
     orders: Resources<Order>,
     requests: ChallengeRequests,
-    means: Means,
+    means: SolverSet,
     clock: Arc<dyn Clock>,
     /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
     known: Mutex<HashMap<ObjectName, Arc<Order>>>,
@@ -58,7 +58,7 @@ impl ChallengeController {
     pub fn new(
         recorder: Recorder,
         accounts: Arc<Accounts>,
-        means: Means,
+        means: SolverSet,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let store = recorder.store();

@@ -15,7 +15,7 @@ use crate::model::{Key, Kind, Record};
 
 /// What objects were when last heard of.
 #[derive(Debug, Default)]
-pub(super) struct Substances(HashMap<Key, Known>);
+pub(super) struct ChangeFilter(HashMap<Key, Known>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
@@ -25,7 +25,7 @@ struct Known {
     substance: Option<u64>,
 }
 
-impl Substances {
+impl ChangeFilter {
     /// Remembers the object; tells what is new of it: nothing when no more has changed than the reason of a Challenge or an
     /// Order.
     pub(super) fn news(&mut self, record: &Record) -> Heard {
@@ -106,7 +106,7 @@ mod tests {
             "apiVersion": "acme.cert-manager.io/v1", "kind": kind, "status": {"state": "pending"},
             "metadata": {"name": "web", "namespace": "web", "generation": 1, "resourceVersion": "1"},
         });
-        let mut substances = Substances::default();
+        let mut substances = ChangeFilter::default();
         let mut news = |object: &Value| substances.news(&Record::new(object.clone()).unwrap());
         assert_eq!(news(&object), Heard::Wish, "it is new");
         for (pointer, value) in change.as_object().unwrap() {

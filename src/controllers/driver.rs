@@ -11,10 +11,12 @@ use tokio::task::{self, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, info_span};
 
-use super::change_filter::Substances;
-pub(crate) use super::obstacles::{Obstacle, Obstacles, Standing};
+use super::change_filter::ChangeFilter;
+pub(crate) use super::obstacles::Obstacle;
+pub(crate) use super::obstacles::Obstacles;
+pub(crate) use super::obstacles::Standstills;
 use super::selection::Selection;
-use super::work_queue::{Agenda, Heard, Job, SHORT_PAUSE};
+use super::work_queue::{Heard, Job, SHORT_PAUSE, WorkQueue};
 use super::{Clock, Controller, ReconcileError, Stopped, backoff};
 use crate::model::{Key, Kind, Record};
 use crate::reconcile::Wake;
@@ -32,16 +34,16 @@ pub struct Driver {
     controllers: Vec<Arc<dyn Controller>>,
     selection: Selection,
     obstacles: watch::Sender<Obstacles>,
-    agenda: Agenda,
+    agenda: WorkQueue,
     running: JoinSet<Result<Wake, Stopped>>,
     /// What each task looks at: one that panics cannot say it.
     looks: HashMap<task::Id, Job>,
     /// What stopped each job when it last looked, and in whose way that is; `obstacles` is the view of it.
-    standing: Standing,
+    standing: Standstills,
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
-    substances: Substances,
+    substances: ChangeFilter,
 }
 
 impl Driver {
@@ -59,13 +61,13 @@ impl Driver {
             controllers,
             selection,
             obstacles,
-            agenda: Agenda::default(),
+            agenda: WorkQueue::default(),
             running: JoinSet::new(),
             looks: HashMap::new(),
-            standing: Standing::default(),
+            standing: Standstills::default(),
             unheard: BTreeMap::new(),
             listens: None,
-            substances: Substances::default(),
+            substances: ChangeFilter::default(),
         }
     }
 

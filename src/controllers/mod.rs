@@ -42,7 +42,7 @@ pub mod unwritten_orders;
 mod work_queue;
 
 pub use self::clock::Clock;
-use self::name_conflict::Taken;
+use self::name_conflict::NameConflict;
 use crate::acme::error::{AcmeError, Retry};
 use crate::model::order_budget::OverBudget;
 use crate::model::{ChallengeType, IssuerRef, Key, Kind, Metadata, ObjectName, Record};
@@ -125,7 +125,7 @@ pub enum ReconcileError {
     OverBudget(Box<OverBudget>),
     /// Something else bears the name of what is to be made.
     #[error(transparent)]
-    Taken(#[from] Box<Taken>),
+    NameConflict(#[from] Box<NameConflict>),
     /// Our own mistake.
     #[error("this step failed by a mistake of kubectl-acme itself")]
     Panicked,
@@ -152,11 +152,11 @@ impl ReconcileError {
             Self::Store(StoreError::Unreadable { .. }) => Retry::Never,
             Self::Store(error) if error.lacks_permission() => Retry::Never,
             Self::OverBudget(over) => over.until.map_or(Retry::Never, Retry::At),
-            Self::Taken(taken) if !taken.passes => Retry::Never,
+            Self::NameConflict(taken) if !taken.passes => Retry::Never,
             Self::Store(_)
             | Self::Solve(_)
             | Self::Missing(_)
-            | Self::Taken(_)
+            | Self::NameConflict(_)
             | Self::Panicked => Retry::Backoff,
         }
     }

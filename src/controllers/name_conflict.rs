@@ -10,7 +10,7 @@ use crate::store::resources::{Resources, Stored};
 /// An object in the place of one of ours.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot create {key} for {ours}: there is one already, {whose}")]
-pub struct Taken {
+pub struct NameConflict {
     /// The object.
     pub key: Key,
     /// Whose it should be.
@@ -20,7 +20,7 @@ pub struct Taken {
     pub passes: bool,
 }
 
-impl Taken {
+impl NameConflict {
     /// Tells whether an object is another one than that of its owner, whose UID that is.
     pub fn by(other: &Metadata, key: Key, ours: &Key, uid: &str) -> Option<Self> {
         if other.is_controlled_by(uid) {
@@ -58,14 +58,15 @@ pub(super) async fn look<R: Stored>(
     key: Key,
     ours: &Key,
     uid: &str,
-) -> Result<Result<(), Box<Taken>>, StoreError> {
+) -> Result<Result<(), Box<NameConflict>>, StoreError> {
     let known = resources.get_known(&key.name).await?;
     if known.is_none_or(|known| known.metadata().is_controlled_by(uid)) {
         return Ok(Ok(()));
     }
     // It may be gone, and we have not been told yet.
     let Some(other) = resources.get_anew(&key.name).await? else { return Ok(Ok(())) };
-    Ok(Taken::by(other.metadata(), key, ours, uid).map_or(Ok(()), |taken| Err(Box::new(taken))))
+    Ok(NameConflict::by(other.metadata(), key, ours, uid)
+        .map_or(Ok(()), |taken| Err(Box::new(taken))))
 }
 
 #[cfg(test)]
@@ -91,7 +92,7 @@ mod tests {
         };
         let key = Key::new(Kind::CertificateRequest, ObjectName::new("default", "web-1"));
         let ours = Key::new(Kind::Certificate, ObjectName::new("default", "web"));
-        let taken = Taken::by(&other, key, &ours, "uid");
+        let taken = NameConflict::by(&other, key, &ours, "uid");
         let said = taken.map(|taken| (taken.to_string(), taken.passes));
         let said = said.as_ref().map(|(text, passes)| (text.as_str(), *passes));
         let expected = expected.map(|(whose, passes)| {

@@ -49,14 +49,14 @@ pub(crate) const TRIES: u32 = 5;
 /// What each job found when it was last looked at, by the object in whose way it is: an object is told of without a look at all
 /// others.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct Standstills {
     /// In whose way it is what stopped a job.
     jobs: HashMap<Job, BTreeSet<Key>>,
     /// What stands in the way of an object, by the job that found it.
     objects: HashMap<Key, BTreeMap<Job, Obstacle>>,
 }
 
-impl Standing {
+impl Standstills {
     /// What a job found in the way of an object.
     pub(crate) fn get(&self, job: &Job, about: &Key) -> Option<&Obstacle> {
         self.objects.get(about)?.get(job)

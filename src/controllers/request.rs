@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tracing::debug;
 
 use super::accounts::Accounts;
-use super::name_conflict::Taken;
+use super::name_conflict::NameConflict;
 use super::recorder::Recorder;
 use super::{Controller, Stopped, facts};
 use crate::model::common::condition;
@@ -125,7 +125,7 @@ impl Controller for RequestController {
                 let ours = Key::new(Kind::CertificateRequest, request.name());
                 let taken = observed.order.as_ref().and_then(|order| {
                     let key = Key::new(Kind::Order, order.name());
-                    Taken::by(&order.metadata, key, &ours, &request.metadata.uid)
+                    NameConflict::by(&order.metadata, key, &ours, &request.metadata.uid)
                 });
                 return taken.map_or(Ok(Wake::Now), |taken| Err(Box::new(taken).into()));
             }

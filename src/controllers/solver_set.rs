@@ -11,7 +11,7 @@ use crate::solvers::Solver;
 
 /// How challenges are answered and looked at.
 #[derive(Clone, Debug)]
-pub struct Means {
+pub struct SolverSet {
     /// Answers HTTP-01.
     pub http01: Arc<dyn Solver>,
     /// Answers DNS-01, and the other types by record.
@@ -32,7 +32,7 @@ pub struct Means {
     pub check_period: SignedDuration,
 }
 
-impl Means {
+impl SolverSet {
     /// What answers a challenge.
     pub fn solver(&self, challenge: &Challenge) -> &dyn Solver {
         match challenge.spec.kind {

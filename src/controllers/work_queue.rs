@@ -70,7 +70,7 @@ struct Work {
 
 /// All jobs that something is known about.
 #[derive(Debug, Default)]
-pub(super) struct Agenda {
+pub(super) struct WorkQueue {
     work: HashMap<Job, Work>,
     queue: VecDeque<Job>,
     alarms: BTreeMap<Alarm, Job>,
@@ -78,7 +78,7 @@ pub(super) struct Agenda {
     rests: HashMap<Job, Timestamp>,
 }
 
-impl Agenda {
+impl WorkQueue {
     /// When the next job wakes by itself.
     pub(super) fn next_alarm(&self) -> Option<Timestamp> {
         self.alarms.keys().next().map(|(at, _)| *at)
@@ -211,7 +211,7 @@ mod tests {
 
     /// What becomes of a job whose look ends with that wish after that was heard: when it is looked at next.
     fn check(wake: Wake, heard: &[Heard], expected: Option<Timestamp>) {
-        let mut agenda = Agenda::default();
+        let mut agenda = WorkQueue::default();
         agenda.hear(job(), Heard::Progress, at(0));
         assert_eq!(agenda.start(1, at(0)), [job()]);
         for news in heard {
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn one_who_sleeps_is_woken_once() {
-        let mut agenda = Agenda::default();
+        let mut agenda = WorkQueue::default();
         agenda.sleep_until(job(), at(5));
         agenda.sleep_until(job(), at(9));
         agenda.wake_due(at(5));

@@ -35,11 +35,11 @@ pub fn of_chain(chain: &Chain) -> Option<String> {
     let of_issuer = of_issuer.and_then(|(of, key)| judge_issuer(key, of));
     let held_up = match of_issuer {
         Some(Verdict::Failed(failed)) => return Some(failed.failure.message),
-        Some(Verdict::Waiting(Some(holdup))) => return Some(holdup.what),
+        Some(Verdict::Waiting(Some(blocker))) => return Some(blocker.what),
         _ => of_order(chain).or_else(|| of_challenges(chain)),
     };
-    if let Some(holdup) = held_up {
-        return Some(holdup.what);
+    if let Some(blocker) = held_up {
+        return Some(blocker.what);
     }
     let step = waits::at_challenge(chain).or_else(|| waits::step(chain))?;
     let name = &chain.certificate.metadata.name;

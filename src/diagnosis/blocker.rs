@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn patience_beyond_the_deadline_is_told_with_the_state_it_came_with() {
-        let told = |chain: &Chain| beyond(chain, at(60)).map(|holdup| holdup.what);
+        let told = |chain: &Chain| beyond(chain, at(60)).map(|blocker| blocker.what);
         // An answer to finalize whose state is not written yet.
         assert_eq!(told(&chain(State::Ready, Some(at(0)))), None);
         for (chain, word) in [

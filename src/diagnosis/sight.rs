@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::advice::reproduce::{Means, commands, is_dns};
+use super::advice::reproduce::{Instruments, commands, is_dns};
 use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
 use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::colour::Colour;
@@ -20,7 +20,7 @@ pub(crate) struct Sight<'a> {
     pub(crate) answer: &'a Answer,
     pub(crate) observations: &'a [Observation],
     pub(crate) verdict: &'a Readiness,
-    pub(crate) means: &'a Means,
+    pub(crate) means: &'a Instruments,
 }
 
 impl Sight<'_> {

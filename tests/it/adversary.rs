@@ -32,7 +32,7 @@ use kubectl_acme::controllers::recorder::Recorder;
 use kubectl_acme::controllers::request::RequestController;
 use kubectl_acme::controllers::scheduler::{Crowd, Scheduler};
 use kubectl_acme::controllers::selection::Selection;
-use kubectl_acme::controllers::solver_set::Means;
+use kubectl_acme::controllers::solver_set::SolverSet;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::{Allowance, Permit};
@@ -293,7 +293,7 @@ async fn issue_at(host: &str, script: Script) -> End {
     let crowd = Crowd::default();
     let zones = nobody_to_ask();
     let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
-    let means = Means {
+    let means = SolverSet {
         by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
         dns01,
         tls_alpn01: Arc::new(TlsAlpn01::new(Vec::new())),

@@ -1,4 +1,4 @@
-//! What publishes the records of DNS-01: flags, and the solver made of them.
+//! What publishes the records of DNS-01: what providers reach, and the solver made of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Driving: the flags of every command that works on resources, and the controllers they run.
+//! The controllers put together, once, from what a command or a test gives them, and stopped in good order.
 
 pub mod dns01;
 
@@ -28,7 +28,7 @@ use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
 use crate::controllers::scheduler::{Crowd, Scheduler};
 use crate::controllers::selection::Selection;
-use crate::controllers::solver_set::Means;
+use crate::controllers::solver_set::SolverSet;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
@@ -200,7 +200,7 @@ impl Engine {
         let crowd = Crowd::default();
         let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
         let (by_hand, budget) = (dns01.is_by_hand(), equipment.budget);
-        let means = Means {
+        let means = SolverSet {
             http01,
             by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
             dns01,

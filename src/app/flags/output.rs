@@ -1,4 +1,4 @@
-//! `-o` of commands that print no resources: reports of our own, and streams of changes.
+//! `-o`: how results are written, be they resources, reports of our own, or streams of changes.
 
 use crate::print::format::{Format, FormatError};
 

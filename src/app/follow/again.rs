@@ -80,10 +80,10 @@ pub async fn run(
     let claim = claim(context, deadline, &permit).await?;
     manual.check_turn(&claim)?;
     let records = read(&store, &keys).await?;
-    let bench = Venue::of(context, &claim).by_hand(manual.dns01_manual);
+    let venue = Venue::of(context, &claim).by_hand(manual.dns01_manual);
     let out = context.out(args.work.out.as_deref())?;
     let namespace = &context.global.cluster_resource_namespace;
-    preflight::check(&records, &store, bench, out.as_deref(), namespace).await?;
+    preflight::check(&records, &store, venue, out.as_deref(), namespace).await?;
     let printer = context.printer(&args.work.output);
     let mut wanting = Vec::new();
     let inspection = Inspection::new(&store, started);
@@ -93,7 +93,7 @@ pub async fn run(
             None => wanting.push(record),
         }
     }
-    if wanted != Wanted::Resumed && bench.has_providers() {
+    if wanted != Wanted::Resumed && venue.has_providers() {
         let told = (context, &args.work.output);
         let due = wanting.iter().map(|record| &record.key);
         provider_check::check(due, &store, &args.work.drive, None, told).await?;

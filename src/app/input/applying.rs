@@ -34,7 +34,7 @@ pub struct Target<'a> {
 /// # Errors
 /// Fails with the lowest exit code of all refusals; each has been told with its place.
 pub async fn apply(
-    intake: &Input,
+    input: &Input,
     records: &[Record],
     target: Target<'_>,
     printer: &Printer,
@@ -44,14 +44,14 @@ pub async fn apply(
         cluster.check_definitions().await?;
         // A single object is taken or refused as a whole.
         if records.len() > 1 {
-            try_out(intake, records, cluster, printer).await?;
+            try_out(input, records, cluster, printer).await?;
         }
     }
-    let store = under(target.store, intake.manager());
+    let store = under(target.store, input.manager());
     for (index, record) in records.iter().enumerate() {
         if let Err(error) = store.apply(record.clone()).await {
             let written: Vec<String> = records[..index].iter().map(|r| r.key.to_string()).collect();
-            let failure = refused(&error, intake.location(index));
+            let failure = refused(&error, input.location(index));
             return Err(match &written[..] {
                 [] => failure,
                 all => failure.hint(format!("applied before that: {}", all.join(", "))),
@@ -66,19 +66,19 @@ pub async fn apply(
 /// # Errors
 /// Fails with the lowest exit code of all refusals; each has been told with its place.
 pub async fn try_out(
-    intake: &Input,
+    input: &Input,
     records: &[Record],
     cluster: &ClusterStore,
     printer: &Printer,
 ) -> Result<Vec<Record>, Failure> {
-    let cluster = cluster.managed_by(intake.manager());
+    let cluster = cluster.managed_by(input.manager());
     let tried = records.iter().map(|record| cluster.try_out(record.clone()));
     let tried: Vec<_> = stream::iter(tried).buffered(SIDE_BY_SIDE).collect().await;
     let (mut taken, mut refusals) = (Vec::new(), Vec::new());
     for (index, result) in tried.into_iter().enumerate() {
         match result {
             Ok(record) => taken.push(record),
-            Err(error) => refusals.push(refused(&error, intake.location(index))),
+            Err(error) => refusals.push(refused(&error, input.location(index))),
         }
     }
     match lowest(&refusals) {

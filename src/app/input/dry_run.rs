@@ -47,9 +47,9 @@ struct Outcome {
 ///
 /// # Errors
 /// Fails when stdout cannot be written.
-pub fn client(intake: &Input, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
+pub fn client(input: &Input, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
     let outcomes: Vec<_> =
-        intake.records().into_iter().map(|record| outcome(record, "created")).collect();
+        input.records().into_iter().map(|record| outcome(record, "created")).collect();
     print(&outcomes, "dry run", context, output)
 }
 
@@ -58,31 +58,31 @@ pub fn client(intake: &Input, context: &Context, output: &OutputArgs) -> Result<
 ///
 /// # Errors
 /// Fails as applying them would, and on this machine as the work would before it asks a CA; or when stdout cannot be written.
-pub async fn server(intake: &Input, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
+pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result<(), Failure> {
     let (manual, output, out) = (&args.manual, &args.output, &args.out);
     let printer = context.printer(output);
-    let records = intake.records();
+    let records = input.records();
     let store = context.store(Access::ReadOnly).await?;
     if let Some(cluster) = context.cluster() {
         cluster.check_definitions().await?;
     }
     let claim = lead::foreseen(context).await?;
     manual.check_turn(&claim)?;
-    let bench = Venue::of(context, &claim).by_hand(manual.dns01_manual);
+    let venue = Venue::of(context, &claim).by_hand(manual.dns01_manual);
     let namespace = &context.global.cluster_resource_namespace;
-    preflight::check(&records, &store, bench, out.as_deref(), namespace).await?;
+    preflight::check(&records, &store, venue, out.as_deref(), namespace).await?;
     if let Some(folder) = context.out(out.as_deref())? {
         results::expect_writable(&folder, context.interrupted()).await?;
     }
-    if context.cluster().is_none() && bench.has_providers() {
+    if context.cluster().is_none() && venue.has_providers() {
         check_providers(&records, &store, args, context).await?;
     }
     let after = match context.cluster() {
         None => records,
-        Some(cluster) => applying::try_out(intake, &records, cluster, &printer).await?,
+        Some(cluster) => applying::try_out(input, &records, cluster, &printer).await?,
     };
-    if bench != Venue::CertManager {
-        intake.tell_not_acted_on(&printer);
+    if venue != Venue::CertManager {
+        input.tell_not_acted_on(&printer);
     }
     let mut outcomes = Vec::new();
     for record in after {

@@ -1,4 +1,4 @@
-//! `get`: tables of any of the six kinds, and every other format.
+//! Listing objects: tables of any of the six kinds and every other format, for `get`, `order get` and `challenge get`.
 
 pub mod following;
 

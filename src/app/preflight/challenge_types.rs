@@ -17,11 +17,11 @@ pub(crate) fn check(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
-    bench: Venue,
+    venue: Venue,
 ) -> Result<(), Failure> {
     let Some(kind) = asked(key, issuer)? else { return Ok(()) };
     let word = kind.acme_name();
-    if bench.is_in_cluster() {
+    if venue.is_in_cluster() {
         return Err(Failure::usage(format!("{key} cannot be used: {}", not_in_a_cluster(kind)))
             .hint(format!(
                 "take the annotation {CHALLENGE_TYPE} away from {key}, or issue with --local"
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     /// Checks names of an issuer that asks for a type; returns exit code and message.
-    fn refusal(asked: &str, names: &[&str], bench: Venue) -> Option<(u8, String)> {
+    fn refusal(asked: &str, names: &[&str], venue: Venue) -> Option<(u8, String)> {
         let issuer = json!({
             "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
             "metadata": {"name": "acme", "namespace": "web"},
@@ -149,12 +149,12 @@ mod tests {
         ask(asked, records.iter_mut()).unwrap();
         let [issuer, certificate] = records;
         let certificate: Certificate = typed(certificate).unwrap();
-        let checked = check(&certificate, &issuer.key, &typed(issuer.clone()).unwrap(), bench);
+        let checked = check(&certificate, &issuer.key, &typed(issuer.clone()).unwrap(), venue);
         checked.err().map(|failure| (failure.kind.exit_code(), failure.message))
     }
 
-    fn check_refused(asked: &str, names: &[&str], bench: Venue, part: &str) {
-        let (code, message) = refusal(asked, names, bench).unwrap();
+    fn check_refused(asked: &str, names: &[&str], venue: Venue, part: &str) {
+        let (code, message) = refusal(asked, names, venue).unwrap();
         assert_eq!(code, 2);
         assert!(message.contains(part), "{message}");
     }
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn no_cluster_has_words_for_them() {
-        for bench in [Venue::Cluster, Venue::CertManager, Venue::Elsewhere, Venue::Rehearsal] {
+        for venue in [Venue::Cluster, Venue::CertManager, Venue::Elsewhere, Venue::Rehearsal] {
             let part = "dns-persist-01 is for a store of one machine only (--local)";
-            check_refused("dns-persist-01", &["www.example.com"], bench, part);
+            check_refused("dns-persist-01", &["www.example.com"], venue, part);
         }
     }
 

@@ -32,14 +32,14 @@ use crate::store::resources::typed;
 pub async fn check(
     records: &[Record],
     store: &Arc<dyn Store>,
-    bench: Venue,
+    venue: Venue,
     out: Option<&Path>,
     cluster_resources: &str,
 ) -> Result<(), Failure> {
-    let is_one_folder = out.is_some() || !bench.is_in_cluster();
+    let is_one_folder = out.is_some() || !venue.is_in_cluster();
     let places = Places { records, store, cluster_resources };
     for record in records {
-        if bench.is_ours_alone() && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
+        if venue.is_ours_alone() && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
             check_type(record)?;
         }
     }
@@ -57,7 +57,7 @@ pub async fn check(
         }
         let group = certificate.spec.issuer_ref.effective_group();
         if group != "cert-manager.io" {
-            if !bench.is_ours_alone() {
+            if !venue.is_ours_alone() {
                 continue;
             }
             let message =
@@ -76,9 +76,9 @@ pub async fn check(
                 None => return Err(unknown_issuer(&certificate, &key)),
             },
         };
-        challenge_types::check(&certificate, &key, &issuer, bench)?;
-        check_own_solvers(&certificate, &key, &issuer, bench)?;
-        check_solvers(&certificate, &key, &issuer, bench, places).await?;
+        challenge_types::check(&certificate, &key, &issuer, venue)?;
+        check_own_solvers(&certificate, &key, &issuer, venue)?;
+        check_solvers(&certificate, &key, &issuer, venue, places).await?;
     }
     Ok(())
 }
@@ -116,9 +116,9 @@ fn check_own_solvers(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
-    bench: Venue,
+    venue: Venue,
 ) -> Result<(), Failure> {
-    if bench == Venue::ByHand {
+    if venue == Venue::ByHand {
         return Ok(());
     }
     for (text, chosen) in choices(certificate, issuer) {
@@ -127,17 +127,17 @@ fn check_own_solvers(
             continue;
         }
         let whose = format!("Certificate {}: {text}", certificate.name());
-        own_solvers::check(&solver.dns01.unwrap_or_default(), key, &whose, bench)?;
+        own_solvers::check(&solver.dns01.unwrap_or_default(), key, &whose, venue)?;
     }
     Ok(())
 }
 
 /// What gets a name DNS-01 that lacks it: from manifests, or without any where names were given in their place.
-fn ways_to_dns01(issuer: &Key, bench: Venue, is_given_names: bool) -> Vec<String> {
+fn ways_to_dns01(issuer: &Key, venue: Venue, is_given_names: bool) -> Vec<String> {
     if !is_given_names {
         return vec![format!("add a dns01 solver to {issuer}, or widen the selector of one")];
     }
-    let person = (!bench.is_in_cluster()).then_some("a person makes the records: --dns01-manual");
+    let person = (!venue.is_in_cluster()).then_some("a person makes the records: --dns01-manual");
     let provider =
         "a DNS provider: write manifests with a dns01 solver, as in examples/dns01-wildcard/";
     person.into_iter().chain([provider]).map(str::to_owned).collect()
@@ -147,7 +147,7 @@ async fn check_solvers(
     certificate: &Certificate,
     key: &Key,
     issuer: &Issuer,
-    bench: Venue,
+    venue: Venue,
     places: Places<'_>,
 ) -> Result<(), Failure> {
     if issuer.spec.acme.is_none() {
@@ -160,14 +160,14 @@ async fn check_solvers(
         };
         match chosen {
             Ok(Chosen { kind, solver: ChallengeSolver { dns01: Some(solver), .. }, .. })
-                if kind.is_by_record() && bench.knows_the_secrets_of(issuer) =>
+                if kind.is_by_record() && venue.knows_the_secrets_of(issuer) =>
             {
                 let whose = format!("Certificate {name}: {text}");
                 provider_secrets::check(&solver, issuer, key, &whose, places).await?;
             }
             Ok(_) => {}
             Err(_) if text.starts_with("*.") => {
-                let ways = ways_to_dns01(key, bench, invocation::current().is_given_names());
+                let ways = ways_to_dns01(key, venue, invocation::current().is_given_names());
                 return Err(ways.into_iter().fold(
                     refused(&format!("wildcards need DNS-01, and no dns01 solver of {key} fits")),
                     Failure::hint,
@@ -209,12 +209,12 @@ mod tests {
     #[test]
     fn a_wildcard_that_is_given_as_a_name_needs_no_manifest() {
         let key = Key::new(Kind::Issuer, ObjectName::new("default", "letsencrypt"));
-        let hints = |bench, is_given| ways_to_dns01(&key, bench, is_given).join("\n");
+        let hints = |venue, is_given| ways_to_dns01(&key, venue, is_given).join("\n");
         assert!(hints(Venue::Local, true).contains("--dns01-manual"));
         assert!(!hints(Venue::Cluster, true).contains("--dns01-manual"));
-        for bench in [Venue::Local, Venue::Cluster] {
-            assert!(!hints(bench, true).contains("Issuer default/letsencrypt"));
-            assert!(hints(bench, false).contains("add a dns01 solver to Issuer"));
+        for venue in [Venue::Local, Venue::Cluster] {
+            assert!(!hints(venue, true).contains("Issuer default/letsencrypt"));
+            assert!(hints(venue, false).contains("add a dns01 solver to Issuer"));
         }
     }
 }

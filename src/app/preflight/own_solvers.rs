@@ -18,12 +18,12 @@ pub(crate) fn check(
     solver: &Dns01Solver,
     issuer: &Key,
     whose: &str,
-    bench: Venue,
+    venue: Venue,
 ) -> Result<(), Failure> {
     let Some(webhook) = &solver.webhook else { return Ok(()) };
     let Some(read) = OwnSolver::read(webhook, &FieldPath::of("webhook")) else { return Ok(()) };
     let name = &webhook.solver_name;
-    if bench == Venue::CertManager {
+    if venue == Venue::CertManager {
         let message = format!(
             "{whose}: the dns01 solver of {issuer} is \"{name}\" of {GROUP}, which only kubectl-acme can serve, and \
              cert-manager drives here: nothing was applied"
@@ -33,7 +33,7 @@ pub(crate) fn check(
             .hint("in the cluster, name a solver of cert-manager's own, or end its controller and let kubectl-acme drive");
         return Err(failure);
     }
-    let hooks = match bench {
+    let hooks = match venue {
         Venue::Cluster | Venue::Rehearsal | Venue::Elsewhere => Hooks::Never,
         // The flag is looked at when the provider is asked.
         Venue::Local | Venue::ByHand | Venue::CertManager => Hooks::Allowed,

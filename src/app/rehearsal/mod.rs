@@ -84,11 +84,11 @@ impl Rehearsal {
     pub async fn start(
         how: Rehearse,
         args: &DriveArgs,
-        intake: &Input,
+        input: &Input,
         deadline: Timestamp,
         context: &Context,
     ) -> Result<(Self, Vec<Record>), Failure> {
-        let mut records = intake.records();
+        let mut records = input.records();
         let mut fetcher = args.fetcher().await?;
         let mut in_cluster = None;
         let mut tls_alpn01 = args.tls_alpn01();

@@ -17,7 +17,7 @@ use crate::app::invocation::{self, quoted};
 use crate::app::listing::{self, ListArgs};
 use crate::app::preflight::provider_check;
 use crate::app::{lead, waiting_orders};
-use crate::diagnosis::advice::reproduce::Means;
+use crate::diagnosis::advice::reproduce::Instruments;
 use crate::diagnosis::advice::self_check;
 use crate::diagnosis::sight::Sight;
 use crate::model::memory::{Holder, Memory};
@@ -172,7 +172,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     };
     let named = zones_of(&challenge, &zones).unwrap_or(zones);
     let hosts = args.look.server().await?.and_then(|addresses| addresses.first().copied());
-    let means = Means { hosts, zones: named.resolvers().to_vec(), inside: look_inside };
+    let means = Instruments { hosts, zones: named.resolvers().to_vec(), inside: look_inside };
     let sight = Sight {
         challenge: &challenge,
         answer: &answer,

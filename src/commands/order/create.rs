@@ -28,7 +28,7 @@ use crate::store::memory::MemoryStore;
 pub struct CreateArgs {
     /// What to issue
     #[command(flatten)]
-    pub intake: InputArgs,
+    pub input: InputArgs,
     /// Issue from a CA of our own that nobody trusts, in a throw-away store: nothing is spent
     #[arg(
         long,
@@ -49,7 +49,7 @@ pub struct CreateArgs {
 impl CreateArgs {
     /// Tells whether there must be a store: what is rehearsed on loopback or only printed needs none.
     pub fn needs_store(&self) -> bool {
-        self.rehearse != Some(Rehearse::Loopback) && self.intake.dry_run != DryRun::Client
+        self.rehearse != Some(Rehearse::Loopback) && self.input.dry_run != DryRun::Client
     }
 }
 
@@ -72,30 +72,30 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     args.work.drive.probe_pod.check(context)?;
     let manual = &args.work.manual;
     manual.check(context)?;
-    let intake = args.intake.read(manual.proof(), context, &args.work.output).await?;
-    match args.intake.dry_run {
+    let input = args.input.read(manual.proof(), context, &args.work.output).await?;
+    match args.input.dry_run {
         DryRun::None => {}
         DryRun::Server if args.rehearse.is_none() => {
-            return dry_run::server(&intake, &args.work, context).await;
+            return dry_run::server(&input, &args.work, context).await;
         }
         DryRun::Client | DryRun::Server => {
-            return dry_run::client(&intake, context, &args.work.output);
+            return dry_run::client(&input, context, &args.work.output);
         }
     }
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
-    let workshop = open(&args, &intake, context, deadline).await?;
+    let workshop = open(&args, &input, context, deadline).await?;
     let records = &workshop.records;
     manual.check_turn(&workshop.claim)?;
-    let bench = match args.rehearse {
+    let venue = match args.rehearse {
         Some(_) => Venue::of_rehearsal(context),
         None => Venue::of(context, &workshop.claim).by_hand(manual.dns01_manual),
     };
     let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
-    preflight::check(records, &workshop.store, bench, folder, namespace).await?;
+    preflight::check(records, &workshop.store, venue, folder, namespace).await?;
     if let Some(folder) = folder {
         results::expect_writable(folder, context.interrupted()).await?;
     }
-    if !args.intake.domain.is_empty() {
+    if !args.input.domain.is_empty() {
         overwritten::check(records, &workshop.store, &context.printer(&args.work.output)).await?;
     }
     let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
@@ -108,15 +108,15 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     }
     let printer = context.printer(&args.work.output);
     if !workshop.claim.is_cert_manager() {
-        intake.tell_not_acted_on(&printer);
+        input.tell_not_acted_on(&printer);
     }
     let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
     let target = Target { store: &workshop.store, cluster };
-    applying::apply(&intake, records, target, &printer).await?;
+    applying::apply(&input, records, target, &printer).await?;
     let Opening { open, ends: known } =
         opening(records, &workshop.store, &workshop.claim, cluster.is_some(), started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
-    if bench.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
+    if venue.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, followed)| followed.since.is_some()).map(|(key, _)| key);
         let (drive, fetcher) = (&args.work.drive, rehearsal.map(|r| &r.fetcher));
         let told = (context, &args.work.output);
@@ -159,19 +159,19 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
 
 async fn open(
     args: &CreateArgs,
-    intake: &Input,
+    input: &Input,
     context: &Context,
     deadline: Timestamp,
 ) -> Result<Workshop, Failure> {
     if let Some(how) = args.rehearse {
         let drive = &args.work.drive;
-        let (rehearsal, records) = Rehearsal::start(how, drive, intake, deadline, context).await?;
+        let (rehearsal, records) = Rehearsal::start(how, drive, input, deadline, context).await?;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (rehearsal, out) = (Some(rehearsal), args.work.out.clone());
         let (claim, permit) = (Claim::Alone, Permit::default());
         return Ok(Workshop { store, records, rehearsal, out, claim, permit });
     }
-    let records = intake.records();
+    let records = input.records();
     let places = args.work.drive.places(context);
     let (store, permit) = workplace(context, &records, true, places).await?;
     let claim = claim(context, deadline, &permit).await?;

@@ -81,7 +81,7 @@ pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<String> {
             "nothing more is asked of the CA in this run; see why the order before brought nothing, then {} asks once more",
             invocation::current().again()
         )),
-        ReconcileError::Taken(taken) => Some(taken.hint()),
+        ReconcileError::NameConflict(taken) => Some(taken.hint()),
         ReconcileError::Panicked => Some("please report it, with what stands on stderr".to_owned()),
     }
 }

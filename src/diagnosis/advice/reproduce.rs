@@ -11,7 +11,7 @@ use crate::model::observation::{Hop, NameServer, Observation, Seen, Vantage};
 
 /// What the looks were made with.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Means {
+pub(crate) struct Instruments {
     /// Where `--dns` is; none for the system's own configuration.
     pub(crate) hosts: Option<SocketAddr>,
     /// Those of DNS-01.
@@ -22,7 +22,7 @@ pub(crate) struct Means {
 
 /// The lines that look the same way as one observation. Names and URLs in them may be what a stranger's server said, so a
 /// shell is given each as one word.
-pub(crate) fn commands(observation: &Observation, means: &Means) -> Vec<String> {
+pub(crate) fn commands(observation: &Observation, means: &Instruments) -> Vec<String> {
     if matches!(observation.vantage, Vantage::Pod { .. }) {
         return means.inside.iter().cloned().collect();
     }
@@ -158,7 +158,7 @@ mod tests {
             hops: hops.to_vec(),
             seen,
         };
-        let means = Means {
+        let means = Instruments {
             hosts: Some("192.0.2.53:5353".parse().unwrap()),
             zones: vec![Server::Plain("192.0.2.54:53".parse().unwrap())],
             inside: None,

@@ -463,7 +463,7 @@ mod tests {
     fn a_ca_that_cert_manager_does_not_reach_is_waited_for() {
         let check = |message: &str, expected: Option<FailureKind>| {
             let held_up = match judge_unready_issuer("", message) {
-                Some(Verdict::Waiting(Some(holdup))) => Some(holdup.kind),
+                Some(Verdict::Waiting(Some(blocker))) => Some(blocker.kind),
                 _ => None,
             };
             assert_eq!(held_up, expected, "{message}");

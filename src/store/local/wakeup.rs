@@ -25,9 +25,9 @@ const FILE: &str = "state.bell";
 const REVISION_CHECK_PERIOD: Duration = Duration::from_secs(1);
 
 /// What a writer rings.
-pub(super) struct Bell(File);
+pub(super) struct Wakeup(File);
 
-impl Bell {
+impl Wakeup {
     /// Opens the bell of the folder in which the database is.
     pub(super) fn open(database: &Path) -> Result<Self, StoreError> {
         folder::open_file(&database.with_file_name(FILE)).map(Self)
@@ -48,7 +48,7 @@ pub(super) struct Ear {
 }
 
 enum Heard {
-    Bell,
+    Wakeup,
     Stop,
 }
 
@@ -64,7 +64,7 @@ impl Ear {
         let on_event = move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| is_bell(&event)) {
                 // After the thread's end nobody needs to hear.
-                let _heard = bells.send(Heard::Bell).is_ok();
+                let _heard = bells.send(Heard::Wakeup).is_ok();
             }
         };
         let kernel = notify::recommended_watcher(on_event).and_then(|mut kernel| {
@@ -77,7 +77,7 @@ impl Ear {
             loop {
                 look(&reader, revisions.clone());
                 match hearing.recv_timeout(REVISION_CHECK_PERIOD) {
-                    Ok(Heard::Bell) | Err(RecvTimeoutError::Timeout) => {}
+                    Ok(Heard::Wakeup) | Err(RecvTimeoutError::Timeout) => {}
                     Ok(Heard::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 }
             }

@@ -12,7 +12,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::fault::{explain, refused};
 use super::rows::Rows;
-use super::wakeup::Bell;
+use super::wakeup::Wakeup;
 use super::worker::Worker;
 use crate::store::error::StoreError;
 use crate::store::folder;
@@ -42,7 +42,7 @@ impl Writer {
         file: Arc<Path>,
         revisions: watch::Sender<i64>,
     ) -> Result<Self, StoreError> {
-        let bell = Bell::open(&file)?;
+        let bell = Wakeup::open(&file)?;
         let desk = Desk { connection, file: Arc::clone(&file), revisions, bell };
         let requests = Worker::start("store-writer", |asked| desk.serve(&asked));
         let requests = requests.map_err(|error| folder::unusable(&file, &error))?;
@@ -121,7 +121,7 @@ struct Desk {
     connection: Connection,
     file: Arc<Path>,
     revisions: watch::Sender<i64>,
-    bell: Bell,
+    bell: Wakeup,
 }
 
 impl Desk {

@@ -102,10 +102,10 @@ impl Supervision {
             Verdict::Issued => self.end(key, End::Done, now),
             Verdict::Failed(failed) => self.failed(key, failed, now).await?,
             Verdict::Waiting(None) => {
-                self.holdups.remove(key);
+                self.blockers.remove(key);
                 self.show_step(key, step, now);
             }
-            Verdict::Waiting(Some(holdup)) => self.held_up(key, holdup, now),
+            Verdict::Waiting(Some(blocker)) => self.held_up(key, blocker, now),
         }
         Ok(())
     }
@@ -226,10 +226,10 @@ impl Supervision {
     }
 
     /// An obstacle is shown; one that lasts beyond the deadline ends the Certificate at once.
-    fn held_up(&mut self, key: &Key, holdup: Blocker, now: Timestamp) {
-        let too_late = |until: &Timestamp| holdup.named_by_ca && *until > self.deadline;
-        if let Some(until) = holdup.until.filter(too_late) {
-            let failure = Failure::new(holdup.kind, holdup.what).hint(format!(
+    fn held_up(&mut self, key: &Key, blocker: Blocker, now: Timestamp) {
+        let too_late = |until: &Timestamp| blocker.named_by_ca && *until > self.deadline;
+        if let Some(until) = blocker.until.filter(too_late) {
+            let failure = Failure::new(blocker.kind, blocker.what).hint(format!(
                 "run the same command again after {until:.0}, or with a longer --timeout: it goes on where it stopped"
             ));
             self.end(key, End::Failed(failure), now);
@@ -238,23 +238,23 @@ impl Supervision {
         let name = key.to_string();
         let wait = progress::Wait {
             state: "held up".to_owned(),
-            waits_for: holdup.what.clone(),
+            waits_for: blocker.what.clone(),
             since: self.started,
             // The next of our own tries is no end.
-            until: holdup.until.filter(|_| holdup.named_by_ca).or(Some(self.deadline)),
+            until: blocker.until.filter(|_| blocker.named_by_ca).or(Some(self.deadline)),
         };
         // A challenge's own reason is shown with the challenge.
-        if holdup.of != Kind::Challenge || holdup.kind != FailureKind::Timeout {
+        if blocker.of != Kind::Challenge || blocker.kind != FailureKind::Timeout {
             self.progress.waiting(&name, wait, now);
         }
-        self.holdups.insert(key.clone(), holdup);
+        self.blockers.insert(key.clone(), blocker);
     }
 
     async fn out_of_time(&self, key: &Key, last_looks_end: Instant) -> Failure {
         let wait = self.deadline.duration_since(self.started);
-        let failure = if let Some(holdup) = self.holdups.get(key) {
-            let message = format!("{key} is not done after {wait:#}: {}", holdup.what);
-            holdup.hint.iter().fold(Failure::new(holdup.kind, message), Failure::hint)
+        let failure = if let Some(blocker) = self.blockers.get(key) {
+            let message = format!("{key} is not done after {wait:#}: {}", blocker.what);
+            blocker.hint.iter().fold(Failure::new(blocker.kind, message), Failure::hint)
         } else if let Ok(Some((issuer, error))) =
             timeout_at(last_looks_end, self.silent_ca(key)).await
         {

@@ -108,7 +108,7 @@ pub struct Supervision {
     dirty: BTreeSet<Key>,
     /// Challenges whose end has been told, by UID.
     told: BTreeSet<String>,
-    holdups: BTreeMap<Key, Blocker>,
+    blockers: BTreeMap<Key, Blocker>,
     /// What those wait for that nothing holds up.
     steps: BTreeMap<Key, Step>,
     ends: BTreeMap<Key, End>,
@@ -179,7 +179,7 @@ impl Supervision {
             obstacles: Obstacles::new(),
             dirty,
             told: BTreeSet::new(),
-            holdups: BTreeMap::new(),
+            blockers: BTreeMap::new(),
             steps: BTreeMap::new(),
             ends: BTreeMap::new(),
             clearing: BTreeMap::new(),
