@@ -362,8 +362,10 @@ mod tests {
 
     use super::*;
     use crate::acme::keys::{KeyAlgorithm, KeyEncoding, PrivateKey};
-    use crate::acme::{AccountReply, AuthorizationReply, ChallengeReply, Directory};
-    use crate::acme::{NewOrder, OrderReply, Registration, csr};
+    use crate::acme::{
+        AccountReply, AuthorizationReply, ChallengeReply, Directory, NewOrder, OrderReply,
+        Registration, csr,
+    };
     use crate::model::certificate::CertificateSpec;
     use crate::model::order_budget::Permit;
 

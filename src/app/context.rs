@@ -248,4 +248,4 @@ pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failu
 }
 
 /// How often it is looked whether there is a state by now.
-pub(crate) const STATE_CHECK_PERIOD: Duration = Duration::from_millis(250);
+const STATE_CHECK_PERIOD: Duration = Duration::from_millis(250);

@@ -227,4 +227,4 @@ pub fn exposed(place: &Path, exposure: Exposure) -> String {
 }
 
 /// The bit of a folder's mode that keeps its users from each other's files.
-pub(crate) const STICKY: u32 = 0o1000;
+const STICKY: u32 = 0o1000;

@@ -8,8 +8,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::dns::ANSWERED;
-use crate::dns::LookupError;
+use crate::dns::{ANSWERED, LookupError};
 use crate::model::Identifier;
 
 /// Error types (RFC 8555 §6.7); `conflict` is Boulder's, `invalidProfile` the profiles draft's.

@@ -3,9 +3,7 @@
 //! Obstacles are kept by job and published by object, because two controllers look at one Challenge, and thousands of
 //! objects may fail at once.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;

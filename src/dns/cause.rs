@@ -131,9 +131,8 @@ mod tests {
     use hickory_resolver::proto::rr::{RData, Record};
 
     use super::*;
-    use crate::dns::extended_error;
     use crate::dns::lookup::DirectResolver;
-    use crate::dns::testing;
+    use crate::dns::{extended_error, testing};
 
     /// Where aliases lead.
     const ALIASES: [(&str, &str); 6] = [

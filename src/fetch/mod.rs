@@ -137,8 +137,7 @@ mod tests {
 
     use super::*;
     use crate::dns::LookupError;
-    use crate::fetch::outcome::BODY_LIMIT;
-    use crate::fetch::outcome::Reply;
+    use crate::fetch::outcome::{BODY_LIMIT, Reply};
 
     const SHORT: Patience =
         Patience { connect: Duration::from_secs(1), answer: Duration::from_secs(1) };

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::is_false;
-use super::common::{Condition, Duration, IssuerRef, Other, Time};
+use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false};
 use super::metadata::Resource;
 
 /// `cert-manager.io/v1` Certificate.

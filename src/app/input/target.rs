@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::app::chain;
 use crate::app::failure::{Failure, Kind as FailureKind};
-use crate::app::invocation;
+use crate::app::{chain, invocation};
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::{Scope, Store};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use self::following::Following;
-use super::context::Context;
+use super::context::{Context, store_when_there};
 use super::failure::Failure;
 use super::flags::output::OutputArgs;
 use super::input::selector::{FieldSelector, LabelSelector};
@@ -80,7 +80,7 @@ pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Re
     let mut printer = context.printer(&args.output);
     printer.show_labels(args.labels.columns());
     let store = if args.watch {
-        crate::app::context::store_when_there(context).await?
+        store_when_there(context).await?
     } else {
         context.store(Access::ReadOnly).await?
     };

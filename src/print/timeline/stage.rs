@@ -4,8 +4,7 @@ use jiff::SignedDuration;
 use jiff::Timestamp;
 
 use crate::model::event::{reason, source};
-use crate::model::occasion::Grain;
-use crate::model::occasion::Occasion;
+use crate::model::occasion::{Grain, Occasion};
 use crate::model::{Event, Kind, Severity};
 use crate::print::lineage::Named;
 

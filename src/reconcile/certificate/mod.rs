@@ -200,16 +200,13 @@ mod tests {
 
     use super::*;
     use crate::model::CertificateRequest;
-    use crate::reconcile::certificate::types::NextKey;
-    use crate::reconcile::certificate::types::Rival;
-    use crate::reconcile::differences;
-    use crate::reconcile::facts::KeyFacts;
-    use crate::reconcile::facts::SecretFacts;
+    use crate::reconcile::certificate::types::{NextKey, Rival};
     use crate::reconcile::facts::{
-        CsrFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts, annotation,
+        CsrFacts, KeyFacts, LeafFacts, Names, OutputFormat, PublicKey, RequestFacts, SecretFacts,
+        annotation,
     };
-    use crate::reconcile::renewal;
     use crate::reconcile::testing::at;
+    use crate::reconcile::{differences, renewal};
 
     /// A Certificate and its neighbours, in which every deed succeeds at once.
     struct World {

@@ -1,7 +1,6 @@
 //! Faults of an Issuer that only a person can remove, found without asking the CA.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use url::Url;
 

@@ -303,9 +303,8 @@ fn unread(status: &OrderStatus) -> Vec<String> {
 mod tests {
     use super::outcome::LIFE;
     use super::*;
-    use crate::model::Identifier;
     use crate::model::event::reason;
-    use crate::model::{Blob, Problem};
+    use crate::model::{Blob, Identifier, Problem};
     use crate::reconcile::Refusal;
     use crate::reconcile::testing::{at, challenge, order};
 

@@ -12,10 +12,8 @@ use jiff::Timestamp;
 
 use crate::model::asked::asked_type;
 use crate::model::naming::challenge_name;
-use crate::model::order::Authorization;
-use crate::model::order::OfferedChallenge;
-use crate::model::persist::Account;
-use crate::model::persist::Persist;
+use crate::model::order::{Authorization, OfferedChallenge};
+use crate::model::persist::{Account, Persist};
 use crate::model::{
     ChallengeSolver, ChallengeSpec, ChallengeType, Identifier, Issuer, Order, OrderSpec, State,
 };

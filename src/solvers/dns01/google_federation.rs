@@ -11,16 +11,11 @@ use serde_json::Value;
 use serde_json::json;
 use url::Url;
 
-use super::api::Api;
-use super::api::Connection;
-use super::api::Explanation;
-use super::api::Refusal;
-use super::credential::Ambient;
-use super::credential::Credential;
+use super::api::{Api, Connection, Explanation, Refusal};
+use super::credential::{Ambient, Credential};
 use super::files::read_credential;
 use super::text::one_line;
-use super::token::Token;
-use super::token::explain;
+use super::token::{Token, explain};
 use crate::solvers::SolveError;
 
 /// What is asked for where the token is only a step to another one.

@@ -14,17 +14,12 @@ use serde::Deserialize;
 use serde_json::json;
 use url::{Host, Url};
 
-use super::api::Api;
-use super::api::Connection;
+use super::api::{Api, Connection};
 use super::credential::{Ambient, Credential};
 use super::files::read_credential;
-use super::google_federation::{EVERYTHING, Federation, Services, failed};
-use super::google_federation::{SCOPE, is_google};
-use super::text::encoded;
-use super::text::one_line;
-use super::token::Token;
-use super::token::TokenPlace;
-use super::token::explain;
+use super::google_federation::{EVERYTHING, Federation, SCOPE, Services, failed, is_google};
+use super::text::{encoded, one_line};
+use super::token::{Token, TokenPlace, explain};
 use crate::solvers::SolveError;
 
 /// Where machines get the tokens of their service accounts.

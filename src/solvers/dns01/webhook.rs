@@ -11,9 +11,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::api::Connection;
-use super::api::Explanation;
+use super::api::{Api, Connection, Explanation};
 use super::site::{Site, Webhooks};
 use super::text::one_line;
 use super::zones::zone_of;

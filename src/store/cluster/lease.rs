@@ -12,8 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::deed::Deed;
-use super::lease_object::OURS;
-use super::lease_object::{Holder, LeaseObject};
+use super::lease_object::{Holder, LeaseObject, OURS};
 use super::wire::{Answer, Call, Wire};
 use super::{ClusterStore, refusal};
 use crate::store::error::StoreError;

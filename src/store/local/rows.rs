@@ -4,8 +4,7 @@
 //! Orders are listed in 0.2 s.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 use serde_json::Value;
@@ -15,8 +14,7 @@ use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::object::without_bulk;
 use crate::store::transaction::Transaction;
-use crate::store::watch::KEPT;
-use crate::store::watch::Logged;
+use crate::store::watch::{KEPT, Logged};
 use crate::store::{Scope, event_retention};
 
 /// A list of whole objects.

@@ -21,12 +21,11 @@ use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::bed;
 use crate::support::cluster::{Cluster, Kubectl, Namespace, eventually};
-use crate::support::http;
 use crate::support::name_server::nobody_to_ask;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::proxy::Proxy;
+use crate::support::{bed, http};
 
 /// How our controllers work.
 pub(super) struct Manner {

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kubectl_acme::model::event::{reason, source};
 use kubectl_acme::model::{Blob, Event, Issuer, Kind, ObjectName, Order, Secret, Severity, State};
-use kubectl_acme::store::Scope;
 use kubectl_acme::store::error::StoreError;
 use kubectl_acme::store::event_cache::Notice;
-use kubectl_acme::store::events;
 use kubectl_acme::store::resources::{Resources, typed};
+use kubectl_acme::store::{Scope, events};
 use serde_json::json;
 
 use super::{Shared, names, object, order};

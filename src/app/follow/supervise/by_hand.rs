@@ -9,11 +9,10 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Supervision;
-use crate::app::chain;
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::follow::manual::{Lack, Wanted};
 use crate::app::follow::tracked::End;
-use crate::app::invocation;
+use crate::app::{chain, invocation};
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::model::{Answer, Challenge, ChallengeType, Key, Kind, ObjectName, Order, State};

@@ -12,11 +12,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{STORE_RETRY_PAUSE, Supervision, Workers, passing};
-use crate::app::chain;
 use crate::app::failure::{Failure, Kind as FailureKind};
 use crate::app::follow::renewal::try_mark_for_renewal;
 use crate::app::follow::tracked::End;
-use crate::app::invocation;
+use crate::app::{chain, invocation};
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::advice;
@@ -343,8 +342,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::app::follow::supervise::followed;
-    use crate::app::follow::supervise::{Beside, Watched};
+    use crate::app::follow::supervise::{Beside, Watched, followed};
     use crate::app::follow::tracked::Tracked;
     use crate::app::lead::{Other, Program};
     use crate::model::Record;
