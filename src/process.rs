@@ -13,7 +13,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::app::blocking::Interrupted;
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
 use crate::app::flags::global::GlobalArgs;
 use crate::app::invocation;
 use crate::cli::{Command, completion};
@@ -21,6 +21,7 @@ use crate::commands::{
     ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
     timeline, version, watch,
 };
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
 use crate::print::colour::{Colour, Colours};
 use crate::print::format::Format;
@@ -133,7 +134,7 @@ fn report(talk: &Talk, colours: Colours, failure: &Failure) -> ExitCode {
 
 /// The first signal asks the command to end in good order; the second one ends it. They are heard beside the command, so that
 /// nothing on which its own thread waits keeps them from being heard.
-fn second_signal(interrupted: &Interrupted) -> JoinHandle<Kind> {
+fn second_signal(interrupted: &Interrupted) -> JoinHandle<FailureKind> {
     let (Ok(mut person), Ok(mut system)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -144,15 +145,15 @@ fn second_signal(interrupted: &Interrupted) -> JoinHandle<Kind> {
         let mut first = true;
         loop {
             let kind = tokio::select! {
-                _ = person.recv() => Kind::Interrupted,
-                _ = system.recv() => Kind::Terminated,
+                _ = person.recv() => FailureKind::Interrupted,
+                _ = system.recv() => FailureKind::Terminated,
             };
             if !first {
                 leave_soon(kind);
                 return kind;
             }
             first = false;
-            if kind == Kind::Interrupted {
+            if kind == FailureKind::Interrupted {
                 interrupted.by_person.cancel();
             } else {
                 interrupted.by_system.cancel();
@@ -163,7 +164,7 @@ fn second_signal(interrupted: &Interrupted) -> JoinHandle<Kind> {
 
 /// Ends the process after a moment, should it not have ended by then: a disk that does not answer may hold those who tidy up.
 #[expect(clippy::exit, reason = "nothing else ends a process whose threads are blocked")]
-fn leave_soon(kind: Kind) {
+fn leave_soon(kind: FailureKind) {
     thread::spawn(move || {
         thread::sleep(LAST);
         process::exit(kind.exit_code().into())

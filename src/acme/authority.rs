@@ -87,7 +87,7 @@ impl Authority {
             deed: "read",
             url: server.to_owned(),
             why,
-            fault: Fault::NoSuchHost,
+            fault: Fault::Unusable,
         };
         let url = Url::parse(server).map_err(|e| bad(format!("it is no URL: {e}")))?;
         if !matches!(url.scheme(), "https" | "http") {

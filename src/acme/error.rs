@@ -36,7 +36,10 @@ pub enum Sort {
 /// Says when another try helps.
 pub fn retry(error: &AcmeError) -> Retry {
     match error {
-        AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
+        AcmeError::Transport {
+            fault: Fault::NoSuchHost | Fault::Unusable | Fault::Untrusted,
+            ..
+        }
         | AcmeError::NotAcme { .. } => Retry::Never,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
         | AcmeError::Protocol { .. } => Retry::Backoff,
@@ -63,7 +66,9 @@ pub fn says_paused(problem: &Problem) -> bool {
 pub fn is_nowhere(error: &AcmeError) -> bool {
     match error {
         AcmeError::Refused { problem, .. } => matches!(problem.status, 404 | 405 | 410),
-        AcmeError::Transport { fault, .. } => matches!(fault, Fault::NoSuchHost | Fault::Untrusted),
+        AcmeError::Transport { fault, .. } => {
+            matches!(fault, Fault::NoSuchHost | Fault::Unusable | Fault::Untrusted)
+        }
         AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => false,
     }
 }
@@ -71,7 +76,10 @@ pub fn is_nowhere(error: &AcmeError) -> bool {
 /// Says what an obstacle is about.
 pub fn sort(error: &AcmeError) -> Sort {
     match error {
-        AcmeError::Transport { fault: Fault::NoSuchHost | Fault::Untrusted, .. }
+        AcmeError::Transport {
+            fault: Fault::NoSuchHost | Fault::Unusable | Fault::Untrusted,
+            ..
+        }
         | AcmeError::NotAcme { .. } => Sort::Connection,
         AcmeError::Transport { fault: Fault::Lookup | Fault::Passing, .. }
         | AcmeError::Protocol { .. } => Sort::Unavailable,
@@ -183,6 +191,8 @@ pub enum AcmeError {
 pub enum Fault {
     /// The host has no address.
     NoSuchHost,
+    /// The URL is none that can be asked.
+    Unusable,
     /// Nobody could say which address the host has.
     Lookup,
     /// The server's certificate is not trusted.
@@ -284,6 +294,7 @@ mod tests {
     fn a_lost_connection_may_pass_and_a_missing_host_does_not() {
         for (fault, retry, sort) in [
             (Fault::NoSuchHost, Retry::Never, Sort::Connection),
+            (Fault::Unusable, Retry::Never, Sort::Connection),
             (Fault::Untrusted, Retry::Never, Sort::Connection),
             (Fault::Lookup, Retry::Backoff, Sort::Unavailable),
             (Fault::Passing, Retry::Backoff, Sort::Unavailable),

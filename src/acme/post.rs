@@ -111,7 +111,7 @@ fn admissible(authority: &Authority, url: &str) -> Result<(), AcmeError> {
         Ok(_) => "it is no absolute URL".to_owned(),
         Err(why) => why,
     };
-    Err(AcmeError::Transport { deed: "ask", url: url.to_owned(), why, fault: Fault::NoSuchHost })
+    Err(AcmeError::Transport { deed: "ask", url: url.to_owned(), why, fault: Fault::Unusable })
 }
 
 async fn once(

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use super::failure::Kind;
+use crate::diagnosis::failure_kind::FailureKind;
 
 /// Why file work has not ended.
 #[derive(Debug)]
 pub enum Left {
     /// A signal came, and it went on.
-    Signal(Kind),
+    Signal(FailureKind),
     /// It panicked.
     Panic,
 }
@@ -50,10 +50,10 @@ pub struct Interrupted {
 
 impl Interrupted {
     /// Returns the sort of failure once a signal has come.
-    pub async fn wait(&self) -> Kind {
+    pub async fn wait(&self) -> FailureKind {
         tokio::select! {
-            () = self.by_person.cancelled() => Kind::Interrupted,
-            () = self.by_system.cancelled() => Kind::Terminated,
+            () = self.by_person.cancelled() => FailureKind::Interrupted,
+            () = self.by_system.cancelled() => FailureKind::Terminated,
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
             let token = token.clone();
             let waiting = aside(&interrupted, Duration::from_millis(1), move || ended.recv());
             let (left, ()) = tokio::join!(waiting, async move { token.cancel() });
-            let kind = if system { Kind::Terminated } else { Kind::Interrupted };
+            let kind = if system { FailureKind::Terminated } else { FailureKind::Interrupted };
             assert!(matches!(left, Err(Left::Signal(of)) if of == kind), "{left:?}");
             drop(end);
         }

@@ -9,9 +9,10 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::blocking::{Interrupted, Left, aside};
-use super::failure::{Failure, Kind};
+use super::failure::Failure;
 use super::flags::global::GlobalArgs;
 use super::flags::output::OutputArgs;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
 use crate::print::colour::Colours;
 use crate::print::table::Headers;
@@ -210,7 +211,9 @@ pub async fn open(
         Ok(store) => Ok(Arc::new(store?)),
         Err(Left::Signal(kind)) if access == Access::ReadOnly => Err(Failure::silent(kind)),
         Err(Left::Signal(kind)) => Err(Failure::interrupted(kind)),
-        Err(Left::Panic) => Err(Failure::new(Kind::Unexpected, "opening the store panicked")),
+        Err(Left::Panic) => {
+            Err(Failure::new(FailureKind::Unexpected, "opening the store panicked"))
+        }
     }
 }
 

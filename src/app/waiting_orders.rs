@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::failure::Failure;
+use crate::model::cause::OrderWait;
 use crate::model::{Challenge, Key, Kind, Order, State};
 use crate::print::Printer;
-use crate::reconcile::order::outcome::is_of_ca;
+use crate::reconcile::order::waits_for;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -38,7 +39,7 @@ async fn waiting(store: &Arc<dyn Store>, scope: Scope) -> Result<Vec<Order>, Sto
     let mut orders = orders.list(&scope.clone().brief()).await?;
     orders.retain(|order| {
         let status = &order.status;
-        !status.state.is_some_and(State::is_final) && is_of_ca(&status.reason)
+        !status.state.is_some_and(State::is_final) && waits_for(order) == Some(OrderWait::Authority)
     });
     if !orders.is_empty() {
         let challenges = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
@@ -72,10 +73,14 @@ fn line(orders: &[Order]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
-    use crate::app::waiting_orders::*;
+    use super::*;
     use crate::model::Record;
+    use crate::model::cause::About;
+    use crate::model::memory::{Holder, Memory};
     use crate::store::Part;
     use crate::store::memory::MemoryStore;
 
@@ -84,9 +89,12 @@ mod tests {
 
     /// Puts an order into the store; its UID.
     async fn order(store: &Arc<dyn Store>, name: &str, status: Value) -> String {
+        let waits_for = Some(About::new(REASON, OrderWait::Authority));
+        let mut annotations = BTreeMap::new();
+        Memory { waits_for, ..Memory::default() }.write(Holder::Order, &mut annotations);
         let object = json!({
             "apiVersion": "acme.cert-manager.io/v1", "kind": "Order",
-            "metadata": {"name": name, "namespace": "web"},
+            "metadata": {"name": name, "namespace": "web", "annotations": annotations},
             "spec": {"request": "", "issuerRef": {"name": "acme"}},
         });
         let mut record = store.create(Record::new(object).unwrap()).await.unwrap();

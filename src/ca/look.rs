@@ -20,7 +20,7 @@ pub trait Look: fmt::Debug + Send + Sync {
     /// Greets a host by `acme-tls/1`. Whoever looks at web servers only has no greeting.
     async fn greet(&self, identifier: &Identifier) -> Greeting {
         let why = format!("nobody greets {identifier} here");
-        Greeting { address: None, result: Err(FetchError::Connect { why }) }
+        Greeting { address: None, result: Err(FetchError::Connect { why, symptom: None }) }
     }
 
     /// Looks up the texts at a name. Whoever looks at web servers only finds none.

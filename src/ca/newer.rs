@@ -9,6 +9,7 @@ use super::refusal::{Kind, Refusal, dns_detail};
 use crate::fetch::alpn::Greeting;
 use crate::fetch::outcome::{FetchError, Hop};
 use crate::model::Identifier;
+use crate::model::cause::Symptom;
 use crate::model::observation::Shown;
 
 /// Digits of base32 (RFC 4648 §6), in lower case.
@@ -40,13 +41,12 @@ pub(super) async fn handshake(
         )),
         Ok(said) => judge(&said.certificate, identifier, key_authorization),
         Err(FetchError::Lookup(error)) => Err(Refusal::new(Kind::Dns, dns_detail(&error))),
-        Err(FetchError::Malformed { why } | FetchError::Redirect { why, .. }) => {
-            Err(Refusal::new(Kind::Tls, why))
-        }
-        Err(FetchError::Connect { why }) if why.starts_with("TLS") => {
-            Err(Refusal::new(Kind::Tls, why))
-        }
-        Err(FetchError::Connect { why }) => Err(Refusal::new(Kind::Connection, why)),
+        Err(
+            FetchError::Malformed { why, .. }
+            | FetchError::Redirect { why, .. }
+            | FetchError::Connect { why, symptom: Some(Symptom::NoTls) },
+        ) => Err(Refusal::new(Kind::Tls, why)),
+        Err(FetchError::Connect { why, .. }) => Err(Refusal::new(Kind::Connection, why)),
     };
     (vec![hop], judged)
 }

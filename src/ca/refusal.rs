@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use crate::dns::{ANSWERED, LookupError};
+use crate::dns::{LookupError, Why};
 use crate::model::Identifier;
 
 /// Error types (RFC 8555 §6.7); `conflict` is Boulder's, `invalidProfile` the profiles draft's.
@@ -224,14 +224,13 @@ pub(crate) fn dns_problem(kind: &str, name: &str, error: &LookupError) -> String
         LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. } => format!(
             "DNS problem: NXDOMAIN looking up {kind} for {name} - check that a DNS record exists for this domain"
         ),
-        LookupError::Failed { why, .. } => match why.strip_prefix(ANSWERED) {
-            // A CA names the name that it asked for, not where its aliases lead.
-            Some(code) => format!(
-                "DNS problem: {} looking up {kind} for {name} - the domain's nameservers may be malfunctioning",
-                code.split_once(" for ").map_or(code, |(code, _)| code)
-            ),
-            None => format!("DNS problem: {why} looking up {kind} for {name}"),
-        },
+        // A CA names the name that it asked for, not where its aliases lead.
+        LookupError::Failed { why: Why::Answered { code, .. }, .. } => format!(
+            "DNS problem: {code} looking up {kind} for {name} - the domain's nameservers may be malfunctioning"
+        ),
+        LookupError::Failed { why, .. } => {
+            format!("DNS problem: {why} looking up {kind} for {name}")
+        }
         other => format!("DNS problem: {other}"),
     }
 }

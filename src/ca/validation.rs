@@ -150,7 +150,7 @@ fn judge(fetched: &Fetched, url: &Url, key_authorization: &str) -> Result<(), Re
             let detail = format!("{address}Fetching {to}: {why}");
             return Err(Refusal::new(Kind::Connection, detail));
         }
-        Err(FetchError::Connect { why } | FetchError::Malformed { why }) => {
+        Err(FetchError::Connect { why, .. } | FetchError::Malformed { why, .. }) => {
             let detail = format!("{address}Fetching {url}: {why}");
             return Err(Refusal::new(Kind::Connection, detail));
         }
@@ -182,6 +182,7 @@ fn unfit(reply: &Reply, body: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dns::Why;
 
     const URL: &str = "http://www.bed.test/.well-known/acme-challenge/token";
 
@@ -235,7 +236,7 @@ mod tests {
     fn what_cannot_be_reached_is_a_connection_or_a_dns_error() {
         let why = "connection refused by 192.0.2.1:80".to_owned();
         let detail = format!("192.0.2.1: Fetching {URL}: {why}");
-        check(Err(FetchError::Connect { why }), Some(("connection", &detail)));
+        check(Err(FetchError::Connect { why, symptom: None }), Some(("connection", &detail)));
         let to = "http://www.bed.test:8080/x".to_owned();
         let why = "only ports 80 and 443 are followed".to_owned();
         check(
@@ -278,7 +279,7 @@ mod tests {
         let detail = "DNS problem: NXDOMAIN looking up TXT for _acme-challenge.bed.test - \
                       check that a DNS record exists for this domain";
         check(Err(LookupError::NoSuchName { name: name() }), Some(("dns", detail)));
-        let why = "the name server answered SERVFAIL".to_owned();
+        let why = Why::Answered { code: "SERVFAIL".to_owned(), target: None };
         let detail = "DNS problem: SERVFAIL looking up TXT for _acme-challenge.bed.test - \
                       the domain's nameservers may be malfunctioning";
         check(Err(LookupError::Failed { name: name(), why }), Some(("dns", detail)));

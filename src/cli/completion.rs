@@ -9,10 +9,11 @@ use clap_complete::engine::complete;
 use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers::ASK;
 use crate::app::invocation::PROGRAM;
+use crate::diagnosis::failure_kind::FailureKind;
 
 /// The variable by which the shells' scripts ask.
 pub const VARIABLE: &str = "KUBECTL_ACME_COMPLETE";

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
 use crate::app::flags::look::LookArgs;
 use crate::app::flags::output::OutputArgs;
 use crate::app::follow::results;
 use crate::app::invocation;
 use crate::ca::behaviour::{self, Wanted};
 use crate::ca::{self, Account, Caa, Config};
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Identifier;
 use crate::print::colour::Colour;
 use crate::print::table::{Headers, NONE, Table};
@@ -89,7 +90,7 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
     }
     let fetcher = args.look.fetcher().await?;
     let server = ca::serve_as(config, &behaviours, Arc::new(fetcher)).await.map_err(|why| {
-        Failure::new(Kind::Unexpected, format!("cannot serve on {}: {why}", args.listen))
+        Failure::new(FailureKind::Unexpected, format!("cannot serve on {}: {why}", args.listen))
             .hint("choose another port with --listen 127.0.0.1:0")
     })?;
     results::write_text(&args.root, server.tls_root_pem(), context.interrupted()).await?;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::{self, Wanted};
 use crate::app::invocation;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::print::columns::qualified_name;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::{self, Wanted};
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Event, Key, Kind, Record};
 use crate::print::{Printer, describe};
 use crate::store::error::StoreError;

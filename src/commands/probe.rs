@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use url::Url;
 
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
 use crate::app::flags::look::LookArgs;
 use crate::app::flags::output::OutputArgs;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::observation::{Observation, Seen};
 use crate::probes::http::HttpProbe;
 
@@ -39,7 +40,7 @@ pub async fn run(args: ProbeArgs, context: &Context) -> Result<(), Failure> {
     let line = line(probe.look_at(args.url.as_str()).await);
     if let Some(file) = &args.report {
         tokio::fs::write(file, &line).await.map_err(|why| {
-            Failure::new(Kind::Unexpected, format!("cannot write {}: {why}", file.display()))
+            Failure::new(FailureKind::Unexpected, format!("cannot write {}: {why}", file.display()))
         })?;
     }
     Ok(context.printer(&OutputArgs::default()).data(&format!("{line}\n"))?)
@@ -59,7 +60,7 @@ fn line(mut observation: Observation) -> String {
             cut(to);
             cut(why);
         }
-        Seen::Nothing { why } | Seen::NoLook { why } => cut(why),
+        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => cut(why),
         Seen::Handshake { .. } | Seen::Reply { .. } | Seen::Records { .. } => {}
     }
     serde_json::to_string(&observation).unwrap_or_default()

@@ -3,8 +3,9 @@
 use tokio_util::sync::CancellationToken;
 
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::solvers::http01::single::{self, Single};
 
 /// Flags of `solve`.
@@ -41,7 +42,7 @@ pub struct SolveArgs {
 pub async fn run(args: SolveArgs, context: &mut Context) -> Result<(), Failure> {
     let SolveArgs { listen_port, domain, token, key } = args;
     let failed = |why: std::io::Error| {
-        Failure::new(Kind::Solver, format!("cannot serve on port {listen_port}: {why}"))
+        Failure::new(FailureKind::Solver, format!("cannot serve on port {listen_port}: {why}"))
             .hint("choose another port with --listen-port")
     };
     let listener = single::listen(listen_port).await.map_err(failed)?;

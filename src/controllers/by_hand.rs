@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::ReconcileError;
+use super::challenge::present_failed;
 use super::challenge_records::ChallengeRecords;
 use super::recorder::Recorder;
 use crate::model::{Answer, Challenge, State};
@@ -44,7 +45,7 @@ impl Answering {
             challenge = current;
         }
         if let Err(error) = self.solver.present(&challenge, answer).await {
-            let why = Outcome::PresentFailed(error.to_string());
+            let why = present_failed(&error);
             self.challenges.keep(&challenge, why, now).await?;
             return Err(error.into());
         }

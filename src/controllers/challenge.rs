@@ -17,6 +17,7 @@ use super::recorder::Recorder;
 use super::resolver_cache::{Looks, Published};
 use super::solver_set::SolverSet;
 use super::{Clock, Controller, ReconcileError, Stopped};
+use crate::model::cause::Cause;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
@@ -25,6 +26,7 @@ use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Se
 use crate::reconcile::pauses::{self, Polled};
 use crate::reconcile::{Wake, published, shown, visible};
 use crate::solvers::SolveError;
+use crate::solvers::remedy::Remedy;
 use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
@@ -119,10 +121,11 @@ impl ChallengeController {
                     lingering = self.looks.lingering(challenge, &published, now).await?;
                     continue;
                 }
-                Action::Report(reason) => {
+                Action::Report(reason, cause) => {
                     let now = self.clock.now();
                     let next = pauses::next_self_check(challenge, self.means.check_period, now);
-                    self.challenges.keep(challenge, Outcome::NotVisible(reason), now).await?;
+                    let seen = Outcome::NotVisible(reason, cause);
+                    self.challenges.keep(challenge, seen, now).await?;
                     return Ok(Wake::At(next));
                 }
                 Action::AddFinalizer => self.add_finalizer(challenge).await?,
@@ -224,7 +227,7 @@ impl ChallengeController {
     ) -> (Readiness, Published) {
         let mut published = Published::default();
         let readiness = match (challenge.spec.kind, answer) {
-            (_, Err(why)) => Readiness::NotYet { reason: why.clone() },
+            (_, Err(why)) => Readiness::NotYet { reason: why.clone(), cause: None },
             (ChallengeType::Http01, Ok(answer)) => {
                 visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
             }
@@ -242,7 +245,7 @@ impl ChallengeController {
                         let solver = self.means.solver(challenge);
                         settled(challenge, solver.is_everywhere(challenge, answer).await)
                     }
-                    Readiness::NotYet { reason } => Readiness::NotYet { reason },
+                    unseen @ Readiness::NotYet { .. } => unseen,
                 }
             }
         };
@@ -266,7 +269,7 @@ impl ChallengeController {
         let solver = self.means.solver(challenge);
         let answer = match answer {
             Ok(answer) => answer,
-            Err(why) => return Ok(Outcome::PresentFailed(why.clone())),
+            Err(why) => return Ok(Outcome::PresentFailed(why.clone(), None)),
         };
         if let Some(placed) = self.challenges.place(challenge, answer, solver).await? {
             return Ok(placed);
@@ -275,7 +278,7 @@ impl ChallengeController {
             Ok(()) if solver.is_by_hand() => Ok(Outcome::HandedOver),
             Ok(()) => Ok(Outcome::Presented),
             Err(error) => {
-                let why = Outcome::PresentFailed(error.to_string());
+                let why = present_failed(&error);
                 self.challenges.keep(challenge, why, self.clock.now()).await?;
                 Err(error.into())
             }
@@ -285,7 +288,8 @@ impl ChallengeController {
     async fn accept(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         let accepted = self.requests.accept(challenge).await;
         if let Err(ReconcileError::Acme(error)) = &accepted {
-            let why = Outcome::AcceptFailed(error.to_string());
+            let why =
+                Outcome::AcceptFailed(error.to_string(), error.problem().cloned().map(Box::new));
             self.challenges.keep(challenge, why, self.clock.now()).await?;
         }
         accepted
@@ -363,11 +367,27 @@ fn is_running(challenge: &Challenge) -> bool {
     challenge.status.processing && !challenge.status.state.is_some_and(State::is_final)
 }
 
+/// What came of an answer that a solver could not put up.
+pub(super) fn present_failed(error: &SolveError) -> Outcome {
+    let cause = match error.remedy.as_deref() {
+        Some(Remedy::Ingress { .. }) => Some(Cause::NoIngress),
+        Some(Remedy::Store(refusal)) => match **refusal {
+            StoreError::Denied { guard, .. } => Some(Cause::Denied(guard)),
+            StoreError::Cluster(ref fault) => fault.guard().map(Cause::Denied),
+            _ => None,
+        },
+        _ => None,
+    };
+    Outcome::PresentFailed(error.to_string(), cause)
+}
+
 /// Judges what the provider says of a record that is seen already.
 fn settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
     match said {
         Ok(false) => published::under_way(challenge),
-        Err(error) if !error.needs_person => Readiness::NotYet { reason: error.to_string() },
+        Err(error) if !error.needs_person => {
+            Readiness::NotYet { reason: error.to_string(), cause: None }
+        }
         // Who may not ask has what was seen.
         Ok(true) | Err(_) => Readiness::Ready,
     }
@@ -383,7 +403,7 @@ mod tests {
         let challenge = testing::challenge("www.example.com").dns01().build();
         let error = |needs_person| {
             let (what, why) = ("cannot ask".to_owned(), "no answer".to_owned());
-            Err(SolveError { what, why, needs_person, hint: None, until: None })
+            Err(SolveError::new(what, why, needs_person))
         };
         for (said, waits_for) in [
             (Ok(true), None),
@@ -393,7 +413,7 @@ mod tests {
         ] {
             match settled(&challenge, said) {
                 Readiness::Ready => assert_eq!(waits_for, None),
-                Readiness::NotYet { reason } => {
+                Readiness::NotYet { reason, .. } => {
                     assert!(waits_for.is_some_and(|text| reason.ends_with(text)), "{reason}");
                 }
             }

@@ -10,6 +10,7 @@ use crate::model::{Kind, ObjectName, Secret};
 use crate::solvers::SolveError;
 use crate::solvers::dns01::site::{Credentials, Webhooks};
 use crate::solvers::dns01::webhook::path;
+use crate::solvers::remedy::Remedy;
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
@@ -44,24 +45,15 @@ impl Credentials for StoreCredentials {
     ) -> Result<Zeroizing<String>, SolveError> {
         let what = format!("cannot get a token of the service account {namespace}/{name}");
         if let Some(why) = object_name_fault(name) {
-            return Err(SolveError {
-                what: "cannot get a token of a service account".to_owned(),
-                why: format!(
-                    "serviceAccountRef.name is {name:?}, which is not a valid name: {why}"
-                ),
-                needs_person: true,
-                hint: Some("mend serviceAccountRef.name in the solver of the issuer".to_owned()),
-                until: None,
-            });
+            return Err(SolveError::lasting(
+                "cannot get a token of a service account",
+                format!("serviceAccountRef.name is {name:?}, which is not a valid name: {why}"),
+            )
+            .advised("mend serviceAccountRef.name in the solver of the issuer"));
         }
         let Some(cluster) = &self.cluster else {
-            return Err(SolveError {
-                what,
-                why: "there are service accounts only in a cluster".to_owned(),
-                needs_person: true,
-                hint: Some("on this machine, name an access key in a Secret".to_owned()),
-                until: None,
-            });
+            return Err(SolveError::lasting(what, "there are service accounts only in a cluster")
+                .advised("on this machine, name an access key in a Secret"));
         };
         let token = cluster.service_account_token(namespace, name, audiences).await;
         token.map_err(|error| fault(what, &error))
@@ -83,16 +75,15 @@ impl Webhooks for ClusterWebhooks {
         let resource = format!("{solver}.{group}");
         let called = self.0.create_at(&path(group, solver)?, &resource, payload).await;
         called.map_err(|error| {
-            let hint = format!("kubectl get apiservice v1alpha1.{group} says whether it runs");
             let what = format!("cannot call the webhook {solver} of {group}");
-            SolveError { hint: Some(hint), ..fault(what, &error) }
+            fault(what, &error).advised(Remedy::WebhookService { group: group.to_owned() })
         })
     }
 }
 
 fn fault(what: String, error: &StoreError) -> SolveError {
     let needs_person = error.lacks_permission();
-    SolveError { what, why: error.to_string(), needs_person, hint: None, until: None }
+    SolveError::new(what, error.to_string(), needs_person)
 }
 
 #[cfg(test)]

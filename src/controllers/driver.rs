@@ -582,7 +582,7 @@ mod tests {
                     self.change(key, interference).await;
                     let until = Some(now + SignedDuration::from_hours(1));
                     let [what, why] = ["cannot ask", "too many requests"].map(str::to_owned);
-                    Err(SolveError { what, why, needs_person: false, hint: None, until }.into())
+                    Err(SolveError::passing(what, why).until(until).into())
                 }
                 Mishap::Panic | Mishap::After(_) => Ok(Wake::OnChange),
             }

@@ -202,7 +202,7 @@ mod tests {
         let moment: Timestamp = "2026-11-21T12:05:00Z".parse().unwrap();
         let retry = |needs_person, until| {
             let (what, why) = ("cannot ask".to_owned(), "too many requests".to_owned());
-            ReconcileError::Solve(SolveError { what, why, needs_person, hint: None, until }).retry()
+            ReconcileError::Solve(SolveError::new(what, why, needs_person).until(until)).retry()
         };
         assert_eq!(retry(false, Some(moment)), Retry::At(moment));
         assert_eq!(retry(false, None), Retry::Backoff);

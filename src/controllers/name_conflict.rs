@@ -38,15 +38,6 @@ impl NameConflict {
         };
         Some(Self { key, ours: ours.clone(), whose, passes })
     }
-
-    /// What helps.
-    pub fn hint(&self) -> String {
-        let Self { key, ours, .. } = self;
-        if self.passes {
-            return format!("it goes by itself; if it stays, delete {key}");
-        }
-        format!("delete {key}, or keep it under another name, or give {ours} another name")
-    }
 }
 
 /// Looks whether a name is free for an object of that owner, or has its object already.

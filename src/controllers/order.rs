@@ -101,7 +101,7 @@ impl OrderController {
         let required = required(order, &issuer, account, self.types);
         let observed = Observed {
             challenges: &challenges,
-            required: required.as_deref().map_err(String::as_str),
+            required: required.as_deref(),
             sharers: &sharers,
             heard: self.heard.of(&order.metadata),
         };
@@ -138,9 +138,10 @@ impl OrderController {
             Action::StandBack(why) => Outcome::StoodBack(why),
             Action::CreateChallenges(missing) => self.create_challenges(order, missing).await?,
             Action::DeleteChallenges(names) => self.delete_challenges(&challenges, &names).await?,
-            Action::Explain(why) => Outcome::Explained(why),
+            Action::Explain(unsolved) => Outcome::Explained(unsolved),
+            Action::Solved => Outcome::Solved,
             Action::Expire(at) => Outcome::Expired(at),
-            Action::GiveUp(why) => Outcome::GivenUp(why),
+            Action::GiveUp(why, problem) => Outcome::GivenUp(why, problem),
         };
         let outcome = self.budget.replace(self.recorder.store(), order, outcome, now).await?;
         let polled = order::polled(&outcome, now);
@@ -248,7 +249,7 @@ impl OrderController {
                 Ok(granted.permit)
             }
             Err(ReconcileError::OverBudget(over)) if !over.is_pause() => {
-                let why = Outcome::Unanswered(Deed::Create, over.to_string());
+                let why = Outcome::Unanswered(Deed::Create, None, over.to_string());
                 self.write(order, why, now).await?;
                 Err(ReconcileError::OverBudget(over))
             }
@@ -266,7 +267,8 @@ impl OrderController {
             Ok(outcome) => return Ok(outcome),
             Err(unanswered) => unanswered,
         };
-        let why = Outcome::Unanswered(deed, error.to_string());
+        let why =
+            Outcome::Unanswered(deed, error.problem().cloned().map(Box::new), error.to_string());
         self.write(at_ca.order, why, at_ca.now).await?;
         Err(error.into())
     }

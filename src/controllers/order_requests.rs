@@ -56,7 +56,7 @@ impl OrderAtCa<'_> {
         let Some(profile) = &wanted.profile else { return Ok(None) };
         let directory = self.acme.directory().await.map_err(unanswered)?;
         let why = not_offered(profile, &directory.profiles);
-        Ok(why.map(|why| Outcome::GivenUp(format!("Failed to create Order: acme: {why}"))))
+        Ok(why.map(|why| Outcome::NoProfile(format!("Failed to create Order: acme: {why}"))))
     }
 
     /// Asks for the order.
@@ -134,7 +134,9 @@ impl OrderAtCa<'_> {
     pub async fn finalize(&self) -> Result<Outcome, Unanswered> {
         let request = match csr::read(&self.order.spec.request.0) {
             Ok(request) => request,
-            Err(why) => return Ok(Outcome::GivenUp(format!("Failed to finalize Order: {why}"))),
+            Err(why) => {
+                return Ok(Outcome::GivenUp(format!("Failed to finalize Order: {why}"), None));
+            }
         };
         let url = &self.order.status.url;
         match self.acme.finalize(&self.order.status.finalize_url, &request.der).await {
@@ -144,7 +146,7 @@ impl OrderAtCa<'_> {
                 Ok(match self.conclude(reply).await {
                     Ok(Ok(seen)) => Outcome::Finalized(seen),
                     // The CA took our signing request, and answers it with something else.
-                    Ok(Err(Outcome::OtherKey(why))) => Outcome::GivenUp(why),
+                    Ok(Err(Outcome::OtherKey(why))) => Outcome::GivenUp(why, None),
                     Ok(Err(Outcome::Refused(_, Refusal::Until(_, at)))) => {
                         Outcome::Finalized(Seen { retry_after: Some(at), ..taken })
                     }
@@ -195,7 +197,7 @@ impl OrderAtCa<'_> {
         };
         let request = match csr::read(&self.order.spec.request.0) {
             Ok(request) => request,
-            Err(why) => return Ok(Err(Outcome::GivenUp(why.to_string()))),
+            Err(why) => return Ok(Err(Outcome::GivenUp(why.to_string(), None))),
         };
         match chain::check(&served.pem, &request, self.now) {
             Ok(checked) => {
@@ -207,7 +209,7 @@ impl OrderAtCa<'_> {
                     "Failed to retrieve signed certificate: what {url} serves is not what was ordered: {fault}"
                 );
                 let is_other = fault == ChainFault::OtherKey;
-                Ok(Err(if is_other { Outcome::OtherKey(why) } else { Outcome::GivenUp(why) }))
+                Ok(Err(if is_other { Outcome::OtherKey(why) } else { Outcome::GivenUp(why, None) }))
             }
         }
     }

@@ -187,6 +187,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::model::guard::Guard;
     use crate::reconcile::testing::challenge;
     use crate::store::memory::MemoryStore;
     use crate::store::testing::Front;
@@ -279,7 +280,11 @@ mod tests {
         }
         async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
             match record.key.kind {
-                Kind::Challenge => Err(StoreError::Denied { key: record.key, why: "no".into() }),
+                Kind::Challenge => Err(StoreError::Denied {
+                    key: record.key,
+                    why: "no".into(),
+                    guard: Guard::Unknown,
+                }),
                 _ => self.0.replace(record, part).await,
             }
         }

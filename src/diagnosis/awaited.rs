@@ -34,7 +34,7 @@ pub fn of_chain(chain: &Chain) -> Option<String> {
     let of_issuer = chain.issuer.as_ref().zip(issuer.as_ref());
     let of_issuer = of_issuer.and_then(|(of, key)| judge_issuer(key, of));
     let held_up = match of_issuer {
-        Some(Verdict::Failed(failed)) => return Some(failed.failure.message),
+        Some(Verdict::Failed(failed)) => return Some(failed.message),
         Some(Verdict::Waiting(Some(blocker))) => return Some(blocker.what),
         _ => of_order(chain).or_else(|| of_challenges(chain)),
     };

@@ -2,18 +2,19 @@
 
 use jiff::Timestamp;
 
-use super::advice::self_check;
 use super::chain::Chain;
-use crate::app::failure::Kind as FailureKind;
-use crate::app::invocation;
+use super::failure_kind::FailureKind;
+use super::next_step::NextStep;
+use super::{advice, facts};
+use crate::model::cause::{Cause, OrderWait};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Key, Kind, Problem, State};
-use crate::reconcile::names_a_moment;
+use crate::model::{Challenge, Key, Kind, State};
 use crate::reconcile::pauses::LONGEST_PAUSE;
+use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
 
 /// An obstacle that may pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Blocker {
     /// Sort, should time run out.
     pub kind: FailureKind,
@@ -26,7 +27,7 @@ pub struct Blocker {
     /// Whether the CA has named that moment, so that no earlier try makes sense.
     pub named_by_ca: bool,
     /// What helps.
-    pub hint: Option<String>,
+    pub next_step: Option<NextStep>,
 }
 
 impl Blocker {
@@ -38,7 +39,7 @@ impl Blocker {
             what: format!("{key}: {error}"),
             until: None,
             named_by_ca: false,
-            hint: error.hints_by(&invocation::current().kubectl_program()).into_iter().next(),
+            next_step: Some(NextStep::Store(Box::new(error.clone()))),
         }
     }
 }
@@ -50,12 +51,14 @@ pub fn of_order(chain: &Chain) -> Option<Blocker> {
     if order.status.reason.is_empty() {
         return None;
     }
-    let kind = Problem::told_in(&order.status.reason)
-        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
+    let problem = facts::problem(order);
+    let kind = problem.as_ref().map_or(FailureKind::Timeout, FailureKind::of_problem);
     let reason = &order.status.reason;
     let what = format!("{}: {reason}", Key::new(Kind::Order, order.name()));
-    let named_by_ca = names_a_moment(reason);
-    Some(Blocker { kind, of: Kind::Order, what, until: memory.next_try, named_by_ca, hint: None })
+    let is_told = facts::waits_for(order) == Some(OrderWait::Authority);
+    let named_by_ca = is_told && problem.is_some() && memory.next_try.is_some();
+    let (of, until) = (Kind::Order, memory.next_try);
+    Some(Blocker { kind, of, what, until, named_by_ca, next_step: None })
 }
 
 /// The CA wants the order to be left alone until after `deadline`; our own pauses are not worth a word.
@@ -78,7 +81,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
         ),
         until: Some(until),
         named_by_ca: true,
-        hint: None,
+        next_step: None,
     })
 }
 
@@ -89,21 +92,39 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
         .iter()
         .find(|c| !c.status.state.is_some_and(State::is_final) && !c.status.reason.is_empty())?;
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-    let reason = &challenge.status.reason;
-    let what = format!("{}: {reason}", Key::new(Kind::Challenge, challenge.name()));
-    if challenge.status.processing
-        && !challenge.status.presented
-        && let Some(hint) = self_check::unpresented(challenge, reason)
+    let (of, until) = (Kind::Challenge, memory.next_try);
+    let what = format!("{}: {}", Key::new(of, challenge.name()), challenge.status.reason);
+    let cause = facts::cause(challenge);
+    let is_unpresented = challenge.status.processing && !challenge.status.presented;
+    if let Some(next_step) = cause.as_ref().and_then(|cause| unpresented(challenge, cause))
+        && is_unpresented
     {
-        let (kind, of, hint) = (FailureKind::Solver, Kind::Challenge, Some(hint));
-        return Some(Blocker { kind, of, what, until: memory.next_try, named_by_ca: false, hint });
+        let (kind, next_step) = (FailureKind::Solver, Some(next_step));
+        return Some(Blocker { kind, of, what, until, named_by_ca: false, next_step });
     }
-    let kind = Problem::told_in(reason)
-        .map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(&problem));
-    let named_by_ca = names_a_moment(reason);
-    let hint = (kind == FailureKind::Timeout)
-        .then(|| self_check::advice(challenge, reason, chain.in_cluster));
-    Some(Blocker { kind, of: Kind::Challenge, what, until: memory.next_try, named_by_ca, hint })
+    let refused = match &cause {
+        Some(Cause::Refused(problem)) => Some(problem),
+        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_)) | None => None,
+    };
+    let kind = refused.map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(problem));
+    let named_by_ca = refused.is_some() && until.is_some();
+    let next_step =
+        (kind == FailureKind::Timeout).then(|| advice::for_answer(challenge, chain.in_cluster));
+    Some(Blocker { kind, of, what, until, named_by_ca, next_step })
+}
+
+/// What helps where an answer could not even be put up; nothing where something else is at fault.
+fn unpresented(challenge: &Challenge, cause: &Cause) -> Option<NextStep> {
+    let namespace = challenge.metadata.namespace.clone();
+    match cause {
+        Cause::NoIngress => {
+            let http01 = challenge.spec.solver.http01.as_ref();
+            let name = http01.and_then(|http01| http01.ingress.as_ref())?.name.clone();
+            Some(NextStep::Solver(Remedy::Ingress { name, namespace }))
+        }
+        Cause::Denied(guard) => Some(NextStep::PastGuard { guard: *guard, namespace }),
+        Cause::Seen(_) | Cause::Refused(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -151,7 +172,7 @@ mod tests {
                 at(3600)
             );
             assert_eq!(told(&chain), Some(what));
-            assert_eq!(beyond(&chain, at(3600)), None);
+            assert!(beyond(&chain, at(3600)).is_none());
         }
     }
 }

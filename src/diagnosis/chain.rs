@@ -1,6 +1,5 @@
 //! A Certificate with everything that hangs below it, as it is judged.
 
-use crate::app::failure::Failure;
 use crate::model::common::is_true;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, Kind, ObjectName, Order,
@@ -81,11 +80,4 @@ impl Chain {
 /// The key of the issuer that a Certificate refers to; none where its kind is none of ours.
 pub fn issuer_key(certificate: &Certificate) -> Option<Key> {
     certificate.spec.issuer_ref.key(&certificate.metadata.namespace)
-}
-
-/// The failure where the kind of a Certificate's issuer is none of ours.
-pub fn foreign_issuer(certificate: &Certificate) -> Failure {
-    let (name, kind) = (certificate.name(), certificate.spec.issuer_ref.effective_kind());
-    Failure::usage(format!("Certificate {name}: issuerRef.kind is {kind}, which is not ours"))
-        .hint("issuerRef.kind must be Issuer, ClusterIssuer or absent")
 }

@@ -1,10 +1,15 @@
 //! Why something does not go on, and what helps: judged from chains, obstacles and observations. As on floor 0 there are no
-//! clocks, files and sockets here, and nothing waits.
+//! clocks, files and sockets here, and nothing waits; what helps is data, which `app::hints` puts into words.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod advice;
 pub mod awaited;
 pub mod blocker;
+pub mod caa;
 pub mod chain;
-pub mod sight;
+pub mod facts;
+pub mod failed;
+pub mod failure_kind;
+pub mod foreign;
+pub mod next_step;
 pub mod verdict;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::reply::Reply;
 use super::server::Server;
-use super::wire::Silence;
+use super::silence::Silence;
 
 /// What is asked of whom.
 type Question = (Server, Name, RecordType);

@@ -17,7 +17,7 @@ use super::reply::{Reply, mnemonic};
 use super::server::Server;
 use super::wire::{Recursion, Wire};
 use super::zone::HOPS;
-use super::{ANSWERED, CIRCLE, LookupError, Resolve};
+use super::{LookupError, Resolve, Why};
 
 /// Asks resolvers why.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Inquiry {
         name: &Name,
         kind: RecordType,
         code: ResponseCode,
-    ) -> Option<String> {
+    ) -> Option<Why> {
         timeout(self.patience, self.look_for_cause(name, kind, code)).await.ok().flatten()
     }
 
@@ -56,21 +56,17 @@ impl Inquiry {
         name: &Name,
         kind: RecordType,
         code: ResponseCode,
-    ) -> Option<String> {
+    ) -> Option<Why> {
         let end = match self.follow(name).await {
-            End::Circle(names) => return Some(circle(&names)),
+            End::Circle(names) => return Some(Why::AliasLoop(names.iter().map(bare).collect())),
             End::Name(_) if code == ResponseCode::NoError => return None,
             End::Name(end) => end,
         };
         let reply = self.ask(&end, kind).await.filter(|reply| reply.code() == code);
         let purpose = reply.and_then(|reply| reply.why());
         let purpose = purpose.map(|purpose| format!(" ({purpose})")).unwrap_or_default();
-        let target = if end == *name {
-            String::new()
-        } else {
-            format!(" for the target of its CNAME, {}", bare(&end))
-        };
-        Some(format!("{ANSWERED}{}{purpose}{target}", mnemonic(code)))
+        let target = (end != *name).then(|| bare(&end));
+        Some(Why::Answered { code: format!("{}{purpose}", mnemonic(code)), target })
     }
 
     async fn follow(&self, name: &Name) -> End {
@@ -99,11 +95,6 @@ impl Inquiry {
         }
         select_ok(asked).await.ok().map(|(reply, _)| reply)
     }
-}
-
-fn circle(names: &[Name]) -> String {
-    let names: Vec<_> = names.iter().map(bare).collect();
-    format!("{CIRCLE}{}", names.join(" -> "))
 }
 
 /// A name as people write it.

@@ -17,7 +17,7 @@ use hickory_resolver::{Hosts, TokioResolver};
 use super::cause::{Inquiry, bare};
 use super::reply::mnemonic;
 use super::server::{self, PORT, Server};
-use super::{ANSWERED, CaaRecord, LookupError, Resolve, SILENT, UNREADABLE};
+use super::{CaaRecord, LookupError, Resolve, Why};
 
 /// How long a name server may take over UDP, and as long again over TCP.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -38,7 +38,7 @@ impl SystemResolver {
             builder.build()
         });
         let why = "this machine's configuration names no name server";
-        let resolver = resolver.map_err(|_| why.to_owned());
+        let resolver = resolver.map_err(|_| Why::Other(why.to_owned()));
         let inquiry = Inquiry::at(server::of_the_system(), INQUIRY);
         let servers = Servers { resolver, inquiry };
         Self { hosts: Hosts::from_system().unwrap_or_default(), servers }
@@ -122,7 +122,7 @@ impl DirectResolver {
         remember_nothing(options);
         options.timeout = patience;
         options.attempts = 1;
-        let resolver = builder.build().map_err(|error| stable_text(&error));
+        let resolver = builder.build().map_err(|error| why(&error));
         let servers = addresses.iter().copied().map(Server::Plain).collect();
         let inquiry = Inquiry::at(servers, INQUIRY);
         Self { addresses, servers: Servers { resolver, inquiry } }
@@ -160,7 +160,7 @@ impl Resolve for DirectResolver {
 /// Whom to ask.
 struct Servers {
     /// Why nobody can be asked, otherwise.
-    resolver: Result<TokioResolver, String>,
+    resolver: Result<TokioResolver, Why>,
     /// Asks the same servers for what the resolver leaves out of its errors.
     inquiry: Inquiry,
 }
@@ -218,7 +218,7 @@ impl Servers {
         if cause.is_none() && code == Some(ResponseCode::NoError) {
             return None;
         }
-        let why = cause.unwrap_or_else(|| stable_text(error));
+        let why = cause.unwrap_or_else(|| why(error));
         Some(LookupError::Failed { name: text.to_owned(), why })
     }
 
@@ -240,7 +240,7 @@ impl Servers {
     }
 
     fn resolver(&self, name: &str) -> Result<&TokioResolver, LookupError> {
-        let failed = |why: &String| LookupError::Failed { name: name.to_owned(), why: why.clone() };
+        let failed = |why: &Why| LookupError::Failed { name: name.to_owned(), why: why.clone() };
         self.resolver.as_ref().map_err(failed)
     }
 }
@@ -270,7 +270,7 @@ pub async fn server_addresses(
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "53"));
     let port = port.parse().map_err(|_| LookupError::Failed {
         name: text.to_owned(),
-        why: format!("\"{port}\" is not a port"),
+        why: Why::Other(format!("\"{port}\" is not a port")),
     })?;
     let mut found = resolver.addresses(host).await?;
     if found.is_empty() {
@@ -300,7 +300,7 @@ fn without_asking(host: &str) -> Option<Vec<IpAddr>> {
 fn absolute(host: &str) -> Result<Name, LookupError> {
     let mut name = Name::from_ascii(host).map_err(|_| LookupError::Failed {
         name: host.to_owned(),
-        why: "it is not a DNS name".to_owned(),
+        why: Why::Other("it is not a DNS name".to_owned()),
     })?;
     name.set_fqdn(true);
     Ok(name)
@@ -353,13 +353,15 @@ fn response_code(error: &NetError) -> Option<ResponseCode> {
     }
 }
 
-fn stable_text(error: &NetError) -> String {
+fn why(error: &NetError) -> Why {
     match (response_code(error), error) {
-        (Some(code), _) => format!("{ANSWERED}{}", mnemonic(code)),
-        (None, NetError::Timeout | NetError::NoConnections | NetError::Io(_)) => SILENT.to_owned(),
-        (None, NetError::Truncated) => "the answer was truncated, over TCP too".to_owned(),
-        (None, NetError::Proto(_)) => UNREADABLE.to_owned(),
-        (None, other) => other.as_metrics_label().replace('_', " "),
+        (Some(code), _) => Why::Answered { code: mnemonic(code), target: None },
+        (None, NetError::Timeout | NetError::NoConnections | NetError::Io(_)) => Why::Silent,
+        (None, NetError::Truncated) => {
+            Why::Other("the answer was truncated, over TCP too".to_owned())
+        }
+        (None, NetError::Proto(_)) => Why::Unreadable,
+        (None, other) => Why::Other(other.as_metrics_label().replace('_', " ")),
     }
 }
 
@@ -425,8 +427,8 @@ mod tests {
         assert_eq!(seen.as_deref(), expected.as_ref().copied(), "{host}");
     }
 
-    fn failed(name: &str, why: &str) -> LookupError {
-        LookupError::Failed { name: name.to_owned(), why: why.to_owned() }
+    fn failed(name: &str, why: Why) -> LookupError {
+        LookupError::Failed { name: name.to_owned(), why }
     }
 
     #[tokio::test]
@@ -461,12 +463,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_failing_server_is_named_with_its_answer() {
+        let answered = |code: &str| Why::Answered { code: code.to_owned(), target: None };
         for (host, why) in [
-            ("broken.example.com", "the name server answered SERVFAIL"),
-            ("half-empty.example.com", "the name server answered SERVFAIL"),
-            ("refused.example.com", "the name server answered REFUSED"),
-            ("silent.example.com", "no name server answered"),
-            ("a..b", "it is not a DNS name"),
+            ("broken.example.com", answered("SERVFAIL")),
+            ("half-empty.example.com", answered("SERVFAIL")),
+            ("refused.example.com", answered("REFUSED")),
+            ("silent.example.com", Why::Silent),
+            ("a..b", Why::Other("it is not a DNS name".to_owned())),
         ] {
             check(host, Err(failed(host, why))).await;
         }
@@ -516,14 +519,13 @@ mod tests {
     async fn the_hosts_file_comes_before_the_servers() {
         let mut hosts = Hosts::default();
         hosts.read_hosts_conf("192.0.2.8 listed.example.com".as_bytes()).unwrap();
-        let why = "this machine's configuration names no name server";
+        let why = || Why::Other("this machine's configuration names no name server".to_owned());
         let inquiry = Inquiry::at(Vec::new(), INQUIRY);
-        let resolver =
-            SystemResolver { hosts, servers: Servers { resolver: Err(why.to_owned()), inquiry } };
+        let resolver = SystemResolver { hosts, servers: Servers { resolver: Err(why()), inquiry } };
         let listed = resolver.addresses("listed.example.com").await;
         assert_eq!(listed, Ok(vec!["192.0.2.8".parse().unwrap()]));
         let unlisted = resolver.addresses("other.example.com").await;
-        assert_eq!(unlisted, Err(failed("other.example.com", why)));
+        assert_eq!(unlisted, Err(failed("other.example.com", why())));
     }
 
     #[tokio::test]

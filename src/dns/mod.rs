@@ -10,6 +10,7 @@ mod remembered;
 mod reply;
 pub mod reqwest;
 pub mod server;
+pub mod silence;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
@@ -24,6 +25,8 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 
 pub use self::caa::CaaRecord;
+use self::silence::Silence;
+use crate::model::cause::Symptom;
 
 /// Looks names up.
 #[async_trait]
@@ -56,18 +59,48 @@ pub trait FindZone: fmt::Debug + Send + Sync {
     async fn zone_of(&self, name: &str) -> Result<String, LookupError>;
 }
 
-/// What a failed look-up says before the code with which a name server answered.
-pub const ANSWERED: &str = "the name server answered ";
-/// What it says where no resolver answered.
-pub const SILENT: &str = "no name server answered";
-/// What it says where what a resolver answered makes no sense.
-pub const UNREADABLE: &str = "the name server's answer cannot be read";
-/// What it says before aliases that lead back to one of them.
-pub const CIRCLE: &str = "CNAME loop: ";
-/// What it says where the servers of a zone took too long.
-pub const SLOW: &str = "name servers take longer than";
-/// What is said of a name server whose name leads nowhere.
-pub const ADDRESSLESS: &str = "has no address";
+/// Why name servers did not say what was asked; texts are stable, since they are kept in a status.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Why {
+    /// One of them answered with an error.
+    #[error("the name server answered {code}{}", of_target(target.as_deref()))]
+    Answered {
+        /// Code, such as `SERVFAIL`, and the purpose, where it says one (RFC 8914).
+        code: String,
+        /// Where aliases lead for which it answered so, if it is not the name itself.
+        target: Option<String>,
+    },
+    /// No resolver answered.
+    #[error("no name server answered")]
+    Silent,
+    /// What a resolver answered makes no sense.
+    #[error("the name server's answer cannot be read")]
+    Unreadable,
+    /// Aliases lead back to one of these names.
+    #[error("CNAME loop: {}", .0.join(" -> "))]
+    AliasLoop(Vec<String>),
+    /// The servers of the zone took too long.
+    #[error("its name servers take longer than {seconds} s")]
+    Slow {
+        /// How long was waited, in seconds.
+        seconds: u64,
+    },
+    /// One server did not answer.
+    #[error("{server} {silence}")]
+    Server {
+        /// Server, as it was named.
+        server: String,
+        /// Why.
+        silence: Silence,
+    },
+    /// Something else.
+    #[error("{0}")]
+    Other(String),
+}
+
+fn of_target(target: Option<&str>) -> String {
+    target.map(|name| format!(" for the target of its CNAME, {name}")).unwrap_or_default()
+}
 
 /// Why a look-up has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,8 +136,8 @@ pub enum LookupError {
     Failed {
         /// Name.
         name: String,
-        /// What the servers said; stable text.
-        why: String,
+        /// What the servers said.
+        why: Why,
     },
     /// The walk towards the root found no zone, in cert-manager's words.
     #[error(
@@ -158,6 +191,28 @@ pub enum LookupError {
 }
 
 impl LookupError {
+    /// What it is as data, if it is of a known sort.
+    pub fn symptom(&self) -> Option<Symptom> {
+        match self {
+            Self::NoSuchName { .. } | Self::NoAddress { .. } => Some(Symptom::NoAddress),
+            Self::NoSuchTarget { .. } => Some(Symptom::DanglingAlias),
+            Self::NoText { .. } => None,
+            Self::AliasLoop { .. } => Some(Symptom::AliasLoop),
+            Self::NoZone { .. }
+            | Self::UnexpectedCode { .. }
+            | Self::UnknownZone { .. }
+            | Self::NoServers { .. } => Some(Symptom::NotDelegated),
+            Self::Failed { why, .. } => match why {
+                Why::Answered { .. } => Some(Symptom::NameServersFail),
+                Why::Silent | Why::Unreadable => Some(Symptom::ResolverSilent),
+                Why::AliasLoop(_) => Some(Symptom::AliasLoop),
+                Why::Slow { .. } => Some(Symptom::ServersSilent),
+                Why::Server { silence, .. } => silence.symptom(),
+                Why::Other(_) => None,
+            },
+        }
+    }
+
     /// Tells whether nobody could be asked, so that nothing is known of the name.
     pub fn tells_nothing(&self) -> bool {
         match self {

@@ -4,11 +4,13 @@ use futures_util::future::join_all;
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
+use super::LookupError;
 use super::reply::Reply;
 use super::server::{Authority, Server};
-use super::wire::{Recursion, Silence};
+use super::silence::Silence;
+use super::wire::Recursion;
 use super::zone::{HOPS, Trust, Zones, absolute, follow};
-use super::{ADDRESSLESS, LookupError};
+use crate::model::cause::Symptom;
 use crate::model::observation::{NameServer, Said};
 
 /// What everybody says of one TXT record.
@@ -61,7 +63,7 @@ impl Zones {
     async fn ask_server(&self, server: &Authority, zone: &Name, name: &Name) -> Vec<NameServer> {
         let server_name = server.name.to_ascii();
         if server.addresses.is_empty() {
-            let said = Said::Nothing(ADDRESSLESS.to_owned());
+            let said = Said::Nothing("has no address".to_owned());
             return vec![NameServer { name: server_name, address: None, said, ttl: None }];
         }
         let asked = self.addresses(server).map(|address| {
@@ -98,6 +100,9 @@ fn said(reply: Result<Reply, Silence>, name: &Name, zone: Option<&Name>) -> Said
     let reply = match reply {
         Ok(reply) => reply,
         Err(Silence::NoRoute) => return Said::NoRoute,
+        Err(why) if why.symptom() == Some(Symptom::ServerUnreadable) => {
+            return Said::Unreadable(why.to_string());
+        }
         Err(why) => return Said::Nothing(why.to_string()),
     };
     let mut end = name;
@@ -130,7 +135,7 @@ fn agreed_alias(servers: &[NameServer]) -> Option<&str> {
     let mut agreed = None;
     for server in servers {
         match &server.said {
-            Said::Code(_) | Said::Nothing(_) | Said::NoRoute => {}
+            Said::Code(_) | Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute => {}
             Said::Alias(target) if agreed.is_none_or(|known| known == target) => {
                 agreed = Some(target.as_str());
             }

@@ -1,6 +1,5 @@
 //! One question to one name server, and its answer: UDP and TCP (RFC 1035 §4.2, RFC 6891), HTTPS (RFC 8484).
 
-use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -20,6 +19,7 @@ use super::Resolve;
 use super::reply::Reply;
 use super::reqwest::ReqwestResolver;
 use super::server::Server;
+use super::silence::Silence;
 
 /// How long a server may take over UDP, and as long again over TCP.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -28,38 +28,6 @@ const PAYLOAD: u16 = 1232;
 /// Largest answer that there is, in bytes.
 const LIMIT: usize = 65_535;
 const MEDIA_TYPE: &str = "application/dns-message";
-
-/// Why there is no answer; the texts are stable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Silence {
-    /// Nothing came in time.
-    TimedOut,
-    /// Nobody listens there.
-    Refused,
-    /// This machine has no way there, such as one without IPv6.
-    NoRoute,
-    /// The answer was too large for UDP, and over TCP there was none.
-    Truncated(Box<Self>),
-    /// What came is no answer to the question.
-    Unreadable,
-    /// The HTTPS server said something else.
-    Https(String),
-}
-
-impl fmt::Display for Silence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TimedOut => f.write_str("does not answer"),
-            Self::Refused => f.write_str("refuses the connection"),
-            Self::NoRoute => f.write_str("cannot be reached from here"),
-            Self::Truncated(why) => {
-                write!(f, "has an answer too large for UDP, and over TCP it {why}")
-            }
-            Self::Unreadable => f.write_str("gives an answer that cannot be read"),
-            Self::Https(why) => f.write_str(why),
-        }
-    }
-}
 
 /// Whether the server is to ask others on our behalf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,8 +19,9 @@ use super::asked::Asked;
 use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
 use super::server::{Authority, PORT, Server};
-use super::wire::{Recursion, Silence, Wire};
-use super::{FindZone, LookupError, Resolve, SLOW};
+use super::silence::Silence;
+use super::wire::{Recursion, Wire};
+use super::{FindZone, LookupError, Resolve, Why};
 
 /// Most aliases and delegations that are followed.
 pub(super) const HOPS: usize = 16;
@@ -89,7 +90,7 @@ impl Zones {
     ) -> Result<T, LookupError> {
         let late = || LookupError::Failed {
             name: name.to_owned(),
-            why: format!("its {SLOW} {} s", self.patience.as_secs()),
+            why: Why::Slow { seconds: self.patience.as_secs() },
         };
         timeout(self.patience, look).await.unwrap_or_else(|_| Err(late()))
     }
@@ -272,7 +273,7 @@ impl Zones {
                 Ok(reply) if is_an_answer(&reply) => return Ok(reply),
                 Ok(reply) => LookupError::Failed {
                     name: name.to_ascii(),
-                    why: format!("{resolver} says {}", reply.code_and_why()),
+                    why: Why::Other(format!("{resolver} says {}", reply.code_and_why())),
                 },
                 Err(why) => silent(name, resolver, &why),
             }
@@ -326,7 +327,7 @@ pub(super) fn follow(chain: &mut Vec<Name>, next: Name) -> Result<(), LookupErro
 pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
     let mut read = Name::from_ascii(name).map_err(|_| LookupError::Failed {
         name: name.to_owned(),
-        why: "it is not a DNS name".to_owned(),
+        why: Why::Other("it is not a DNS name".to_owned()),
     })?;
     read.set_fqdn(true);
     Ok(read)
@@ -358,5 +359,6 @@ fn nearest<'a>(reply: &'a Reply, zone: &Name, name: &Name) -> Option<&'a Name> {
 }
 
 fn silent(name: &Name, server: &Server, why: &Silence) -> LookupError {
-    LookupError::Failed { name: name.to_ascii(), why: format!("{server} {why}") }
+    let why = Why::Server { server: server.to_string(), silence: why.clone() };
+    LookupError::Failed { name: name.to_ascii(), why }
 }

@@ -12,7 +12,7 @@ use x509_parser::extensions::{GeneralName, ParsedExtension, X509Extension};
 use x509_parser::oid_registry::asn1_rs::{Oid, oid};
 use x509_parser::prelude::FromDer as _;
 
-use super::connection::{self, NoAnswer, Patience, tls_fault};
+use super::connection::{self, NoAnswer, Patience, Refusals, tls_fault};
 use super::outcome::FetchError;
 use super::{CA_PATIENCE, Fetcher, tls};
 use crate::model::Identifier;
@@ -59,7 +59,9 @@ impl Fetcher {
         let none = |error| Greeting { address: None, result: Err(error) };
         let url = match url_of(identifier) {
             Ok(url) => url,
-            Err(error) => return none(FetchError::Malformed { why: error.to_string() }),
+            Err(error) => {
+                return none(FetchError::Malformed { why: error.to_string(), symptom: None });
+            }
         };
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let addresses = match self.overrides.handshake(host) {
@@ -70,22 +72,20 @@ impl Fetcher {
             },
         };
         let name = identifier.server_name();
-        let (mut last, mut refusals) = (None, Vec::new());
+        let (mut last, mut refusals) = (None, Refusals::default());
         for address in addresses {
             last = Some(address);
             let result = match greet(&name, address, CA_PATIENCE).await {
                 Ok(shown) => Ok(shown),
-                Err(NoAnswer::NotConnected(why)) => {
-                    refusals.push(why);
+                Err(NoAnswer::NotConnected(why, symptom)) => {
+                    refusals.add(why, symptom);
                     continue;
                 }
-                Err(NoAnswer::Silent(why)) => Err(FetchError::Connect { why }),
-                Err(NoAnswer::Malformed(why)) => Err(FetchError::Malformed { why }),
+                Err(error) => Err(error.into_error()),
             };
             return Greeting { address: last, result };
         }
-        let why = refusals.join("; ");
-        Greeting { address: last, result: Err(FetchError::Connect { why }) }
+        Greeting { address: last, result: Err(refusals.into_error()) }
     }
 }
 
@@ -101,7 +101,7 @@ async fn greet(name: &str, address: SocketAddr, patience: Patience) -> Result<Gr
     let protocol = session.alpn_protocol().unwrap_or_default();
     let shown = session.peer_certificates().and_then(<[_]>::first);
     let certificate = read(shown.map_or(&[], |certificate| certificate.as_ref()))
-        .map_err(|what| NoAnswer::Malformed(format!("{address} {what}")))?;
+        .map_err(|what| NoAnswer::Malformed(format!("{address} {what}"), None))?;
     Ok(Greeted { protocol: String::from_utf8_lossy(protocol).into_owned(), certificate })
 }
 

@@ -18,8 +18,9 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-use super::outcome::{BODY_LIMIT, Reply};
+use super::outcome::{BODY_LIMIT, FetchError, Reply};
 use super::tls;
+use crate::model::cause::Symptom;
 
 /// Names the program, so that people find our looks in their logs.
 const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
@@ -44,11 +45,44 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     /// No connection came about: another address may be tried.
-    NotConnected(String),
+    NotConnected(String, Option<Symptom>),
     /// It was connected and did not answer.
-    Silent(String),
+    Silent(String, Option<Symptom>),
     /// It said something that is no HTTP.
-    Malformed(String),
+    Malformed(String, Option<Symptom>),
+}
+
+/// Addresses that took no connection, one after another.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    whys: Vec<String>,
+    symptoms: Vec<Symptom>,
+}
+
+impl Refusals {
+    pub(super) fn add(&mut self, why: String, symptom: Option<Symptom>) {
+        self.whys.push(why);
+        self.symptoms.extend(symptom);
+    }
+
+    /// All of them as one error: whoever refuses is there, which says more than silence.
+    pub(super) fn into_error(self) -> FetchError {
+        let refused = self.symptoms.iter().find(|it| **it == Symptom::ConnectionRefused);
+        let symptom = refused.or_else(|| self.symptoms.first()).copied();
+        FetchError::Connect { why: self.whys.join("; "), symptom }
+    }
+}
+
+impl NoAnswer {
+    /// The error of an address that was connected.
+    pub(super) fn into_error(self) -> FetchError {
+        match self {
+            Self::NotConnected(why, symptom) | Self::Silent(why, symptom) => {
+                FetchError::Connect { why, symptom }
+            }
+            Self::Malformed(why, symptom) => FetchError::Malformed { why, symptom },
+        }
+    }
 }
 
 /// Gets a URL from that address, without following redirects.
@@ -74,10 +108,14 @@ pub(super) async fn connect(
 ) -> Result<TcpStream, NoAnswer> {
     match timeout(patience.connect, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(NoAnswer::NotConnected(connect_fault(&error, address))),
+        Ok(Err(error)) => {
+            let (why, symptom) = connect_fault(&error, address);
+            Err(NoAnswer::NotConnected(why, symptom))
+        }
         Err(_) => {
             let seconds = patience.connect.as_secs();
-            Err(NoAnswer::NotConnected(format!("no answer from {address} within {seconds}s")))
+            let why = format!("no answer from {address} within {seconds}s");
+            Err(NoAnswer::NotConnected(why, Some(Symptom::Unreachable)))
         }
     }
 }
@@ -85,7 +123,8 @@ pub(super) async fn connect(
 /// A connection on which nothing comes.
 pub(super) fn late(address: SocketAddr, patience: Patience) -> NoAnswer {
     let seconds = patience.answer.as_secs();
-    NoAnswer::Silent(format!("{address} took the connection but did not answer within {seconds}s"))
+    let why = format!("{address} took the connection but did not answer within {seconds}s");
+    NoAnswer::Silent(why, Some(Symptom::NoReply))
 }
 
 async fn handshake(
@@ -108,14 +147,15 @@ async fn handshake(
 
 /// A handshake that failed.
 pub(super) fn no_handshake(address: SocketAddr, why: &dyn std::fmt::Display) -> NoAnswer {
-    NoAnswer::Silent(format!("TLS handshake with {address} failed: {why}"))
+    let why = format!("TLS handshake with {address} failed: {why}");
+    NoAnswer::Silent(why, Some(Symptom::NoTls))
 }
 
 async fn talk<S>(stream: S, url: &Url, address: SocketAddr) -> Result<Answer, NoAnswer>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let request = request(url).map_err(|why| NoAnswer::Malformed(format!("{url}: {why}")))?;
+    let request = request(url).map_err(|why| NoAnswer::Malformed(format!("{url}: {why}"), None))?;
     let fault = |error: hyper::Error| answer_fault(&error, address);
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(fault)?;
     // It carries the bytes while we wait, and ends with this look.
@@ -148,7 +188,8 @@ async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<Answe
     while body.len() <= BODY_LIMIT {
         let Some(frame) = incoming.frame().await else { break };
         let frame = frame.map_err(|_| {
-            NoAnswer::Malformed(format!("{address} broke off in the middle of its answer"))
+            let why = format!("{address} broke off in the middle of its answer");
+            NoAnswer::Malformed(why, Some(Symptom::HungUp))
         })?;
         body.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
     }
@@ -161,20 +202,29 @@ async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<Answe
     })
 }
 
-fn connect_fault(error: &io::Error, address: SocketAddr) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => format!("connection refused by {address}"),
-        io::ErrorKind::ConnectionReset => format!("connection reset by {address}"),
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
-            format!("no route to {address}")
-        }
-        io::ErrorKind::AddrNotAvailable => format!("no route to {address} from this machine"),
-        io::ErrorKind::TimedOut => format!("no answer from {address}"),
-        io::ErrorKind::PermissionDenied => {
-            format!("this machine does not allow connections to {address}")
-        }
+fn connect_fault(error: &io::Error, address: SocketAddr) -> (String, Option<Symptom>) {
+    use io::ErrorKind::{
+        AddrNotAvailable, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable,
+        PermissionDenied, TimedOut,
+    };
+    let why = match error.kind() {
+        ConnectionRefused => format!("connection refused by {address}"),
+        ConnectionReset => format!("connection reset by {address}"),
+        HostUnreachable | NetworkUnreachable => format!("no route to {address}"),
+        AddrNotAvailable => format!("no route to {address} from this machine"),
+        TimedOut => format!("no answer from {address}"),
+        PermissionDenied => format!("this machine does not allow connections to {address}"),
         kind => format!("cannot connect to {address}: {kind}"),
-    }
+    };
+    let symptom = match error.kind() {
+        ConnectionRefused => Some(Symptom::ConnectionRefused),
+        ConnectionReset => Some(Symptom::HungUp),
+        HostUnreachable | NetworkUnreachable | AddrNotAvailable | TimedOut => {
+            Some(Symptom::Unreachable)
+        }
+        _ => None,
+    };
+    (why, symptom)
 }
 
 /// Why a handshake failed, in stable words.
@@ -192,15 +242,18 @@ pub(super) fn tls_fault(error: &io::Error) -> String {
 
 fn answer_fault(error: &hyper::Error, address: SocketAddr) -> NoAnswer {
     if error.is_parse() {
-        return NoAnswer::Malformed(format!("the answer of {address} is not HTTP/1.1"));
+        let why = format!("the answer of {address} is not HTTP/1.1");
+        return NoAnswer::Malformed(why, Some(Symptom::NotHttp));
     }
     if error.is_incomplete_message() || error.is_closed() || error.is_canceled() {
-        return NoAnswer::Silent(format!("{address} closed the connection without an answer"));
+        let why = format!("{address} closed the connection without an answer");
+        return NoAnswer::Silent(why, Some(Symptom::HungUp));
     }
     let cause = std::error::Error::source(error).and_then(|e| e.downcast_ref::<io::Error>());
-    NoAnswer::Silent(match cause.map(io::Error::kind) {
+    let why = match cause.map(io::Error::kind) {
         Some(io::ErrorKind::ConnectionReset) => format!("connection reset by {address}"),
         Some(kind) => format!("connection to {address} lost: {kind}"),
         None => format!("connection to {address} lost"),
-    })
+    };
+    NoAnswer::Silent(why, Some(Symptom::HungUp))
 }

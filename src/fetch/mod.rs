@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use self::connection::{Answer, NoAnswer, Patience};
+use self::connection::{Answer, NoAnswer, Patience, Refusals};
 pub(crate) use self::outcome::{FetchError, Fetched, Hop};
 pub use self::overrides::{InvalidOverride, Overrides};
 use crate::dns::Resolve;
@@ -72,7 +72,7 @@ impl Fetcher {
     ) -> Result<Answer, FetchError> {
         let first_hop = hops.len() == 1;
         let addresses = self.addresses(url, first_hop).await?;
-        let mut refusals = Vec::new();
+        let mut refusals = Refusals::default();
         for address in addresses {
             if let Some(hop) = hops.last_mut() {
                 hop.address = Some(address);
@@ -84,19 +84,19 @@ impl Fetcher {
                     }
                     return Ok(answer);
                 }
-                Err(NoAnswer::NotConnected(why)) => refusals.push(why),
-                Err(NoAnswer::Silent(why)) => return Err(FetchError::Connect { why }),
-                Err(NoAnswer::Malformed(why)) => return Err(FetchError::Malformed { why }),
+                Err(NoAnswer::NotConnected(why, symptom)) => refusals.add(why, symptom),
+                Err(error) => return Err(error.into_error()),
             }
         }
-        Err(FetchError::Connect { why: refusals.join("; ") })
+        Err(refusals.into_error())
     }
 
     /// The addresses to try: the first IPv6 address, and the first IPv4 address should it take no connection.
     ///
     /// After a redirect there is no second try: not every CA makes one.
     async fn addresses(&self, url: &Url, first_hop: bool) -> Result<Vec<SocketAddr>, FetchError> {
-        let malformed = || FetchError::Malformed { why: format!("{url} has no host and port") };
+        let malformed =
+            || FetchError::Malformed { why: format!("{url} has no host and port"), symptom: None };
         let port = url.port_or_known_default().ok_or_else(malformed)?;
         let (host, literal) = match url.host().ok_or_else(malformed)? {
             Host::Domain(name) => (name.trim_end_matches('.').to_owned(), None),

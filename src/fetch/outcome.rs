@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::dns::LookupError;
+use crate::model::cause::Symptom;
 
 /// The most bytes of a body that a CA reads.
 pub const BODY_LIMIT: usize = 128;
@@ -49,6 +50,8 @@ pub enum FetchError {
     Connect {
         /// Last reason, such as `connection refused by 192.0.2.1:80`.
         why: String,
+        /// The same as data, if it is of a known sort.
+        symptom: Option<Symptom>,
     },
     /// A redirect that no CA follows.
     #[error("redirect to {to}: {why}")]
@@ -63,5 +66,18 @@ pub enum FetchError {
     Malformed {
         /// What is wrong.
         why: String,
+        /// The same as data, if it is of a known sort.
+        symptom: Option<Symptom>,
     },
+}
+
+impl FetchError {
+    /// What it is as data, if it is of a known sort.
+    pub fn symptom(&self) -> Option<Symptom> {
+        match self {
+            Self::Lookup(error) => error.symptom(),
+            Self::Connect { symptom, .. } | Self::Malformed { symptom, .. } => *symptom,
+            Self::Redirect { .. } => Some(Symptom::RedirectNotFollowed),
+        }
+    }
 }

@@ -3,6 +3,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Problem;
+use super::cause::{About, Cause, OrderWait};
 
 /// When a Challenge's answer was handed to the CA.
 const CHALLENGE_ACCEPTED_AT: &str = "kubectl-acme/challenge-accepted-at";
@@ -22,6 +27,14 @@ const ISSUER_UNREACHABLE_SINCE: &str = "kubectl-acme/issuer-unreachable-since";
 const ISSUER_ACCOUNT_OF: &str = "kubectl-acme/issuer-account-of";
 /// Not before this moment does the Challenge ask the CA again.
 const CHALLENGE_NEXT_TRY: &str = "kubectl-acme/challenge-next-try";
+/// Why the Challenge does not go on, as data.
+const CHALLENGE_CAUSE: &str = "kubectl-acme/challenge-cause";
+/// The CA's problem that the Order's reason tells of.
+const ORDER_PROBLEM: &str = "kubectl-acme/order-problem";
+/// What an Order waits for that has not ended.
+const ORDER_WAITS_FOR: &str = "kubectl-acme/order-waits-for";
+/// The CA's problem that the Issuer's message tells of.
+const ISSUER_PROBLEM: &str = "kubectl-acme/issuer-problem";
 /// When the order or its authorizations expire at the CA.
 const ORDER_EXPIRES: &str = "kubectl-acme/order-expires";
 
@@ -44,6 +57,12 @@ pub struct Memory {
     pub unreachable_since: Option<Timestamp>,
     /// Issuer: directory URL of the CA that has the account, where that is on another host than the account's URL.
     pub account_of: Option<String>,
+    /// Challenge: why it does not go on.
+    pub cause: Option<About<Cause>>,
+    /// Order, Issuer: the CA's problem that the reason, or the message of the condition, tells of.
+    pub problem: Option<About<Problem>>,
+    /// Order: what it waits for.
+    pub waits_for: Option<About<OrderWait>>,
 }
 
 /// Whose memory it is; each kind has its own keys, because cert-manager copies annotations down the chain.
@@ -58,6 +77,14 @@ pub enum Holder {
 }
 
 impl Holder {
+    fn problem(self) -> Option<&'static str> {
+        match self {
+            Self::Challenge => None,
+            Self::Issuer => Some(ISSUER_PROBLEM),
+            Self::Order => Some(ORDER_PROBLEM),
+        }
+    }
+
     fn next_try(self) -> &'static str {
         match self {
             Self::Challenge => CHALLENGE_NEXT_TRY,
@@ -86,6 +113,9 @@ impl Memory {
                 .get(ISSUER_ACCOUNT_OF)
                 .filter(|_| holder == Holder::Issuer)
                 .cloned(),
+            cause: fact(annotations, CHALLENGE_CAUSE).filter(|_| holder == Holder::Challenge),
+            problem: holder.problem().and_then(|key| fact(annotations, key)),
+            waits_for: fact(annotations, ORDER_WAITS_FOR).filter(|_| holder == Holder::Order),
         }
     }
 
@@ -115,7 +145,14 @@ impl Memory {
                 }
             }
         }
+        if let Some(key) = holder.problem() {
+            keep(annotations, key, self.problem.as_ref());
+        }
+        if holder == Holder::Order {
+            keep(annotations, ORDER_WAITS_FOR, self.waits_for.as_ref());
+        }
         if holder == Holder::Challenge {
+            keep(annotations, CHALLENGE_CAUSE, self.cause.as_ref());
             annotations.remove(CHALLENGE_BY_HAND);
             let mark = self.by_hand.then(|| (CHALLENGE_BY_HAND.to_owned(), "true".to_owned()));
             annotations.extend(mark);
@@ -133,6 +170,17 @@ impl Memory {
     }
 }
 
+fn fact<T: DeserializeOwned>(annotations: &BTreeMap<String, String>, key: &str) -> Option<T> {
+    annotations.get(key).and_then(|text| serde_json::from_str(text).ok())
+}
+
+fn keep<T: Serialize>(annotations: &mut BTreeMap<String, String>, key: &str, fact: Option<&T>) {
+    match fact.and_then(|fact| serde_json::to_string(fact).ok()) {
+        Some(text) => annotations.insert(key.to_owned(), text),
+        None => annotations.remove(key),
+    };
+}
+
 /// Tells whether an annotation is ours and must not be copied to another object.
 pub fn is_ours(annotation: &str) -> bool {
     annotation.starts_with("kubectl-acme/")
@@ -148,6 +196,8 @@ mod tests {
         let memory = Memory {
             finalized_at: at("2026-11-21T04:30:25.123456Z"),
             next_try: at("2026-11-21T04:30:26Z"),
+            problem: Some(About::new("no", Problem::no_profile("no"))),
+            waits_for: Some(About::new("no", OrderWait::Authority)),
             ..Memory::default()
         };
         let mut annotations = BTreeMap::from([("other".to_owned(), "kept".to_owned())]);
@@ -157,7 +207,8 @@ mod tests {
         assert!(Memory::default().write(Holder::Order, &mut annotations));
         assert_eq!(annotations.len(), 1);
         let webroot = Some("/srv/www".to_owned());
-        let memory = Memory { by_hand: true, webroot, ..Memory::default() };
+        let cause = Some(About::new("no", Cause::NoIngress));
+        let memory = Memory { by_hand: true, webroot, cause, ..Memory::default() };
         memory.write(Holder::Challenge, &mut annotations);
         assert_eq!(Memory::read(Holder::Challenge, &annotations), memory);
         Memory::default().write(Holder::Challenge, &mut annotations);

@@ -4,6 +4,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
 pub mod asked;
+pub mod cause;
 pub mod certificate;
 pub mod challenge;
 pub mod common;
@@ -11,6 +12,7 @@ pub mod conversion;
 pub mod cron;
 pub mod event;
 pub mod field;
+pub mod guard;
 pub mod issuer;
 pub mod key;
 pub mod manifest;

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::cause::Symptom;
+
 /// One look at a challenge's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observation {
@@ -65,11 +67,17 @@ pub enum Seen {
     Nothing {
         /// Why, such as `connection refused by 192.0.2.1:80`.
         why: String,
+        /// The same as data, if it is of a known sort.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        symptom: Option<Symptom>,
     },
     /// There was no look, for a reason that has nothing to do with the answer.
     NoLook {
         /// Why.
         why: String,
+        /// The same as data, if it is of a known sort.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        symptom: Option<Symptom>,
     },
     /// A redirect that no CA follows; the texts are stable.
     Redirect {
@@ -162,6 +170,8 @@ pub enum Said {
     Code(String),
     /// It did not answer; the text is stable.
     Nothing(String),
+    /// Its answer cannot be read; the text is stable.
+    Unreadable(String),
     /// This machine has no way to that address, such as one without IPv6.
     NoRoute,
 }

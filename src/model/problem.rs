@@ -23,7 +23,7 @@ pub struct Problem {
     /// Signature algorithms the CA takes (with `badSignatureAlgorithm`, RFC 8555 §6.2).
     pub algorithms: Vec<String>,
     /// Pages for the user that stand beside the document, in the `Link` headers of its answer.
-    #[serde(skip)]
+    #[serde(rename = "kubectl-acme/links", skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
 }
 
@@ -69,30 +69,31 @@ impl Problem {
         pages
     }
 
-    /// Finds a problem in a text that tells of one, as [`fmt::Display`] or cert-manager writes it:
-    /// `… 429 urn:ietf:params:acme:error:rateLimited: …`. cert-manager leaves out the space before it in `Failed to update ACME
-    /// account:400 …`.
-    pub fn told_in(text: &str) -> Option<Self> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let (status, kind) = words.windows(2).find_map(|pair| {
-            let status = pair[0].rsplit(':').next()?.parse::<u16>().ok()?;
-            let is_problem = (400..600).contains(&status) && pair[1].ends_with(':');
-            is_problem.then_some((status, pair[1]))
-        })?;
-        let said = text.split_once(kind).map_or("", |(_, said)| said);
-        let said =
-            [TAKES, SEE].into_iter().fold(said, |said, end| said.split(end).next().unwrap_or(""));
-        Some(Self {
-            kind: kind.trim_end_matches(':').to_owned(),
-            detail: said.trim().to_owned(),
-            status,
-            algorithms: told_after(text, TAKES),
-            links: told_after(text, SEE).into_iter().filter(|page| is_page(page)).collect(),
-            ..Self::default()
-        })
+    /// The problem that a CA would answer with that lacks a profile (draft-ietf-acme-profiles), found out without asking it.
+    pub fn no_profile(detail: &str) -> Self {
+        let kind = "urn:ietf:params:acme:error:invalidProfile".to_owned();
+        Self { kind, detail: detail.to_owned(), ..Self::default() }
+    }
+
+    /// What is kept of a problem beside the reason that quotes it: of long sentences the beginning, and no sentences about single
+    /// names.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        let brief = |sub: &Subproblem| Subproblem { detail: String::new(), ..sub.clone() };
+        Self {
+            detail: self.detail.chars().take(MOST_DETAIL).collect(),
+            subproblems: self.subproblems.iter().take(MOST_SUBPROBLEMS).map(brief).collect(),
+            links: self.pages().into_iter().map(str::to_owned).collect(),
+            instance: None,
+            ..self.clone()
+        }
     }
 }
 
+/// So many characters of a detail are kept beside a reason.
+const MOST_DETAIL: usize = 1000;
+/// So many subproblems are kept beside a reason.
+const MOST_SUBPROBLEMS: usize = 20;
 /// Before the signature algorithms that the CA takes.
 const TAKES: &str = " (the CA takes ";
 /// Before pages for the user.
@@ -104,12 +105,6 @@ const MOST_PAGES: usize = 3;
 fn is_page(text: &str) -> bool {
     let is_web = ["https://", "http://"].iter().any(|scheme| text.starts_with(scheme));
     is_web && text.chars().all(|c| c.is_ascii_graphic() && !"(),<>\"".contains(c))
-}
-
-/// The list in brackets that begins so.
-fn told_after(text: &str, start: &str) -> Vec<String> {
-    let list = text.split_once(start).and_then(|(_, rest)| rest.split_once(')'));
-    list.map(|(list, _)| list.split(", ").map(str::to_owned).collect()).unwrap_or_default()
 }
 
 impl fmt::Display for Problem {
@@ -172,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_algorithms_stand_behind_the_detail_and_are_found_again() {
+    fn pages_and_algorithms_stand_behind_the_detail_and_are_kept() {
         let link = |page: &str| page.to_owned();
         let problem = Problem {
             kind: "urn:ietf:params:acme:error:userActionRequired".to_owned(),
@@ -192,30 +187,9 @@ mod tests {
         let told = "403 urn:ietf:params:acme:error:userActionRequired: Terms have changed, see https://ca.example/news. \
                     (the CA takes RS256, ES256) (see https://ca.example/agree?id=1, https://ca.example/terms/2)";
         assert_eq!(problem.to_string(), told);
-        let text =
-            format!("Failed to register ACME account: {told}; next try at 2026-11-21T04:30:45Z");
-        let found = Problem::told_in(&text).unwrap();
-        assert_eq!((found.status, found.short_kind()), (403, "userActionRequired"));
-        assert_eq!(found.pages(), ["https://ca.example/agree?id=1", "https://ca.example/terms/2"]);
-        assert_eq!(found.algorithms, ["RS256", "ES256"]);
-        assert_eq!(found.detail, problem.detail);
-    }
-
-    #[test]
-    fn a_problem_is_found_in_cert_managers_words() {
-        for (text, expected) in [
-            ("Failed to create Order: 429 urn:x:rateLimited: too many", Some((429, "rateLimited"))),
-            (
-                "Failed to update ACME account:400 urn:x:invalidEmail: no",
-                Some((400, "invalidEmail")),
-            ),
-            ("Failed: 503 : upstream is away", Some((503, ""))),
-            ("the order expired in 2026", None),
-        ] {
-            let found = Problem::told_in(text);
-            let found = found.as_ref().map(|problem| (problem.status, problem.short_kind()));
-            assert_eq!(found, expected, "{text}");
-        }
+        let kept: Problem =
+            serde_json::from_str(&serde_json::to_string(&problem.kept()).unwrap()).unwrap();
+        assert_eq!(kept.to_string(), told);
     }
 
     #[test]

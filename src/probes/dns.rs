@@ -24,14 +24,15 @@ impl Probe for DnsProbe {
             Ok(zones) => zones.texts(&name).await.map_err(|error| {
                 let (asked, kind) = error.question();
                 let (hops, why) = (vec![url(&name, "TXT"), url(asked, kind)], error.to_string());
+                let symptom = error.symptom();
                 let seen = if error.tells_nothing() {
-                    Seen::NoLook { why }
+                    Seen::NoLook { why, symptom }
                 } else {
-                    Seen::Nothing { why }
+                    Seen::Nothing { why, symptom }
                 };
                 (hops, seen)
             }),
-            Err(why) => Err((vec![url(&name, "TXT")], Seen::NoLook { why })),
+            Err(why) => Err((vec![url(&name, "TXT")], Seen::NoLook { why, symptom: None })),
         };
         let (hops, seen) = match looked {
             Ok(answers) => {

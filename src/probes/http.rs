@@ -37,7 +37,7 @@ impl HttpProbe {
                 at,
                 url: address.to_owned(),
                 hops: Vec::new(),
-                seen: Seen::Nothing { why: error.to_string() },
+                seen: Seen::Nothing { why: error.to_string(), symptom: None },
             },
         }
     }
@@ -62,7 +62,7 @@ fn observation(at: Timestamp, url: String, fetched: Fetched) -> Observation {
             truncated: reply.truncated,
         },
         Err(FetchError::Redirect { to, why }) => Seen::Redirect { to, why },
-        Err(error) => Seen::Nothing { why: error.to_string() },
+        Err(error) => Seen::Nothing { why: error.to_string(), symptom: error.symptom() },
     };
     Observation {
         vantage: Vantage::ThisMachine,

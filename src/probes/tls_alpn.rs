@@ -24,7 +24,7 @@ impl Probe for TlsAlpnProbe {
         let Greeting { address, result } = self.fetcher.greet(&answer.identifier).await;
         let seen = match result {
             Ok(said) => Seen::Handshake { protocol: said.protocol, certificate: said.certificate },
-            Err(error) => Seen::Nothing { why: error.to_string() },
+            Err(error) => Seen::Nothing { why: error.to_string(), symptom: error.symptom() },
         };
         let hops = vec![Hop { url: url.clone(), address, status: None }];
         vec![Observation { vantage: Vantage::ThisMachine, at, url, hops, seen }]

@@ -22,6 +22,7 @@ use super::challenge_facts::{
 pub use super::challenge_outcome::{Outcome, Seen, polled, record};
 use super::lingering::Lingering;
 use super::pauses::{Pace, Polled, poll_at};
+use crate::model::cause::Sighting;
 use crate::model::memory::Memory;
 use crate::model::{Challenge, Order, State, Time};
 
@@ -57,6 +58,8 @@ pub enum Readiness {
     NotYet {
         /// What was seen instead.
         reason: String,
+        /// The same as data, if it is of a known sort.
+        cause: Option<Sighting>,
     },
     /// Yes.
     Ready,
@@ -86,7 +89,7 @@ pub enum Action {
     /// Look as the CA would.
     SelfCheck,
     /// Keep what the self-check saw, until the next one.
-    Report(String),
+    Report(String, Option<Sighting>),
     /// It is over: neither presented nor processing any more.
     Settle,
     /// Take the state that the Order has read.
@@ -195,7 +198,7 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
             Some(kept) => Action::HoldBack(kept.clone()),
             None => Action::Accept,
         },
-        Some(Readiness::NotYet { reason }) => Action::Report(reason.clone()),
+        Some(Readiness::NotYet { reason, cause }) => Action::Report(reason.clone(), *cause),
     }
 }
 
@@ -203,6 +206,7 @@ fn before_acceptance(challenge: &Challenge, observed: &Observed<'_>, now: Timest
 mod tests {
     use super::*;
     use crate::model::Problem;
+    use crate::model::cause::Symptom;
     use crate::model::challenge::{FINALIZER, LEGACY_FINALIZER};
     use crate::model::event::reason;
     use crate::model::memory::Holder;
@@ -276,9 +280,10 @@ mod tests {
     fn a_presented_challenge_waits_for_its_self_check() {
         let presented = running(|_| ());
         check(&presented, State::Pending, &NOBODY_LOOKED, 11, &Action::SelfCheck);
-        let seen = Readiness::NotYet { reason: "wrong status code '404'".to_owned() };
+        let cause = Some(Symptom::NotFound.into());
+        let seen = Readiness::NotYet { reason: "wrong status code '404'".to_owned(), cause };
         let observed = Observed { visible: Some(&seen), ..NOBODY_LOOKED };
-        let report = Action::Report("wrong status code '404'".to_owned());
+        let report = Action::Report("wrong status code '404'".to_owned(), cause);
         check(&presented, State::Pending, &observed, 11, &report);
         let observed = Observed { visible: Some(&Readiness::Ready), ..NOBODY_LOOKED };
         check(&presented, State::Pending, &observed, 11, &Action::Accept);
@@ -306,7 +311,7 @@ mod tests {
     fn a_ca_that_cannot_be_told_is_in_the_reason_until_it_has_been() {
         let presented = running(|_| ());
         let why = "503 urn:ietf:params:acme:error:serverInternal: upstream is away".to_owned();
-        let new = record(&presented, Outcome::AcceptFailed(why.clone()), at(20));
+        let new = record(&presented, Outcome::AcceptFailed(why.clone(), None), at(20));
         assert_eq!(new.status.reason, format!("Error accepting challenge: {why}"));
         assert_eq!((new.status.state, new.notes.len()), (Some(State::Pending), 0));
         let failed = running(|c| c.status.reason.clone_from(&new.status.reason));

@@ -6,6 +6,7 @@ use super::challenge_facts::{memory, verified};
 use super::lingering::Lingering;
 use super::pauses::{Polled, worth_keeping};
 use super::{NEXT_TRY, Note, Recorded, Refusal};
+use crate::model::cause::{About, Cause, Sighting};
 use crate::model::event::{reason, source};
 use crate::model::{Challenge, ChallengeStatus, Problem, State};
 
@@ -16,8 +17,8 @@ pub enum Outcome {
     Abandoned,
     /// The CA knows; this is its first word.
     Accepted(Seen),
-    /// The CA could not be told, which may pass; why, in words.
-    AcceptFailed(String),
+    /// The CA could not be told, which may pass: why, in words, and what it answered, if it did.
+    AcceptFailed(String, Option<Box<Problem>>),
     /// The answer and the finalizer are gone.
     CleanedUp,
     /// The answer could not be taken down.
@@ -34,12 +35,12 @@ pub enum Outcome {
     Placed(String),
     /// The answer is up.
     Presented,
-    /// The answer could not be put up.
-    PresentFailed(String),
+    /// The answer could not be put up: why, in words, and as data, if it is of a known sort.
+    PresentFailed(String, Option<Cause>),
     /// The CA did not take the answer.
     Refused(Refusal),
-    /// The self-check does not see the answer yet.
-    NotVisible(String),
+    /// The self-check does not see the answer yet: what it sees, in words, and as data, if it is of a known sort.
+    NotVisible(String, Option<Sighting>),
     /// It is over.
     Settled,
     /// The state the Order has read.
@@ -73,6 +74,7 @@ pub fn record(
 ) -> Recorded<ChallengeStatus> {
     let mut new =
         Recorded { status: challenge.status.clone(), memory: memory(challenge), notes: Vec::new() };
+    let cause = cause(&outcome);
     match outcome {
         Outcome::FinalizerAdded => {}
         Outcome::Abandoned => {
@@ -102,7 +104,7 @@ pub fn record(
             new.memory.by_hand = outcome == Outcome::HandedOver;
             presented(challenge, &mut new, now);
         }
-        Outcome::PresentFailed(why) => {
+        Outcome::PresentFailed(why, _) => {
             let message = format!("Error presenting challenge: {why}");
             new.status.reason = why;
             new.notes.push(Note::warning(source::CHALLENGES, reason::PRESENT_ERROR, message));
@@ -112,11 +114,11 @@ pub fn record(
             new.memory.next_try = Some(kept.until);
             new.status.reason = kept.reason(challenge);
         }
-        Outcome::NotVisible(why) => {
+        Outcome::NotVisible(why, _) => {
             new.status.reason =
                 format!("Waiting for {} challenge propagation: {why}", challenge.spec.kind);
         }
-        Outcome::AcceptFailed(why) => {
+        Outcome::AcceptFailed(why, _) => {
             new.status.reason = format!("Error accepting challenge: {why}");
         }
         Outcome::StateTaken(state) => seen(challenge, &mut new, Some(state), None),
@@ -139,10 +141,42 @@ pub fn record(
         }
         Outcome::Refused(refusal) => refused(challenge, &mut new, refusal),
     }
+    if let Some(cause) = cause {
+        // One of before stays until then, about a reason that is no more: taking it off would be a write of its own.
+        new.memory.cause = Some(About::new(&new.status.reason, cause));
+    }
     if new.status.state.is_some_and(State::is_final) {
         new.memory.next_try = memory(challenge).passed_try(now);
     }
     new
+}
+
+/// What is known of the reason that an outcome leaves.
+fn cause(outcome: &Outcome) -> Option<Cause> {
+    let refused = |problem: &Problem| Cause::Refused(Box::new(problem.kept()));
+    match outcome {
+        Outcome::PresentFailed(_, cause) => cause.clone(),
+        Outcome::NotVisible(_, sighting) => sighting.map(Cause::Seen),
+        Outcome::AcceptFailed(_, problem) => problem.as_deref().map(refused),
+        Outcome::Refused(Refusal::Final(problem) | Refusal::Until(problem, _)) => {
+            Some(refused(problem))
+        }
+        Outcome::Accepted(seen) | Outcome::StateFetched(seen) => {
+            let is_told = seen.state.is_some_and(State::is_failure);
+            seen.problem.as_ref().filter(|_| is_told).map(refused)
+        }
+        Outcome::Abandoned
+        | Outcome::CleanedUp
+        | Outcome::CleanUpFailed(_)
+        | Outcome::Deferred(_)
+        | Outcome::HandedOver
+        | Outcome::HeldBack(_)
+        | Outcome::FinalizerAdded
+        | Outcome::Placed(_)
+        | Outcome::Presented
+        | Outcome::Settled
+        | Outcome::StateTaken(_) => None,
+    }
 }
 
 fn presented(challenge: &Challenge, new: &mut Recorded<ChallengeStatus>, now: Timestamp) {

@@ -89,14 +89,10 @@ impl Note {
 /// Before the moment that a CA has named, at the end of a reason.
 const NEXT_TRY: &str = "; next try at ";
 
-/// Tells whether a reason tells of a refusal for a time, and not of one of our own pauses.
-pub fn names_a_moment(reason: &str) -> bool {
-    reason.contains(NEXT_TRY)
-}
-
-/// A reason but for that moment, which is another one after each try.
-pub fn without_moment(reason: &str) -> &str {
-    reason.split_once(NEXT_TRY).map_or(reason, |(reason, _)| reason)
+/// A reason but for the moment of the next try at its end, which is another one after each try.
+pub fn without_moment(reason: &str, next_try: Option<Timestamp>) -> &str {
+    let end = next_try.map(|at| format!("{NEXT_TRY}{at:.0}"));
+    end.and_then(|end| reason.strip_suffix(&end)).unwrap_or(reason)
 }
 
 /// A request that the CA did not carry out.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::challenge::Readiness;
+use crate::model::cause::{Sighting, Symptom};
 use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
 use crate::model::persist::Demand;
 use crate::model::text::is_steering;
@@ -15,20 +16,20 @@ use crate::model::{Answer, Challenge};
 /// How many servers a reason names.
 const NAMED: usize = 4;
 
-/// What a reason says where the record is looked for elsewhere than the solver writes it.
-pub const NOT_FOLLOWED: &str = "the solver's cnameStrategy is not Follow";
-/// What it says of a server to which this machine has no way.
-pub const UNREACHABLE: &str = "cannot be reached from here";
-
 /// Judges DNS-01 observations (RFC 8555 §8.4): every server that can be reached from here must have the text, for the CA may
 /// ask any of them. Of a server with several addresses those that are silent do not count, unless all are.
 pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation]) -> Readiness {
     let looks = observations.iter().filter(|look| look.vantage == Vantage::ThisMachine);
     let mut reasons = looks.map(|look| fault(challenge, answer, look));
     match reasons.next() {
-        None => Readiness::NotYet { reason: not_yet(challenge, "nobody has looked yet") },
+        None => {
+            let reason = not_yet(challenge, "nobody has looked yet");
+            Readiness::NotYet { reason, cause: None }
+        }
         Some(first) => match std::iter::once(first).chain(reasons).flatten().next() {
-            Some(reason) => Readiness::NotYet { reason },
+            Some((reason, symptom)) => {
+                Readiness::NotYet { reason, cause: symptom.map(Sighting::from) }
+            }
             None => Readiness::Ready,
         },
     }
@@ -38,7 +39,7 @@ pub fn judge(challenge: &Challenge, answer: &Answer, observations: &[Observation
 /// places is seen in one of them only.
 pub fn under_way(challenge: &Challenge) -> Readiness {
     let fact = "every nameserver answers here, and the provider is not done elsewhere";
-    Readiness::NotYet { reason: not_yet(challenge, fact) }
+    Readiness::NotYet { reason: not_yet(challenge, fact), cause: None }
 }
 
 /// What a server says, behind its name.
@@ -53,17 +54,24 @@ pub fn words(said: &Said) -> String {
         Said::Alias(target) => format!("says it is an alias of {target}"),
         Said::Referral(zone) => format!("knows only who serves {zone}"),
         Said::Code(code) => format!("says {code}"),
-        Said::Nothing(why) => why.clone(),
-        Said::NoRoute => UNREACHABLE.to_owned(),
+        Said::Nothing(why) | Said::Unreadable(why) => why.clone(),
+        Said::NoRoute => "cannot be reached from here".to_owned(),
     }
 }
 
-fn fault(challenge: &Challenge, answer: &Answer, look: &Observation) -> Option<String> {
+/// What is wrong, in words, and as data, if it is of a known sort.
+fn fault(
+    challenge: &Challenge,
+    answer: &Answer,
+    look: &Observation,
+) -> Option<(String, Option<Symptom>)> {
     let (name, servers) = match &look.seen {
         Seen::Records { name, servers, .. } => (name, servers),
-        Seen::Nothing { why } | Seen::NoLook { why } => return Some(why.clone()),
+        Seen::Nothing { why, symptom } | Seen::NoLook { why, symptom } => {
+            return Some((why.clone(), *symptom));
+        }
         Seen::Handshake { .. } | Seen::Redirect { .. } | Seen::Reply { .. } => {
-            return Some(not_yet(challenge, "nobody has looked yet"));
+            return Some((not_yet(challenge, "nobody has looked yet"), None));
         }
     };
     let asked = by_name(servers);
@@ -81,17 +89,25 @@ fn fault(challenge: &Challenge, answer: &Answer, look: &Observation) -> Option<S
     let is_elsewhere = !name.eq_ignore_ascii_case(&record);
     let place = if is_elsewhere { format!(" for {name}") } else { String::new() };
     let alias = if is_elsewhere && !follows(challenge) {
-        format!("; {record} is an alias, and {NOT_FOLLOWED}")
+        format!("; {record} is an alias, and the solver's cnameStrategy is not Follow")
     } else {
         String::new()
     };
     let faults = faults.join("; ");
     let fact = format!("{have} of {all} nameservers answer{place}: {faults}{alias}");
     let odd = wanting.iter().find_map(|server| server.code());
-    Some(match odd {
+    let reason = match odd {
         Some((server, code)) => format!("NS {server} returned {code} for {name}: {fact}"),
         None => not_yet(challenge, &fact),
-    })
+    };
+    let symptom = if is_elsewhere && !follows(challenge) {
+        Some(Symptom::AliasNotFollowed)
+    } else if odd.is_some() {
+        Some(Symptom::LameServer)
+    } else {
+        wanting.iter().find_map(|server| server.silence())
+    };
+    Some((reason, symptom))
 }
 
 /// What a record that stays has to show at a moment; nothing for types that have none.
@@ -155,7 +171,8 @@ fn by_name(servers: &[NameServer]) -> Vec<Asked<'_>> {
     for server in servers {
         named.entry(&server.name).or_default().push(server);
     }
-    let is_heard = |said: &Said| !matches!(said, Said::Nothing(_) | Said::NoRoute);
+    let is_heard =
+        |said: &Said| !matches!(said, Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute);
     let somebody_is_heard = servers.iter().any(|server| is_heard(&server.said));
     let asked = named.into_iter().map(|(name, mut said)| {
         if said.iter().any(|server| is_heard(&server.said)) {
@@ -182,10 +199,29 @@ impl Asked<'_> {
             | Said::NoRoute
             | Said::NoText
             | Said::Nothing(_)
+            | Said::Unreadable(_)
             | Said::Referral(_)
             | Said::Texts(_) => None,
         });
         codes.min()
+    }
+
+    /// Why it says nothing, if that is so. What a resolver behind a URL lacks is no matter of name servers.
+    fn silence(&self) -> Option<Symptom> {
+        let is_resolver =
+            |server: &NameServer| server.address.is_none() && server.name.contains("://");
+        let mut heard = self.said.iter().filter(|server| !is_resolver(server));
+        heard.find_map(|server| match &server.said {
+            Said::Nothing(_) => Some(Symptom::ServersSilent),
+            Said::Unreadable(_) => Some(Symptom::ServerUnreadable),
+            Said::NoRoute => Some(Symptom::NoRoute),
+            Said::Alias(_)
+            | Said::Code(_)
+            | Said::NoName
+            | Said::NoText
+            | Said::Referral(_)
+            | Said::Texts(_) => None,
+        })
     }
 
     /// What is wrong at which of its addresses; the same is said once.
@@ -283,7 +319,7 @@ mod tests {
         let answer = Answer::of(&challenge).unwrap();
         match judge(&challenge, &answer, observations) {
             Readiness::Ready => String::new(),
-            Readiness::NotYet { reason } => reason,
+            Readiness::NotYet { reason, .. } => reason,
         }
     }
 
@@ -417,7 +453,7 @@ mod tests {
     #[test]
     fn a_look_that_came_to_nothing_says_why_and_no_look_is_not_enough() {
         let why = "Could not determine the zone for \"a\": b".to_owned();
-        assert_eq!(judged("", &[seen(Seen::Nothing { why: why.clone() })]), why);
+        assert_eq!(judged("", &[seen(Seen::Nothing { why: why.clone(), symptom: None })]), why);
         let nobody = "DNS record for \"www.example.com\" not yet propagated: nobody has looked yet";
         assert_eq!(judged("", &[]), nobody);
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use aws_lc_rs::digest;
 
 use super::challenge::Readiness;
+use crate::model::cause::Sighting;
 use crate::model::names::ACME_TLS;
 use crate::model::observation::{Observation, Seen, Shown, Vantage};
 use crate::model::{Answer, Identifier};
@@ -15,13 +16,13 @@ pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
     let mut looks =
         observations.iter().filter(|look| look.vantage == Vantage::ThisMachine).peekable();
     if looks.peek().is_none() {
-        return Readiness::NotYet { reason: "nobody has looked yet".to_owned() };
+        return Readiness::NotYet { reason: "nobody has looked yet".to_owned(), cause: None };
     }
-    match looks.find_map(|look| fault(answer, look)) {
-        Some(why) => {
+    match looks.find_map(|look| fault(answer, look).map(|why| (why, sighting(look)))) {
+        Some((why, cause)) => {
             let name = &answer.identifier;
             let reason = format!("failed to perform self check TLS handshake for '{name}': {why}");
-            Readiness::NotYet { reason }
+            Readiness::NotYet { reason, cause }
         }
         None => Readiness::Ready,
     }
@@ -40,7 +41,7 @@ pub fn digest_of(answer: &Answer) -> String {
 fn fault(answer: &Answer, look: &Observation) -> Option<String> {
     let (protocol, certificate) = match &look.seen {
         Seen::Handshake { protocol, certificate } => (protocol, certificate),
-        Seen::Nothing { why } | Seen::NoLook { why } => return Some(why.clone()),
+        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => return Some(why.clone()),
         Seen::Records { .. } | Seen::Redirect { .. } | Seen::Reply { .. } => {
             return Some("nobody has looked yet".to_owned());
         }
@@ -54,6 +55,17 @@ fn fault(answer: &Answer, look: &Observation) -> Option<String> {
     }
     wrong(answer, certificate)
         .map(|why| format!("the server speaks acme-tls/1, but its certificate {why}"))
+}
+
+fn sighting(look: &Observation) -> Option<Sighting> {
+    match &look.seen {
+        Seen::Nothing { symptom, .. } => symptom.map(Sighting::from),
+        Seen::Handshake { .. }
+        | Seen::NoLook { .. }
+        | Seen::Records { .. }
+        | Seen::Redirect { .. }
+        | Seen::Reply { .. } => None,
+    }
 }
 
 /// What the CA would not take of a certificate.
@@ -114,7 +126,7 @@ mod tests {
         };
         match (judge(&answer, &[look]), expected) {
             (Readiness::Ready, None) => {}
-            (Readiness::NotYet { reason }, Some(part)) => {
+            (Readiness::NotYet { reason, .. }, Some(part)) => {
                 assert!(reason.contains(part), "{reason}");
             }
             (judged, expected) => panic!("{judged:?}, not {expected:?}"),

@@ -4,6 +4,7 @@
 
 use super::challenge::Readiness;
 use crate::model::Answer;
+use crate::model::cause::{Sighting, Symptom};
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::text::is_steering;
 
@@ -12,7 +13,7 @@ use crate::model::text::is_steering;
 const EXCERPT: usize = 24;
 
 /// How what was seen inside the cluster is told, beside the fault outside.
-pub const INSIDE: &str = "from inside the cluster";
+const INSIDE: &str = "from inside the cluster";
 
 /// Judges HTTP-01 observations by the CA's rules (RFC 8555 §8.3): status 200, white space at the end forgiven.
 ///
@@ -21,19 +22,22 @@ pub const INSIDE: &str = "from inside the cluster";
 pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
     let (inside, outside): (Vec<_>, Vec<_>) =
         observations.iter().partition(|o| matches!(o.vantage, Vantage::Pod { .. }));
-    let reason = match &outside[..] {
-        [] => Some("nobody has looked yet".to_owned()),
-        looks => looks.iter().find_map(|observation| fault(answer, observation)),
+    let found = match &outside[..] {
+        [] => Some(("nobody has looked yet".to_owned(), None)),
+        looks => looks
+            .iter()
+            .find_map(|look| fault(answer, look).map(|reason| (reason, sighting(answer, look)))),
     };
-    let Some(reason) = reason else { return Readiness::Ready };
+    let Some((reason, cause)) = found else { return Readiness::Ready };
     let comparison = inside.iter().map(|look| compared(answer, look, &reason));
-    Readiness::NotYet { reason: comparison.fold(reason.clone(), |all, more| all + "; " + &more) }
+    let reason = comparison.fold(reason.clone(), |all, more| all + "; " + &more);
+    Readiness::NotYet { reason, cause }
 }
 
 /// What was seen inside the cluster, beside the fault outside.
 fn compared(answer: &Answer, inside: &Observation, outside: &str) -> String {
     match (&inside.seen, fault(answer, inside)) {
-        (Seen::NoLook { why }, _) => format!("no look {INSIDE}: {why}"),
+        (Seen::NoLook { why, .. }, _) => format!("no look {INSIDE}: {why}"),
         (_, None) => format!("{INSIDE} the answer is seen"),
         (_, Some(why)) if why == outside => format!("the same {INSIDE}"),
         (_, Some(why)) => format!("{INSIDE}: {why}"),
@@ -63,8 +67,8 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
     let failed = |why: &str| format!("failed to perform self check GET request '{url}': {why}");
     let place = place(observation);
     match &observation.seen {
-        Seen::Nothing { why } => Some(failed(&format!("{why}{place}"))),
-        Seen::NoLook { why } => Some(failed(why)),
+        Seen::Nothing { why, .. } => Some(failed(&format!("{why}{place}"))),
+        Seen::NoLook { why, .. } => Some(failed(why)),
         Seen::Redirect { to, why } => Some(failed(&format!("redirect to {to}: {why}"))),
         Seen::Reply { status: 200, body, truncated } => {
             let got = wrong_body(answer, body, *truncated)?;
@@ -78,15 +82,66 @@ fn fault(answer: &Answer, observation: &Observation) -> Option<String> {
     }
 }
 
+/// What a fault is as data, if it is of a known sort. What is decided first is nearer to its cause: whoever was led elsewhere by a
+/// redirect need not look at what is said there.
+fn sighting(answer: &Answer, look: &Observation) -> Option<Sighting> {
+    let is_led = look.hops.last().is_some_and(|last| last.url != look.url);
+    let is_secure = look.hops.last().is_some_and(|last| match last.address {
+        Some(address) => address.port() == 443,
+        None => last.url.starts_with("https:"),
+    });
+    let symptom = match &look.seen {
+        Seen::Redirect { .. } => Symptom::RedirectNotFollowed,
+        Seen::Nothing { symptom, .. } => match symptom {
+            // Who has no address was not asked.
+            Some(
+                symptom @ (Symptom::NoTls
+                | Symptom::AliasLoop
+                | Symptom::DanglingAlias
+                | Symptom::ResolverSilent
+                | Symptom::NameServersFail),
+            ) => *symptom,
+            Some(Symptom::NoAddress) if !is_led => Symptom::NoAddress,
+            Some(Symptom::NoAddress) => Symptom::RedirectedAway,
+            _ if is_secure => Symptom::TlsPortSilent,
+            _ if is_led => Symptom::RedirectedAway,
+            symptom => (*symptom)?,
+        },
+        Seen::Reply { body, .. } if is_of_other_account(answer, body) => Symptom::OtherAccount,
+        Seen::Reply { .. } if is_led => Symptom::RedirectedAway,
+        Seen::Reply { status, .. } => match status {
+            404 => Symptom::NotFound,
+            401 | 403 => Symptom::Forbidden,
+            400 => Symptom::BadRequest,
+            500.. => Symptom::ServerError,
+            _ => Symptom::WrongAnswer,
+        },
+        Seen::Handshake { .. } | Seen::NoLook { .. } | Seen::Records { .. } => return None,
+    };
+    Some(Sighting { symptom, over_ipv6: is_over_ipv6(look) })
+}
+
+/// Whether a server was asked, or tried, over IPv6 whose name does not say so.
+fn is_over_ipv6(look: &Observation) -> bool {
+    look.hops.last().is_some_and(|last| {
+        let is_literal = last.url.contains("://[");
+        !is_literal && last.address.is_some_and(|address| address.is_ipv6())
+    })
+}
+
+fn is_of_other_account(answer: &Answer, body: &str) -> bool {
+    let text = body.trim_end();
+    let token = text.split_once('.').map(|(token, _)| token);
+    text != answer.key_authorization && token == Some(answer.token.as_str())
+}
+
 /// Where an answer came from, as far as the URL of the look does not say it: the end of redirects, and that it was asked for over
 /// IPv6, which is preferred and may lead to another server. Addresses are left out: they change places from look to look.
 fn place(observation: &Observation) -> String {
     let Some(last) = observation.hops.last() else { return String::new() };
     let end = (last.url != observation.url).then(|| format!("redirected to {}", last.url));
     let is_reply = matches!(observation.seen, Seen::Reply { .. });
-    let is_literal = last.url.contains("://[");
-    let is_six = last.address.is_some_and(|address| address.is_ipv6()) && !is_literal && is_reply;
-    let family = is_six.then(|| "over IPv6".to_owned());
+    let family = (is_reply && is_over_ipv6(observation)).then(|| "over IPv6".to_owned());
     match [end, family].into_iter().flatten().collect::<Vec<_>>().join(", ") {
         nothing if nothing.is_empty() => nothing,
         place => format!(" ({place})"),
@@ -103,8 +158,7 @@ fn wrong_body(answer: &Answer, body: &str, truncated: bool) -> Option<String> {
         return Some("an empty body".to_owned());
     }
     let excerpt = excerpt(text);
-    let token = text.split_once('.').map(|(token, _)| token);
-    Some(if token == Some(answer.token.as_str()) {
+    Some(if is_of_other_account(answer, body) {
         format!("\"{excerpt}\", the answer of another account for the same token")
     } else {
         format!("\"{excerpt}\"")
@@ -154,12 +208,16 @@ mod tests {
         Seen::Reply { status, body: body.to_owned(), truncated: false }
     }
 
+    fn refused(why: &str) -> Seen {
+        Seen::Nothing { why: why.to_owned(), symptom: Some(Symptom::ConnectionRefused) }
+    }
+
     /// An empty reason stands for ready.
     #[track_caller]
     fn check(observations: &[Observation], expected: &str) {
         let reason = match judge(&answer(), observations) {
             Readiness::Ready => String::new(),
-            Readiness::NotYet { reason } => reason,
+            Readiness::NotYet { reason, .. } => reason,
         };
         assert_eq!(reason, expected);
     }
@@ -210,7 +268,7 @@ mod tests {
                  https://www.example.com/login)",
             ),
             (
-                Seen::Nothing { why: "connection refused by 192.0.2.1:443".to_owned() },
+                refused("connection refused by 192.0.2.1:443"),
                 "failed to perform self check GET request \
                  'http://www.example.com/.well-known/acme-challenge/token': connection refused by \
                  192.0.2.1:443 (redirected to https://www.example.com/login)",
@@ -236,7 +294,7 @@ mod tests {
         }
         // Its URL says so.
         check(&[at("http://[2001:db8::1]/x", "[2001:db8::1]:80", reply(404, ""))], wrong);
-        let refused = Seen::Nothing { why: "connection refused by [2001:db8::1]:80".to_owned() };
+        let refused = refused("connection refused by [2001:db8::1]:80");
         check(
             &[at(URL, "[2001:db8::1]:80", refused)],
             "failed to perform self check GET request \
@@ -248,7 +306,7 @@ mod tests {
     #[test]
     fn nobody_answering_is_said_in_cert_managers_words() {
         check_one(
-            Seen::Nothing { why: "connection refused by 192.0.2.1:80".to_owned() },
+            refused("connection refused by 192.0.2.1:80"),
             "failed to perform self check GET request \
              'http://www.example.com/.well-known/acme-challenge/token': \
              connection refused by 192.0.2.1:80",
@@ -296,7 +354,7 @@ mod tests {
             "nobody has looked yet; from inside the cluster the answer is seen",
         );
         let missing = "wrong status code '404', expected '200'";
-        let no_look = Seen::NoLook { why: "it does not start".to_owned() };
+        let no_look = Seen::NoLook { why: "it does not start".to_owned(), symptom: None };
         for (inside, more) in [
             (inside(seen()), "from inside the cluster the answer is seen"),
             (inside(status(404)), "the same from inside the cluster"),

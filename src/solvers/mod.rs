@@ -2,6 +2,7 @@
 
 pub mod dns01;
 pub mod http01;
+pub mod remedy;
 mod sockets;
 #[cfg(test)]
 mod testing;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use self::remedy::Remedy;
 use crate::model::{Answer, Challenge};
 
 /// Puts answers up and takes them down; the Challenge says where, for solvers that have several places.
@@ -56,10 +58,51 @@ pub struct SolveError {
     pub why: String,
     /// Whether only a person can remove the cause.
     pub needs_person: bool,
-    /// What to do next, where that can be said.
-    pub hint: Option<String>,
+    /// What removes the cause, where that can be said.
+    pub remedy: Option<Box<Remedy>>,
     /// When the next try makes sense, where whoever was asked names a moment.
     pub until: Option<Timestamp>,
+}
+
+impl SolveError {
+    /// An error of that deed, which only a person can make pass where it says so.
+    pub fn new(what: impl Into<String>, why: impl Into<String>, needs_person: bool) -> Self {
+        Self { what: what.into(), why: why.into(), needs_person, remedy: None, until: None }
+    }
+
+    /// An error that may be over by itself.
+    pub fn passing(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::new(what, why, false)
+    }
+
+    /// An error whose cause only a person can remove.
+    pub fn lasting(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::new(what, why, true)
+    }
+
+    /// The same error with what removes its cause, in place of what was known of that.
+    #[must_use]
+    pub fn advised(self, remedy: impl Into<Remedy>) -> Self {
+        self.with_remedy(Some(remedy.into()))
+    }
+
+    /// The same error with what removes its cause, if that is known.
+    #[must_use]
+    pub fn with_remedy(self, remedy: Option<impl Into<Remedy>>) -> Self {
+        Self { remedy: remedy.map(|remedy| Box::new(remedy.into())), ..self }
+    }
+
+    /// The same error, not worth another try before that moment.
+    #[must_use]
+    pub fn until(self, until: Option<Timestamp>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// The same error as the reason why another deed failed.
+    #[must_use]
+    pub fn within(self, what: impl Into<String>) -> Self {
+        Self { why: self.to_string(), what: what.into(), ..self }
+    }
 }
 
 /// Several solvers that all answer, such as a listener and a webroot.
@@ -157,23 +200,11 @@ mod tests {
     #[async_trait]
     impl Solver for Broken {
         async fn present(&self, _: &Challenge, _: &Answer) -> Result<(), SolveError> {
-            Err(SolveError {
-                what: "present".into(),
-                why: "broken".into(),
-                needs_person: true,
-                hint: None,
-                until: None,
-            })
+            Err(SolveError::lasting("present", "broken"))
         }
 
         async fn clean_up(&self, _: &Challenge, _: &Answer) -> Result<(), SolveError> {
-            Err(SolveError {
-                what: "clean up".into(),
-                why: "broken".into(),
-                needs_person: true,
-                hint: None,
-                until: None,
-            })
+            Err(SolveError::lasting("clean up", "broken"))
         }
 
         fn stands(&self, _: &Challenge, _: &Answer) -> bool {

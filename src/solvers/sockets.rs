@@ -6,11 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::TcpListener;
 
 use super::SolveError;
+use super::remedy::{PortFault, Remedy};
 
 /// Why an address of this machine is refused to this user.
-pub(super) const FORBIDDEN: &str = "permission denied";
+const FORBIDDEN: &str = "permission denied";
 /// Why an address that another program has is refused.
-pub(super) const TAKEN: &str = "another program listens there";
+const TAKEN: &str = "another program listens there";
 
 /// Listens on all these addresses, or on none: the first that cannot be had is the error.
 pub(super) async fn at(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, SolveError> {
@@ -50,29 +51,22 @@ pub(super) async fn everywhere(port: u16) -> Result<Vec<TcpListener>, SolveError
 
 /// Where a socket listens, with its real port.
 pub(super) fn address(socket: &TcpListener) -> Result<SocketAddr, SolveError> {
-    socket.local_addr().map_err(|error| SolveError {
-        what: "cannot listen".to_owned(),
-        why: error.kind().to_string(),
-        needs_person: false,
-        hint: None,
-        until: None,
-    })
+    socket
+        .local_addr()
+        .map_err(|error| SolveError::passing("cannot listen", error.kind().to_string()))
 }
 
 fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
-    let why = match error.kind() {
-        io::ErrorKind::PermissionDenied => FORBIDDEN.to_owned(),
-        io::ErrorKind::AddrInUse => TAKEN.to_owned(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
-        kind => kind.to_string(),
+    let (why, fault) = match error.kind() {
+        io::ErrorKind::PermissionDenied => (FORBIDDEN.to_owned(), PortFault::Forbidden),
+        io::ErrorKind::AddrInUse => (TAKEN.to_owned(), PortFault::Taken),
+        io::ErrorKind::AddrNotAvailable => {
+            ("this machine does not have that address".to_owned(), PortFault::Other)
+        }
+        kind => (kind.to_string(), PortFault::Other),
     };
-    SolveError {
-        what: format!("cannot listen on {address}"),
-        why,
-        needs_person: true,
-        hint: None,
-        until: None,
-    }
+    let remedy = Remedy::HttpPort { address, fault };
+    SolveError::lasting(format!("cannot listen on {address}"), why).advised(remedy)
 }
 
 #[cfg(test)]

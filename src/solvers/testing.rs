@@ -2,7 +2,18 @@
 
 use serde_json::{Value, json};
 
+use super::SolveError;
+use super::remedy::Remedy;
 use crate::model::{Answer, Challenge, Identifier};
+
+/// What helps against an error, in the words of whoever knows the provider, or as a type; empty for nothing.
+pub(crate) fn advice(error: &SolveError) -> String {
+    match error.remedy.as_deref() {
+        None => String::new(),
+        Some(Remedy::InWords(words)) => words.to_string(),
+        Some(remedy) => format!("{remedy:?}"),
+    }
+}
 
 /// The answer to a challenge of that token.
 pub(crate) fn answer(token: &str) -> Answer {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::cluster::ClusterFault;
-use super::cluster::server_messages::Guard;
 use crate::disk::private::Exposure;
 use crate::model::Key;
+use crate::model::guard::Guard;
 
 /// Why a store did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -59,6 +59,8 @@ pub enum StoreError {
         key: Key,
         /// The server's words.
         why: String,
+        /// Which guard it was, as far as these tell.
+        guard: Guard,
     },
     /// The cluster does not answer, not to us, or not usefully.
     #[error(transparent)]
@@ -81,11 +83,6 @@ pub enum StoreError {
     },
 }
 
-/// What helps where a cluster has denied a solver object, by the server's words; nothing where it says something else.
-pub fn denial_advice(said: &str, namespace: &str) -> Option<String> {
-    Guard::of(said).map(|guard| guard.hint("pods", namespace))
-}
-
 impl StoreError {
     /// Tells whether the same may succeed a little later, with nobody doing anything: the server was away, or busy.
     pub fn may_pass(&self) -> bool {
@@ -96,7 +93,7 @@ impl StoreError {
     pub fn needs_person(&self) -> bool {
         match self {
             Self::Cluster(fault) => !fault.may_pass(),
-            Self::Denied { why, .. } => !Guard::of(why).is_some_and(Guard::passes),
+            Self::Denied { guard, .. } => !guard.passes(),
             Self::Held { .. } | Self::Unreadable { .. } => true,
             Self::Conflict { .. }
             | Self::AlreadyExists { .. }
@@ -110,32 +107,6 @@ impl StoreError {
     /// Tells whether a permission is missing.
     pub fn lacks_permission(&self) -> bool {
         matches!(self, Self::Cluster(fault) if matches!(**fault, ClusterFault::Forbidden { .. }))
-    }
-
-    /// What to do next, one line each, with kubectl as it is called without flags.
-    pub fn hints(&self) -> Vec<String> {
-        self.hints_by("kubectl")
-    }
-
-    /// The same; `kubectl` is how kubectl is called for the same cluster, as the same user.
-    pub fn hints_by(&self, kubectl: &str) -> Vec<String> {
-        match self {
-            Self::Cluster(fault) => fault.hints(kubectl),
-            Self::Held { .. } => {
-                vec!["leave those fields out of the manifest, or take them over with --force-conflicts".into()]
-            }
-            Self::Denied { key, why } => {
-                let guard = Guard::of(why).unwrap_or(Guard::Unknown);
-                vec![guard.hint(&key.to_string(), &key.name.namespace)]
-            }
-            Self::Conflict { .. }
-            | Self::AlreadyExists { .. }
-            | Self::NotFound { .. }
-            | Self::Invalid { .. }
-            | Self::Unreadable { .. }
-            | Self::Unusable { .. }
-            | Self::Exposed { .. } => Vec::new(),
-        }
     }
 }
 

@@ -14,7 +14,7 @@ fn a_type_that_the_schema_does_not_admit_is_refused_before_anything_is_applied()
     for (kind, flags) in wishes.chain(kinds.into_iter().zip(rehearsals.into_iter().cycle())) {
         let wish = format!("--challenge-type={kind}");
         let talk = bench.order(&kubectl, &[&[wish.as_str()], flags].concat(), 2);
-        let reason = format!("cannot be used: {kind} is for a store of one machine only (--local)");
+        let reason = format!("cannot be used: {kind} is for a store of one machine only");
         assert!(talk.contains(&reason), "{talk}");
         assert!(
             talk.contains("hint: take the annotation kubectl-acme/challenge-type away"),

@@ -67,7 +67,7 @@ impl Bed {
         let probe = DnsProbe { zones: self.zones(trust) };
         match published::judge(&challenge, &answer, &probe.look(&challenge, &answer).await) {
             Readiness::Ready => String::new(),
-            Readiness::NotYet { reason } => reason,
+            Readiness::NotYet { reason, .. } => reason,
         }
     }
 

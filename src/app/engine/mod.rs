@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::dns01::Reach;
 use super::context::Context;
-use super::failure::{Failure, Kind as FailureKind};
+use super::failure::Failure;
 use super::flags::drive::DriveArgs;
 use crate::acme::{Clients, KeyAlgorithm};
 use crate::controllers::Controller;
@@ -30,6 +30,7 @@ use crate::controllers::scheduler::{Crowd, Scheduler};
 use crate::controllers::selection::Selection;
 use crate::controllers::solver_set::SolverSet;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::dns::Resolve;
 use crate::dns::reqwest::ReqwestResolver;
 use crate::dns::zone::Zones;

@@ -1,6 +1,6 @@
 //! How challenges are answered and looked at: flags of every command that works on resources.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::model::Duration;
 use crate::reconcile::request::Approval;
 use crate::solvers::Solver;
 use crate::solvers::http01::files::Files;
-use crate::solvers::http01::listener::{self, Listener};
+use crate::solvers::http01::listener::Listener;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::store::cluster::ClusterStore;
@@ -148,9 +148,5 @@ pub async fn listener(addresses: &[SocketAddr]) -> Result<Listener, Failure> {
         [] => Listener::bind_everywhere(80).await,
         addresses => Listener::bind(addresses).await,
     };
-    bound.map_err(|error| {
-        let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
-        let first = addresses.first().copied().unwrap_or(everywhere);
-        listener::ways_out(first, &error).into_iter().fold(Failure::from(error), Failure::hint)
-    })
+    Ok(bound?)
 }

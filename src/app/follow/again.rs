@@ -230,7 +230,7 @@ async fn nothing_to_resume(
     if let Some(chain) = chain::read(store, name).await?
         && let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(revision))
     {
-        return Ok(failed.failure.hint(hint));
+        return Ok(Failure::from(failed).hint(hint));
     }
     let why = format!(
         "Certificate {name}: nothing is under way, and its Secret has no certificate that is wanted"

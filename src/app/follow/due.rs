@@ -5,10 +5,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::renewal::mark_for_renewal;
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
 use crate::controllers::ReconcileError;
 use crate::controllers::certificate::{CertificateController, Due};
 use crate::controllers::recorder::Recorder;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::ObjectName;
 use crate::store::Store;
 use crate::store::glance::Glance;
@@ -64,7 +65,7 @@ impl Inspection {
             Due::Rival { name: rival } => {
                 let message =
                     format!("Certificate {name}: its Secret belongs to Certificate {rival}");
-                Err(Failure::new(Kind::Usage, message)
+                Err(Failure::new(FailureKind::Usage, message)
                     .hint("give one of the two another secretName"))
             }
             due => Ok(due),
@@ -80,7 +81,7 @@ impl Inspection {
             ReconcileError::Store(error) => error.into(),
             error => {
                 let message = format!("cannot put Certificate {name} right: {error}");
-                Failure::new(Kind::of_error(&error), message)
+                Failure::new(FailureKind::of_error(&error), message)
             }
         })
     }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Certificate, Issuer, Key, Kind};
 use crate::store::Store;
 use crate::store::error::StoreError;

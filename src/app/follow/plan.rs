@@ -68,7 +68,7 @@ pub async fn opening(
         match verdict(&chain, &Obstacles::new(), None) {
             Verdict::Issued => {}
             Verdict::Failed(failed) => {
-                ends.insert(key.clone(), End::Failed(failed.failure));
+                ends.insert(key.clone(), End::Failed(failed.into()));
             }
             Verdict::Waiting(_) => {
                 open.insert(key.clone(), Tracked::default());

@@ -10,13 +10,14 @@ use serde::de::DeserializeOwned;
 
 use crate::app::failure::Failure;
 use crate::controllers::selection::Selection;
+use crate::diagnosis::facts;
+use crate::model::cause::OrderWait;
 use crate::model::common::{Time, condition, is_true, set_condition};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Certificate, CertificateStatus, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName,
     Order, OrderStatus, Resource,
 };
-use crate::reconcile::order::solver_message;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
@@ -109,7 +110,8 @@ pub async fn look_anew(
         change_status(&issuers, &key.name, unjudged).await?;
     }
     let unsolved = |order: &Order| {
-        let is_unsolved = order.status.reason.starts_with(&solver_message(""));
+        let waits_for = facts::waits_for(order);
+        let is_unsolved = matches!(waits_for, Some(OrderWait::Solver | OrderWait::ChallengeType));
         is_unsolved.then(|| OrderStatus { reason: String::new(), ..order.status.clone() })
     };
     let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);

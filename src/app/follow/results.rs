@@ -16,7 +16,8 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::app::blocking::{Interrupted, Left, aside};
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk::{self, Draft, Durability, Folder, Links, Readers};
 use crate::model::Secret;
 use crate::store::folder::explain;
@@ -101,7 +102,7 @@ pub async fn write(
     let name = &secret.metadata.name;
     let (Some(certificate), Some(key)) = (secret.value("tls.crt"), secret.value("tls.key")) else {
         let message = format!("cannot write {}: Secret {name} holds no pair", folder.display());
-        return Err(Failure::new(Kind::Unexpected, message));
+        return Err(Failure::new(FailureKind::Unexpected, message));
     };
     let path = folder.join(name);
     let mut files = vec![Content { name: KEY, text: key.to_vec(), readers: Readers::Owner }];
@@ -155,10 +156,10 @@ async fn on_disk<T: Send + 'static>(
         Ok(Err(Left::Signal(kind))) => {
             (kind, "interrupted while its file system does not answer".to_owned())
         }
-        Ok(Err(Left::Panic)) => (Kind::Unexpected, "the program failed".to_owned()),
+        Ok(Err(Left::Panic)) => (FailureKind::Unexpected, "the program failed".to_owned()),
         Err(_) => {
             let why = format!("its file system has not answered for {} s", LONGEST.as_secs());
-            (Kind::Unexpected, why)
+            (FailureKind::Unexpected, why)
         }
     };
     Err(Failure::new(kind, format!("cannot write {}: {why}", place.display())))
@@ -237,7 +238,7 @@ async fn wait_for_turn(path: &Path, folder: &Folder, patience: &Patience) -> Res
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
             Err(TryLockError::WouldBlock) if Instant::now() >= end => {
                 let message = format!("cannot write {}: {}", path.display(), locked(file));
-                return Err(Failure::new(Kind::Unexpected, message)
+                return Err(Failure::new(FailureKind::Unexpected, message)
                     .hint("end what holds it, or write elsewhere: --out DIR"));
             }
             Err(TryLockError::WouldBlock) => {}
@@ -280,7 +281,7 @@ fn draft_name(name: &str) -> String {
 
 fn fail(path: &Path, error: &io::Error) -> Failure {
     let message = format!("cannot write {}: {}", path.display(), explain(error));
-    Failure::new(Kind::Unexpected, message)
+    Failure::new(FailureKind::Unexpected, message)
 }
 
 #[cfg(test)]
@@ -339,7 +340,7 @@ mod tests {
             let bad = folder.path().join(bad);
             let failure = try_to_write(&bad).unwrap_err();
             let expected = format!("cannot write to {}: it is not a folder", bad.display());
-            assert_eq!((failure.kind, failure.message), (Kind::Usage, expected));
+            assert_eq!((failure.kind, failure.message), (FailureKind::Usage, expected));
         }
     }
 
@@ -397,7 +398,7 @@ mod tests {
     }
 
     /// Writes to a folder that somebody has locked, who may only read it; time passes at once. Tells how it failed.
-    async fn refused(patience: &Patience) -> (Kind, String) {
+    async fn refused(patience: &Patience) -> (FailureKind, String) {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("web-tls");
         fs::create_dir(&results).unwrap();
@@ -423,7 +424,7 @@ mod tests {
             (Patience::until(Timestamp::MIN, &interrupted), 1),
         ] {
             let begun = Instant::now();
-            assert_eq!(refused(&patience).await, (Kind::Unexpected, told.to_owned()));
+            assert_eq!(refused(&patience).await, (FailureKind::Unexpected, told.to_owned()));
             assert_eq!(begun.elapsed().as_secs(), seconds);
         }
     }
@@ -434,6 +435,6 @@ mod tests {
         interrupted.by_system.cancel();
         let told = "cannot write OUT/web-tls: interrupted while another process holds a lock on that folder";
         let patience = Patience::new(&interrupted);
-        assert_eq!(refused(&patience).await, (Kind::Terminated, told.to_owned()));
+        assert_eq!(refused(&patience).await, (FailureKind::Terminated, told.to_owned()));
     }
 }

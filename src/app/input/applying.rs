@@ -9,7 +9,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 
 use super::Input;
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Record;
 use crate::model::manifest::Location;
 use crate::print::Printer;
@@ -90,7 +91,7 @@ pub async fn try_out(
     }
 }
 
-fn lowest(refusals: &[Failure]) -> Option<Kind> {
+fn lowest(refusals: &[Failure]) -> Option<FailureKind> {
     refusals.iter().map(|refusal| refusal.kind).min_by_key(|kind| kind.exit_code())
 }
 
@@ -111,7 +112,7 @@ fn tell(refusals: Vec<Failure>, printer: &Printer) {
 /// A refusal names the place of the manifest, unless it has nothing to do with it.
 fn refused(error: &StoreError, place: Option<&Location>) -> Failure {
     let is_about_manifest = match error {
-        StoreError::Cluster(fault) => matches!(**fault, ClusterFault::Namespace { .. }),
+        StoreError::Cluster(fault) => matches!(**fault, ClusterFault::NoNamespace { .. }),
         StoreError::Unusable { .. } | StoreError::Exposed { .. } => false,
         StoreError::Conflict { .. }
         | StoreError::AlreadyExists { .. }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::{chain, invocation};
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
 use crate::store::{Scope, Store};

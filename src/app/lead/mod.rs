@@ -18,11 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::standby::{Look, Patience};
 use super::context::Context;
-use super::failure::{Failure, Kind};
+use super::failure::Failure;
 use super::flags::connection::DriverChoice;
 use super::flags::output::OutputArgs;
 use super::preflight::permissions::Permit;
 use super::preflight::permissions::needs::Part;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
 use crate::store::cluster::lease_object::{Holder, Who};
@@ -169,7 +170,7 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
         let lease = LocalLease::new(&folder);
         let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Always)? else {
             let message = format!("cannot work on {}: another process does", folder.display());
-            return Err(Failure::new(Kind::OwnedByAnother, message)
+            return Err(Failure::new(FailureKind::OwnedByAnother, message)
                 .hint("wait for it, end it, or use another state folder (--local=DIR)"));
         };
         return Ok(Claim::Drives(Turn::Local(guard)));
@@ -177,7 +178,7 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
     let wish = context.global.cluster.driver;
     if wish == DriverChoice::CertManager {
         let message = "cannot drive this cluster: cert-manager does, as --driver=cert-manager says";
-        return Err(Failure::new(Kind::OwnedByAnother, message)
+        return Err(Failure::new(FailureKind::OwnedByAnother, message)
             .hint("without --driver this command stands by while cert-manager holds the Lease"));
     }
     permit.check(Part::Drive).await?;
@@ -212,7 +213,7 @@ async fn local(context: &Context, deadline: Timestamp) -> Result<Claim, Failure>
     let lease = LocalLease::new(&folder);
     let taken = |who: &str| {
         let message = format!("cannot work on {}: {who} still does", folder.display());
-        Failure::new(Kind::OwnedByAnother, message)
+        Failure::new(FailureKind::OwnedByAnother, message)
             .hint("wait for it, end it, or use another state folder (--local=DIR)")
     };
     let mut told = None;
@@ -385,7 +386,7 @@ fn unseen(why: &str) -> Other {
 }
 
 fn driven(by: &str) -> Failure {
-    Failure::new(Kind::OwnedByAnother, format!("cannot drive this cluster: {by} does"))
+    Failure::new(FailureKind::OwnedByAnother, format!("cannot drive this cluster: {by} does"))
         .hint("--driver=auto leaves the work to it and watches")
         .hint("scale it down first, if this process is to work in its place")
 }

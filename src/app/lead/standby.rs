@@ -77,7 +77,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::app::failure::Kind;
+    use crate::diagnosis::failure_kind::FailureKind;
 
     fn held(who: &str) -> Look<()> {
         Look::Held { line: format!("{who} works"), refusal: refusal(who) }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn refusal(who: &str) -> Failure {
-        Failure::new(Kind::OwnedByAnother, format!("{who} does"))
+        Failure::new(FailureKind::OwnedByAnother, format!("{who} does"))
     }
 
     /// Stands by until a signal comes after 10 s, which pass at once, with a look every second; the last look repeats itself.

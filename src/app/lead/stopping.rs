@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 use crate::acme::http;
 use crate::app::context::Context;
 use crate::app::engine::Engine;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::invocation;
+use crate::diagnosis::failure_kind::FailureKind;
 
 /// So long the end of what is under way is awaited without a word: what is only read is broken off before.
 const SILENCE: Duration = Duration::from_millis(1500);

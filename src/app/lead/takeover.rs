@@ -10,12 +10,13 @@ use tokio::time::{Instant, sleep};
 
 use super::{Claim, Other, Turn, claim, drives};
 use crate::app::context::Context;
-use crate::app::failure::{Failure, Kind};
+use crate::app::failure::Failure;
 use crate::app::flags::connection::DriverChoice;
 use crate::app::flags::output::OutputArgs;
 use crate::app::invocation;
 use crate::app::preflight::permissions::Permit;
 use crate::app::preflight::permissions::needs::Part;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
 use crate::store::cluster::lease_object::Who;
@@ -62,13 +63,13 @@ pub async fn regain(
     deadline: Timestamp,
     permit: &Permit,
 ) -> Result<Claim, Failure> {
-    let mut last = Failure::new(Kind::Cluster, "the cluster does not answer");
+    let mut last = Failure::new(FailureKind::Cluster, "the cluster does not answer");
     loop {
         // A server that stands still answers nothing, not even no.
         let left = Duration::try_from(deadline.duration_since(Timestamp::now()));
         let failure = tokio::select! {
             claim = claim(context, deadline, permit) => match claim {
-                Err(failure) if failure.kind == Kind::Cluster => failure,
+                Err(failure) if failure.kind == FailureKind::Cluster => failure,
                 settled => return settled,
             },
             () = sleep(left.unwrap_or_default()) => return Err(still_lost(last)),

@@ -3,7 +3,8 @@
 use super::certificates::{certificates, names};
 use crate::app::failure::Failure;
 use crate::app::venue::Venue;
-use crate::diagnosis::chain::{foreign_issuer, issuer_key};
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::verdict::foreign_issuer;
 use crate::model::asked::{CHALLENGE_TYPE, asked_type};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::order::required::not_in_a_cluster;
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn no_cluster_has_words_for_them() {
         for venue in [Venue::Cluster, Venue::CertManager, Venue::Elsewhere, Venue::Rehearsal] {
-            let part = "dns-persist-01 is for a store of one machine only (--local)";
+            let part = "dns-persist-01 is for a store of one machine only";
             check_refused("dns-persist-01", &["www.example.com"], venue, part);
         }
     }

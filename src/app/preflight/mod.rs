@@ -14,10 +14,12 @@ use std::sync::Arc;
 
 use self::certificates::{certificates, choices};
 use self::provider_secrets::Places;
-use super::failure::{Failure, Kind as FailureKind};
+use super::failure::Failure;
 use super::invocation;
 use super::venue::Venue;
-use crate::diagnosis::chain::{foreign_issuer, issuer_key};
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::verdict::foreign_issuer;
 use crate::model::solver::ChallengeSolver;
 use crate::model::{Certificate, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::Chosen;
@@ -67,7 +69,7 @@ pub async fn check(
             );
         }
         let Some(key) = issuer_key(&certificate) else {
-            return Err(foreign_issuer(&certificate));
+            return Err(foreign_issuer(&certificate).into());
         };
         let issuer = match records.iter().find(|record| record.key == key) {
             Some(record) => typed::<Issuer>(record.clone())?,

@@ -1,7 +1,8 @@
 //! Solvers that only this program has: whether whoever is to do the work can serve them, asked before anything is applied.
 
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::venue::Venue;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Key;
 use crate::model::field::FieldPath;
 use crate::model::own_solver::OwnSolver;
@@ -41,6 +42,5 @@ pub(crate) fn check(
     let obstacle = read.ok().and_then(|own| obstacle(&own, hooks));
     let Some(obstacle) = obstacle else { return Ok(()) };
     let message = format!("{whose}: the dns01 solver of {issuer} cannot be used: {}", obstacle.why);
-    let failure = Failure::new(FailureKind::Solver, message);
-    Err(obstacle.hint.into_iter().fold(failure, Failure::hint))
+    Err(Failure::new(FailureKind::Solver, message).helped_by(obstacle.remedy.as_deref()))
 }

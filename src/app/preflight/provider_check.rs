@@ -10,10 +10,11 @@ use tokio::time::timeout;
 use super::certificates::choices;
 use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
 use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::model::challenge::record_name;
 use crate::model::solver::Dns01Solver;
@@ -88,7 +89,7 @@ pub(crate) async fn check(
         let message = errand.complaint(&error);
         if error.needs_person {
             let failure = Failure::new(FailureKind::Solver, message);
-            return Err(error.hint.into_iter().fold(failure, Failure::hint));
+            return Err(failure.helped_by(error.remedy.as_deref()));
         }
         printer.warning(&message);
     }
@@ -124,7 +125,7 @@ pub(crate) async fn explain(
         Ok(()) => failure,
         Err(error) if error.needs_person => {
             let failure = failure.hint(format!("mend its dns01 solver: {error}"));
-            error.hint.into_iter().fold(failure, Failure::hint)
+            failure.helped_by(error.remedy.as_deref())
         }
         Err(error) => {
             printer.warning(&format!("its dns01 solver cannot be asked now: {error}"));
@@ -143,13 +144,10 @@ pub(crate) async fn ask(dns01: &Dns01, errand: &Errand) -> Result<(), SolveError
 
 /// The error of a provider that takes its time.
 fn silent() -> SolveError {
-    SolveError {
-        what: "cannot check its provider".to_owned(),
-        why: format!("no answer within {} s", PROVIDERS_TIMEOUT.as_secs()),
-        needs_person: false,
-        hint: None,
-        until: None,
-    }
+    SolveError::passing(
+        "cannot check its provider",
+        format!("no answer within {} s", PROVIDERS_TIMEOUT.as_secs()),
+    )
 }
 
 /// What would be asked of providers, each solver once.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Issuer, Key, Kind, ObjectName, Record, Secret, SecretKeySelector};
 use crate::store::Store;

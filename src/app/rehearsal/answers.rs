@@ -7,8 +7,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::controllers::challenge::answer;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::challenge::FINALIZER;
 use crate::model::{Answer, Challenge, Kind};
 use crate::solvers::Solver;
@@ -111,13 +112,7 @@ mod tests {
             if is_known {
                 return Ok(());
             }
-            Err(SolveError {
-                what: "cannot remove it".to_owned(),
-                why: "no".to_owned(),
-                needs_person: name == "stuck.example.com",
-                hint: None,
-                until: None,
-            })
+            Err(SolveError::new("cannot remove it", "no", name == "stuck.example.com"))
         }
         fn stands(&self, _: &Challenge, _: &Answer) -> bool {
             true

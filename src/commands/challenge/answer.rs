@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::flags::dns01::Dns01Args;
 use crate::app::flags::drive::listener;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
@@ -22,6 +22,7 @@ use crate::app::preflight::permissions::Permit;
 use crate::app::preflight::permissions::needs::{Places, Task};
 use crate::controllers::ReconcileError;
 use crate::controllers::by_hand::Answering;
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
 use crate::print::columns::Namespaces;
 use crate::print::{Group, Shape};
@@ -253,7 +254,7 @@ fn failed(deed: Deed, name: &str, error: &ReconcileError) -> Failure {
     let failure =
         Failure::new(FailureKind::of_error(error), format!("{}: {error}", cannot(deed, name)));
     match error {
-        ReconcileError::Solve(error) => error.hint.iter().fold(failure, Failure::hint),
+        ReconcileError::Solve(error) => failure.helped_by(error.remedy.as_deref()),
         _ => failure,
     }
 }

@@ -7,19 +7,20 @@ use tokio_util::sync::CancellationToken;
 use self::answer::{AnswerArgs, Deed};
 use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::ReportArgs;
 use crate::app::flags::probe_pod::ProbePodArgs;
+use crate::app::hints::reproduce::Instruments;
 use crate::app::input::completers;
 use crate::app::input::target::{self, Wanted};
 use crate::app::invocation::{self, quoted};
 use crate::app::listing::{self, ListArgs};
 use crate::app::preflight::provider_check;
+use crate::app::sight::Sight;
 use crate::app::{lead, waiting_orders};
-use crate::diagnosis::advice::reproduce::Instruments;
-use crate::diagnosis::advice::self_check;
-use crate::diagnosis::sight::Sight;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::next_step::{AnswerStep, NextStep};
 use crate::model::memory::{Holder, Memory};
 use crate::model::solver::Webhook;
 use crate::model::{Answer, Challenge, ChallengeType, Kind, State, own_solver};
@@ -183,7 +184,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let mut printer = context.printer(&(&args.output).into());
     let (report, commands) = (sight.report(), args.show_commands);
     printer.report(&report, |colour| sight.text(colour, commands))?;
-    let Readiness::NotYet { reason } = verdict else { return Ok(()) };
+    let Readiness::NotYet { reason, cause: sighting } = verdict else { return Ok(()) };
     let what = format!("the CA would not see the answer of challenge {name}: {reason}");
     let failure = Failure::new(FailureKind::Solver, what);
     let failure = provider_check::explain(&challenge, &dns01, &printer, failure).await;
@@ -203,7 +204,8 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         return Err(failure.hint(hint));
     }
     let is_in_cluster = context.cluster().is_some();
-    let failure = failure.hint(self_check::advice(&challenge, &reason, is_in_cluster));
+    let unseen = AnswerStep { challenge: challenge.clone(), sighting, in_cluster: is_in_cluster };
+    let failure = failure.step(&NextStep::Answer(Box::new(unseen)));
     // Whoever may not see who drives is told nothing of it.
     let is_left = lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
     Err(if is_left { failure.hint(nobody_drives(&challenge, is_in_cluster)) } else { failure })

@@ -14,8 +14,9 @@ use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::follow::results::{self, Patience, Written};
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
 use crate::print::progress::Progress;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::app::hints;
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::advice;
@@ -43,7 +44,7 @@ fn news(now: &Obstacles, told: &mut BTreeMap<Key, String>) -> Vec<String> {
             ReconcileError::Acme(_) => None,
             error => advice::for_error(error, key),
         };
-        let hint = hint.map_or(String::new(), |hint| format!(" (hint: {hint})"));
+        let hint = hint.map_or(String::new(), |step| format!(" (hint: {})", hints::line(&step)));
         lines.push(format!("{key}: {text}{hint}"));
         told.insert(key.clone(), text);
     }

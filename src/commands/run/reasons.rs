@@ -14,6 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::controllers::obstacles::{Obstacle, Obstacles};
 use crate::model::common::condition;
+use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, ConditionStatus, Issuer, Key, Kind, Order, Record, State};
 use crate::print::progress::Progress;
 use crate::reconcile::without_moment;
@@ -72,6 +73,8 @@ struct Reasons {
 struct Known {
     /// As it is now.
     reason: String,
+    /// The same without the moment of the next try.
+    text: String,
     /// What was told, and when.
     told: BTreeMap<String, Timestamp>,
     /// What was told last.
@@ -81,10 +84,11 @@ struct Known {
 impl Reasons {
     fn saw(&mut self, record: Record) {
         let key = record.key.clone();
-        let Some(reason) = reason(record) else { return self.forget(&key) };
+        let Some((reason, next_try)) = reason(record) else { return self.forget(&key) };
         let known = self.known.entry(key.clone()).or_default();
+        without_moment(&reason, next_try).clone_into(&mut known.text);
         known.reason = reason;
-        if without_moment(&known.reason) == known.last {
+        if known.text == known.last {
             self.fresh.remove(&key);
         } else {
             self.fresh.insert(key);
@@ -103,38 +107,40 @@ impl Reasons {
         self.fresh.retain(|key| {
             let Some(known) = known.get_mut(key) else { return false };
             known.told.retain(|_, at| now.duration_since(*at) < SILENCE);
-            let text = without_moment(&known.reason).to_owned();
-            if known.told.contains_key(&text) {
+            if known.told.contains_key(&known.text) {
                 return true;
             }
             if !obstacles.get(key).is_some_and(Obstacle::stays) {
                 lines.push(format!("{key}: {}", known.reason));
             }
-            known.told.insert(text.clone(), now);
-            known.last = text;
+            known.told.insert(known.text.clone(), now);
+            known.last.clone_from(&known.text);
             false
         });
         lines
     }
 }
 
-/// What an object says that it waits for, or why it has failed; nothing of what waits for its turn.
-fn reason(record: Record) -> Option<String> {
-    let reason = match record.key.kind {
+/// What an object says that it waits for, or why it has failed, with the moment of its next try; nothing of what waits for its turn.
+fn reason(record: Record) -> Option<(String, Option<Timestamp>)> {
+    let annotations = record.metadata().annotations;
+    let (reason, holder) = match record.key.kind {
         Kind::Issuer | Kind::ClusterIssuer => {
             let issuer: Issuer = typed(record).ok()?;
             let ready = condition(&issuer.status.conditions, "Ready")?;
-            (ready.status != ConditionStatus::True).then(|| ready.message.clone())?
+            let message = (ready.status != ConditionStatus::True).then(|| ready.message.clone())?;
+            (message, Holder::Issuer)
         }
-        Kind::Order => typed::<Order>(record).ok()?.status.reason,
+        Kind::Order => (typed::<Order>(record).ok()?.status.reason, Holder::Order),
         Kind::Challenge => {
             let status = typed::<Challenge>(record).ok()?.status;
             let is_queued = !status.processing && !status.state.is_some_and(State::is_final);
-            (!is_queued).then_some(status.reason)?
+            ((!is_queued).then_some(status.reason)?, Holder::Challenge)
         }
         Kind::Certificate | Kind::CertificateRequest | Kind::Event | Kind::Secret => return None,
     };
-    (!reason.is_empty()).then_some(reason)
+    let next_try = Memory::read(holder, &annotations).next_try;
+    (!reason.is_empty()).then_some((reason, next_try))
 }
 
 #[cfg(test)]
@@ -162,10 +168,21 @@ mod tests {
 
     /// Tells what is told of a Challenge that shows these reasons, each at its second.
     fn check(seen: &[(i64, &str)], expected: &[(i64, &str)]) {
+        let seen: Vec<_> = seen.iter().map(|(at, reason)| (*at, *reason, None)).collect();
+        check_tries(&seen, expected);
+    }
+
+    /// Tells the same where reasons name the moment of the next try.
+    fn check_tries(seen: &[(i64, &str, Option<Timestamp>)], expected: &[(i64, &str)]) {
         let mut reasons = Reasons::default();
         let mut told = Vec::new();
-        for (second, reason) in seen {
-            reasons.saw(challenge(reason, true));
+        for (second, reason, next_try) in seen {
+            let mut record = challenge(reason, true);
+            let mut annotations = BTreeMap::new();
+            let memory = Memory { next_try: *next_try, ..Memory::default() };
+            memory.write(Holder::Challenge, &mut annotations);
+            record.object["metadata"]["annotations"] = json!(annotations);
+            reasons.saw(record);
             let lines = reasons.news(&Obstacles::new(), at(*second));
             told.extend(lines.into_iter().map(|line| (*second, line)));
         }
@@ -188,9 +205,15 @@ mod tests {
 
     #[test]
     fn another_moment_of_the_next_try_is_no_news() {
-        let refused = |time| format!("429 too many; next try at 2026-11-22T00:0{time}:00Z");
-        let (first, second) = (refused(1), refused(3));
-        check(&[(0, &first), (100, &second), (200, "c")], &[(0, &first), (200, "c")]);
+        let refused = |second| {
+            let at = at(second);
+            (format!("429 too many; next try at {at:.0}"), Some(at))
+        };
+        let ((first, soon), (second, later)) = (refused(60), refused(180));
+        check_tries(
+            &[(0, &first, soon), (100, &second, later), (200, "c", None)],
+            &[(0, &first), (200, "c")],
+        );
     }
 
     #[test]
@@ -205,7 +228,7 @@ mod tests {
         let mut reasons = Reasons::default();
         let record = challenge("no such zone", true);
         let [what, why] = ["cannot publish", "no such zone"].map(str::to_owned);
-        let error = SolveError { what, why, needs_person: true, hint: None, until: None };
+        let error = SolveError::lasting(what, why);
         let error = Arc::new(ReconcileError::from(error));
         let obstacle = Obstacle { error, since: at(0), next_try: at(9), tries: 1 };
         let obstacles = Obstacles::from([(record.key.clone(), obstacle)]);

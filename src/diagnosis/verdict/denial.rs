@@ -2,15 +2,16 @@
 //!
 //! A denied request exits with 8, as a webhook that denies does: 13 would promise that something still waits.
 
-use crate::app::failure::{Failure, Kind as FailureKind};
-use crate::app::invocation;
 use crate::diagnosis::chain::Chain;
+use crate::diagnosis::failed::Failed;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::next_step::NextStep;
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, Key, Kind};
 
 /// The failure, when the last request of a Certificate is denied. As with an admission webhook, a policy of the cluster stands in
 /// the way.
-pub(super) fn denial(chain: &Chain) -> Option<Failure> {
+pub(super) fn denial(chain: &Chain) -> Option<Failed> {
     let request = chain.request()?;
     let denied = condition(&request.status.conditions, "Denied")
         .filter(|denied| denied.status == ConditionStatus::True)?;
@@ -18,11 +19,8 @@ pub(super) fn denial(chain: &Chain) -> Option<Failure> {
     let key = Key::new(Kind::CertificateRequest, request.name());
     let why = format!("{key} is denied: {} ({})", denied.message, denied.reason);
     let what = format!("Certificate {name} was not issued: {why}");
-    let renew = invocation::current().renewal(&name);
-    let failure = Failure::new(FailureKind::Cluster, what)
-        .hint("ask whoever approves CertificateRequests there: a policy or a person")
-        .hint(format!("when they let it pass: {renew}"));
-    Some(failure)
+    let failed = Failed::new(FailureKind::Cluster, what).helped_by(NextStep::AskApprover);
+    Some(failed.helped_by(NextStep::RenewOncePassed(name)))
 }
 
 #[cfg(test)]
@@ -63,11 +61,15 @@ mod tests {
             panic!("it goes on");
         };
         assert_eq!(
-            failed.failure.message,
+            failed.message,
             "Certificate shop/web was not issued: CertificateRequest shop/web-1 is denied: No policy approved this \
              request (policy.cert-manager.io)"
         );
-        assert_eq!(failed.failure.kind, FailureKind::Cluster);
-        assert!(failed.failure.hints[1].ends_with("certificate renew web -n shop"), "{failed:?}");
+        assert_eq!(failed.kind, FailureKind::Cluster);
+        let renew = &failed.next_steps[1];
+        assert!(
+            matches!(renew, NextStep::RenewOncePassed(name) if name.name == "web"),
+            "{failed:?}"
+        );
     }
 }

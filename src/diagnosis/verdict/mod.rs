@@ -6,23 +6,24 @@ mod denial;
 pub mod waits;
 
 use self::denial::denial;
-use super::advice;
-use super::advice::caa::Excluded;
+use super::advice::then_again;
 use super::blocker::{Blocker, of_challenges, of_order};
-use super::chain::{Chain, foreign_issuer, issuer_key};
+use super::caa::Excluded;
+use super::chain::{Chain, issuer_key};
+use super::failed::{Failed, Tried};
+use super::failure_kind::FailureKind;
+use super::next_step::NextStep;
+use super::{advice, facts, foreign};
 use crate::acme::error::{AcmeError, Retry};
-use crate::app::failure::{Failure, Kind as FailureKind};
-use crate::app::invocation;
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::{Obstacle, Obstacles};
-use crate::model::asked::CHALLENGE_TYPE;
+use crate::model::cause::{Cause, OrderWait};
 use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
-    Certificate, Challenge, Condition, ConditionStatus, Issuer, Key, Kind, Order, Problem, State,
+    Certificate, Challenge, Condition, ConditionStatus, Issuer, Key, Kind, Order, State,
 };
-use crate::reconcile::order::solver_message;
 use crate::store::Change;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
@@ -39,32 +40,6 @@ pub enum Verdict {
     Failed(Failed),
     /// On its way.
     Waiting(Option<Blocker>),
-}
-
-/// Why only a change helps.
-#[derive(Debug)]
-pub struct Failed {
-    /// What to say.
-    pub failure: Failure,
-    /// The order that failed, if one did.
-    pub order: Option<Tried>,
-    /// Set where CAA records keep the CA from issuing: it may know more.
-    pub excluded: Option<Box<Excluded>>,
-}
-
-impl From<Failure> for Failed {
-    fn from(failure: Failure) -> Self {
-        Self { failure, order: None, excluded: None }
-    }
-}
-
-/// An order that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tried {
-    /// UID.
-    pub uid: String,
-    /// Name, in the namespace of its Certificate.
-    pub name: String,
 }
 
 /// Tells whether a change is that of a Certificate which nobody is issuing any more.
@@ -146,7 +121,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         _ => format!("{key}: {error}"),
     };
     let kind = FailureKind::of_error(error);
-    let hint = advice::for_error(error, issuer);
+    let next_step = advice::for_error(error, issuer);
     // A store that cannot be used may come back, which only `run` waits for.
     let is_store = matches!(
         error,
@@ -156,8 +131,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         && matches!(error, ReconcileError::Store(error) if error.needs_person());
     let retry = error.retry();
     if retry == Retry::Never || is_store || is_refused {
-        let failure = hint.into_iter().fold(Failure::new(kind, what), Failure::hint);
-        return Verdict::Failed(failure.into());
+        return Verdict::Failed(Failed::new(kind, what).helped_by(next_step));
     }
     let named_by_ca = matches!((error, retry), (ReconcileError::Acme(_), Retry::At(_)));
     Verdict::Waiting(Some(Blocker {
@@ -166,7 +140,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         what,
         until: Some(obstacle.next_try),
         named_by_ca,
-        hint,
+        next_step,
     }))
 }
 
@@ -174,11 +148,17 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
 fn no_issuer(chain: &Chain) -> Failed {
     let name = chain.certificate.name();
     let Some(issuer) = issuer_key(&chain.certificate) else {
-        return foreign_issuer(&chain.certificate).into();
+        return foreign_issuer(&chain.certificate);
     };
-    let failure = Failure::usage(format!("Certificate {name} was not issued: {issuer} not found"))
-        .hint(format!("{} brings it back", invocation::current().like("order -f MANIFEST.yaml")));
-    failure.into()
+    let what = format!("Certificate {name} was not issued: {issuer} not found");
+    Failed::new(FailureKind::Usage, what).helped_by(NextStep::BringIssuerBack)
+}
+
+/// The failure where the kind of a Certificate's issuer is none of ours.
+pub fn foreign_issuer(certificate: &Certificate) -> Failed {
+    let (name, kind) = (certificate.name(), certificate.spec.issuer_ref.effective_kind());
+    let what = format!("Certificate {name}: issuerRef.kind is {kind}, which is not ours");
+    Failed::new(FailureKind::Usage, what).helped_by(NextStep::IssuerKind)
 }
 
 /// The Certificate has recorded that its request failed.
@@ -191,7 +171,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         return None;
     }
     if let Some(denied) = denial(chain) {
-        return Some(denied.into());
+        return Some(denied);
     }
     let name = chain.certificate.name();
     let order = chain.order();
@@ -202,31 +182,36 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let refused = |c: &&&Challenge| has_reason(c) && c.status.state == Some(State::Invalid);
     let challenge = failed.iter().rfind(refused).or_else(|| failed.iter().rfind(has_reason));
     let challenge = challenge.copied();
-    let (kind, why) = match (order, challenge) {
+    let (kind, why, problem) = match (order, challenge) {
         (Some(order), _) if !order.status.reason.is_empty() => {
-            (kind_of_order(chain, order), order.status.reason.clone())
+            (kind_of_order(chain, order), order.status.reason.clone(), facts::problem(order))
         }
         // cert-manager leaves the CA's words with the challenge alone.
         (Some(order), Some(challenge)) => {
             let told = issuing.message.trim_end_matches([':', ' ']);
-            (kind_of_order(chain, order), format!("{told}: {}", challenge.status.reason))
+            let problem = match facts::cause(challenge) {
+                Some(Cause::Refused(problem)) => Some(*problem),
+                Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_)) | None => None,
+            };
+            let why = format!("{told}: {}", challenge.status.reason);
+            (kind_of_order(chain, order), why, problem)
         }
-        (Some(_) | None, _) => (FailureKind::Unexpected, issuing.message.clone()),
+        (Some(_) | None, _) => {
+            let problem = foreign::problem_in(&issuing.message);
+            (FailureKind::Unexpected, issuing.message.clone(), problem)
+        }
     };
-    let failure = Failure::new(kind, format!("Certificate {name} was not issued: {why}"));
+    let failed_so = Failed::new(kind, format!("Certificate {name} was not issued: {why}"));
     let excluded = Excluded::of(chain, &failed, &why).map(Box::new);
-    let failure = if excluded.is_some() {
-        // What the challenge has to show was seen.
-        failure
-    } else {
-        let place = (&chain.named_issuer(), chain.in_cluster);
-        advice::for_order(failure, Problem::told_in(&why).as_ref(), challenge, place)
-    };
+    let place = (&chain.named_issuer(), chain.in_cluster);
+    // Where CAA records are at fault, what the challenge has to show was seen.
+    let step = advice::for_order(kind, problem.as_ref(), challenge, place);
+    let failed_so = failed_so.helped_by(step.filter(|_| excluded.is_none()));
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),
         name: order.metadata.name.clone(),
     };
-    Some(Failed { failure, order: order.map(tried), excluded })
+    Some(Failed { order: order.map(tried), excluded, ..failed_so })
 }
 
 /// The challenges of an order that ended badly.
@@ -249,50 +234,37 @@ fn no_window(chain: &Chain) -> Option<Failed> {
     }
     let name = chain.certificate.name();
     let what = format!("Certificate {name} was issued, but is not ready: {}", ready.message);
-    let failure = Failure::new(FailureKind::Usage, what)
-        .hint("change spec.renewal.windows; the certificate stays as it is");
-    Some(failure.into())
+    Some(Failed::new(FailureKind::Usage, what).helped_by(NextStep::RenewalWindows))
 }
 
-/// The sort of a failed order: a refused validation, else what the CA's words in the reason say.
+/// The sort of a failed order: a refused validation, else what the CA answered.
 fn kind_of_order(chain: &Chain, order: &Order) -> FailureKind {
     let refused = ended_badly(chain, order).any(|c| c.status.state == Some(State::Invalid));
-    let reason = &order.status.reason;
     if refused || order.status.state == Some(State::Invalid) {
         return FailureKind::Validation;
     }
-    match Problem::told_in(reason) {
+    match facts::problem(order) {
         // The manifest is as good as it was: the domain has to change, as where it is refused at validation.
         Some(problem) if problem.short_kind() == "caa" => FailureKind::Validation,
         Some(problem) => FailureKind::of_problem(&problem),
-        None if reason.contains("profile") => FailureKind::Usage,
         None => FailureKind::Unexpected,
     }
 }
 
+/// No solver fits a name of the order, which waits for a change of its issuer.
 fn no_solver(chain: &Chain, order: &Order) -> Option<Failed> {
-    let prefix = solver_message("");
-    if !order.status.reason.starts_with(&prefix) {
-        return None;
-    }
-    let name = order.name();
     let issuer = chain.named_issuer();
-    let hint = if order.status.reason.contains(CHALLENGE_TYPE) {
-        format!(
-            "ask for a type that the CA offers, or take the annotation {CHALLENGE_TYPE} away from {issuer}"
-        )
-    } else {
-        format!("change the solvers of {issuer}")
+    let step = match facts::waits_for(order)? {
+        OrderWait::Solver => NextStep::Solvers(issuer),
+        OrderWait::ChallengeType => NextStep::ChallengeType(issuer),
+        OrderWait::Authority | OrderWait::OtherOrder => return None,
     };
-    let failure =
-        Failure::new(FailureKind::Solver, format!("Order {name}: {}", order.status.reason))
-            .hint(hint);
-    Some(failure.into())
+    let what = format!("Order {}: {}", order.name(), order.status.reason);
+    Some(Failed::new(FailureKind::Solver, what).helped_by(step))
 }
 
 fn of_issuer(chain: &Chain, issuer: &Issuer) -> Option<Verdict> {
-    let key = chain.named_issuer();
-    judge_issuer(&key, issuer)
+    judge_issuer(&chain.named_issuer(), issuer)
 }
 
 /// Judges an Issuer: nothing when it is ready, or nobody has looked at it yet.
@@ -303,7 +275,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
     {
         return None;
     }
-    let problem = Problem::told_in(&ready.message);
+    let problem = facts::problem_of_issuer(issuer, &ready.message);
     let kind = match &problem {
         None if ready.reason == reason::INVALID_SOLVER => FailureKind::Solver,
         None => FailureKind::Account,
@@ -311,8 +283,8 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
         Some(problem) if problem.status == 404 => FailureKind::CaUnreachable,
         Some(problem) => FailureKind::of_problem(problem),
     };
-    let hint = if kind == FailureKind::Solver {
-        advice::for_solver_secrets(key)
+    let next_step = if kind == FailureKind::Solver {
+        then_again(NextStep::SolverSecret(key.clone()))
     } else {
         let acme = issuer.spec.acme.as_ref();
         let account_key = acme.map_or("", |acme| &acme.private_key_secret_ref.name);
@@ -328,34 +300,23 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
             what,
             until,
             named_by_ca: true,
-            hint: None,
+            next_step: None,
         })));
     }
-    let is_theirs = problem.is_none() && in_go_s_words(&ready.message);
+    let is_theirs = problem.is_none() && foreign::is_unreachable(&ready.message);
     if memory.unreachable_since.is_some() || is_theirs {
         let kind = FailureKind::CaUnreachable;
-        let hint = is_theirs.then(|| {
-            format!("check spec.acme.server of {key}, and whether cert-manager may connect there")
-        });
+        let next_step = is_theirs.then(|| NextStep::ConnectFromCertManager(key.clone()));
         return Some(Verdict::Waiting(Some(Blocker {
             kind,
             of: key.kind,
             what,
             until: None,
             named_by_ca: false,
-            hint,
+            next_step,
         })));
     }
-    let failure = Failure::new(kind, what).hint(hint);
-    Some(Verdict::Failed(failure.into()))
-}
-
-/// Tells whether cert-manager says that it could not reach a server; it keeps trying
-/// (`tests/fixtures/traces/07-issuer-errors.jsonl`).
-fn in_go_s_words(message: &str) -> bool {
-    ["dial tcp", "i/o timeout", "context deadline exceeded", "connection reset by peer", ": EOF"]
-        .iter()
-        .any(|words| message.contains(words))
+    Some(Verdict::Failed(Failed::new(kind, what).helped_by(next_step)))
 }
 
 #[cfg(test)]
@@ -428,11 +389,11 @@ mod tests {
             let Verdict::Failed(failed) = verdict(&chain, &Obstacles::new(), Some(0)) else {
                 panic!("it waits");
             };
-            assert_eq!(failed.failure.kind, FailureKind::Validation);
+            assert_eq!(failed.kind, FailureKind::Validation);
             let told = format!("order is in \"invalid\" state: {reason}");
-            assert!(failed.failure.message.ends_with(&told), "{}", failed.failure);
+            assert!(failed.message.ends_with(&told), "{}", failed.message);
             assert_eq!(failed.excluded.is_some(), is_excluded);
-            assert_eq!(failed.failure.hints.is_empty(), is_excluded, "the rest is asked of the CA");
+            assert_eq!(failed.next_steps.is_empty(), is_excluded, "the rest is asked of the CA");
         }
     }
 
@@ -455,8 +416,9 @@ mod tests {
         else {
             panic!("it waits");
         };
-        assert_eq!(failed.failure.kind, FailureKind::Solver);
-        assert!(failed.failure.hints[0].contains("in namespace default"), "{failed:?}");
+        assert_eq!(failed.kind, FailureKind::Solver);
+        let NextStep::ThenAgain(step) = &failed.next_steps[0] else { panic!("{failed:?}") };
+        assert!(matches!(**step, NextStep::SolverSecret(_)), "{failed:?}");
     }
 
     #[test]
@@ -490,7 +452,7 @@ mod tests {
             in_cluster: true,
         };
         let expected = "Certificate shop/web: issuerRef.kind is AWSPCAIssuer, which is not ours";
-        assert_eq!(no_issuer(&chain).failure.message, expected);
+        assert_eq!(no_issuer(&chain).message, expected);
         assert_eq!(chain.keys().len(), 1, "{:?}", chain.keys());
     }
 }

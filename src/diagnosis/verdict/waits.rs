@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use crate::diagnosis::advice::self_check;
+use crate::diagnosis::advice;
 use crate::diagnosis::chain::Chain;
+use crate::diagnosis::next_step::NextStep;
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, Issuer, Key, Kind, State};
@@ -70,17 +71,17 @@ impl<'a> Wait<'a> {
 }
 
 /// What a Certificate waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// What, in words.
     pub waits_for: String,
     /// What helps, where it takes somebody.
-    pub hint: Option<String>,
+    pub next_step: Option<NextStep>,
 }
 
 impl Step {
     fn of(waits_for: String) -> Self {
-        Self { waits_for, hint: None }
+        Self { waits_for, next_step: None }
     }
 }
 
@@ -93,9 +94,9 @@ pub fn at_challenge(chain: &Chain) -> Option<Step> {
         wait => wait,
     };
     let key = Key::new(Kind::Challenge, challenge.name());
-    let hint =
-        (wait == Wait::SelfCheck).then(|| self_check::advice(challenge, "", chain.in_cluster));
-    Some(Step { waits_for: format!("{key}, which waits for {wait}"), hint })
+    let next_step =
+        (wait == Wait::SelfCheck).then(|| advice::for_answer(challenge, chain.in_cluster));
+    Some(Step { waits_for: format!("{key}, which waits for {wait}"), next_step })
 }
 
 /// What a Certificate waits for next; nothing while its challenges tell it.
@@ -118,12 +119,8 @@ pub fn step(chain: &Chain) -> Option<Step> {
     };
     let name = &request.metadata.name;
     if !is_true(&request.status.conditions, "Approved") {
-        let hint = format!(
-            "a policy or a person has to approve it: kubectl cert-manager approve {name} --namespace {}",
-            certificate.metadata.namespace
-        );
         let waits_for = format!("the approval of CertificateRequest {name}");
-        return Some(Step { waits_for, hint: Some(hint) });
+        return Some(Step { waits_for, next_step: Some(NextStep::Approve(request.name())) });
     }
     let is_ready = |issuer: &Issuer| is_true(&issuer.status.conditions, "Ready");
     if !chain.issuer.as_ref().is_some_and(is_ready) {
@@ -233,9 +230,9 @@ mod tests {
                 issuer: None,
                 in_cluster: false,
             };
-            assert_eq!(step(&chain), None);
+            assert!(step(&chain).is_none());
             let step = at_challenge(&chain).unwrap();
-            assert_eq!((step.waits_for.as_str(), step.hint.is_some()), (expected, has_hint));
+            assert_eq!((step.waits_for.as_str(), step.next_step.is_some()), (expected, has_hint));
         }
     }
 

@@ -150,7 +150,7 @@ fn no_look(pod: &str, url: String, why: String) -> Observation {
         at: Timestamp::now(),
         url,
         hops: Vec::new(),
-        seen: Seen::NoLook { why },
+        seen: Seen::NoLook { why, symptom: None },
     }
 }
 

@@ -8,6 +8,7 @@ use url::Url;
 use self::faults::{AccountKey, Fault, Observed};
 use super::NEXT_TRY;
 use super::{Note, Recorded, Refusal, Wake};
+use crate::model::cause::About;
 use crate::model::common::{condition, is_true, set_condition};
 use crate::model::event::{reason, source};
 use crate::model::issuer::{AcmeIssuer, AcmeIssuerStatus};
@@ -205,6 +206,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
         }
         Outcome::Refused(deed, Refusal::Final(problem)) => {
             let message = format!("{}{problem}", deed.failed());
+            new.memory.problem = Some(About::new(&message, problem.kept()));
             new.notes.push(warning(issuer, deed.reason(), message.clone()));
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
         }
@@ -216,6 +218,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
             };
             new.notes.push(warning(issuer, reason, told));
             let message = format!("{}{problem}{NEXT_TRY}{at:.0}", deed.failed());
+            new.memory.problem = Some(About::new(&message, problem.kept()));
             set_ready(issuer, &mut new, ConditionStatus::False, deed.reason(), message, now);
             new.memory.next_try = Some(at);
         }

@@ -24,14 +24,16 @@ pub use self::outcome::Seen;
 pub use self::outcome::dropped;
 pub use self::outcome::polled;
 pub use self::outcome::record;
-pub use self::outcome::solver_message;
-use self::required::{Required, Wanted, wanted};
-use self::shared::{Sharer, ahead, stands_back, waiting_message};
+use self::outcome::solver_message;
+pub use self::outcome::waits_for;
+use self::required::{Required, Unsolved, Wanted, wanted};
+use self::shared::{Sharer, ahead, waiting_message};
 use super::pauses::{Pace, Polled, poll_at};
 use super::{Wake, schedule};
+use crate::model::cause::{Cause, OrderWait};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
-use crate::model::{Challenge, Order, OrderStatus, State, Time};
+use crate::model::{Challenge, Order, OrderStatus, Problem, State, Time};
 
 /// How long an order may stay pending although every challenge is final.
 const AGREE_WITHIN: SignedDuration = SignedDuration::from_secs(60);
@@ -52,7 +54,7 @@ pub struct Observed<'a> {
     /// Challenges that this Order owns.
     pub challenges: &'a [Challenge],
     /// The Challenges that its authorizations call for, or why none can be made; empty before the authorizations are read.
-    pub required: Result<&'a [Required], &'a str>,
+    pub required: Result<&'a [Required], &'a Unsolved>,
     /// Other Orders under way here that got the same order from the CA.
     pub sharers: &'a [Sharer],
     /// When this process read the order last; another process begins anew.
@@ -79,8 +81,10 @@ pub enum Action {
     DeleteChallenges(Vec<String>),
     /// Say that the order is too old to go on.
     Expire(Timestamp),
-    /// Say why nothing can go on.
-    Explain(String),
+    /// Say for which name there is no solver.
+    Explain(Unsolved),
+    /// Say that there are solvers for all names by now.
+    Solved,
     /// Read the order, and once it is valid download the chain.
     Fetch,
     /// Read these authorizations, side by side.
@@ -89,8 +93,8 @@ pub enum Action {
     Finalize,
     /// Forget the order that another Order has used, and ask for one again.
     Forget,
-    /// Give up, for a reason of ours.
-    GiveUp(String),
+    /// Give up: why, in words, and what the CA has answered, if it did.
+    GiveUp(String, Option<Box<Problem>>),
     /// Say that another Order goes first.
     StandBack(String),
     /// Wait.
@@ -137,7 +141,7 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     if status.url.is_empty() {
         return match wanted(order, now) {
             Ok(wanted) => Action::Create(wanted),
-            Err(why) => Action::GiveUp(why),
+            Err(why) => Action::GiveUp(why, None),
         };
     }
     let created_at = order.metadata.creation_timestamp.map_or(now, Time::timestamp);
@@ -175,7 +179,8 @@ fn decide(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
 /// left pending is given back, and what it has proved needs no second proof.
 fn share(order: &Order, sharers: &[Sharer]) -> Option<Action> {
     let Some(first) = ahead(order, sharers) else {
-        return stands_back(order).then_some(Action::Forget);
+        let stands_back = waits_for(order) == Some(OrderWait::OtherOrder);
+        return stands_back.then_some(Action::Forget);
     };
     let why = waiting_message(&first.name());
     let told = order.status.reason == why;
@@ -189,10 +194,11 @@ fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
     }
     let required = match observed.required {
         Ok(required) => required,
-        Err(why) => {
-            let why = solver_message(why);
+        Err(unsolved) => {
+            let why = solver_message(&unsolved.why);
             let told = order.status.reason == why;
-            return Some(if told { Action::Wait(Wake::OnChange) } else { Action::Explain(why) });
+            let explain = || Action::Explain(Unsolved { why, ..unsolved.clone() });
+            return Some(if told { Action::Wait(Wake::OnChange) } else { explain() });
         }
     };
     let exists = |name: &str| observed.challenges.iter().any(|c| c.metadata.name == name);
@@ -211,7 +217,9 @@ fn own_deeds(order: &Order, observed: &Observed<'_>) -> Option<Action> {
         return Some(Action::DeleteChallenges(surplus));
     }
     // Solvers have been found since.
-    order.status.reason.starts_with(&solver_message("")).then(|| Action::Explain(String::new()))
+    let is_unsolved =
+        matches!(waits_for(order), Some(OrderWait::Solver | OrderWait::ChallengeType));
+    is_unsolved.then_some(Action::Solved)
 }
 
 /// While challenges are under way the order waits for them; once one is accepted it is polled in its place, and the sooner
@@ -273,7 +281,13 @@ fn after_failure(challenge: &Challenge, observed: &Observed<'_>, now: Timestamp)
         return poll(since, observed, Pace::Eager, now);
     }
     let name = &challenge.spec.dns_name;
-    Action::GiveUp(format!("challenge for {name}: {}", challenge.status.reason))
+    let reason = &challenge.status.reason;
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    let problem = match memory.cause.as_ref().and_then(|about| about.of(reason)) {
+        Some(Cause::Refused(problem)) => Some(problem.clone()),
+        Some(Cause::Seen(_) | Cause::NoIngress | Cause::Denied(_)) | None => None,
+    };
+    Action::GiveUp(format!("challenge for {name}: {reason}"), problem)
 }
 
 /// Reads the order when its time has come; what it is read for began at `since`.
@@ -419,21 +433,23 @@ mod tests {
     #[test]
     fn when_no_solver_fits_it_is_said_once() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
+        let unsolved = Unsolved::by_solvers("none");
         let observed =
-            Observed { challenges: &[], required: Err("none"), sharers: &[], heard: None };
-        let why = solver_message("none");
-        assert_eq!(next_action(&read, &observed, at(1)), Action::Explain(why.clone()));
-        let new = record(&read, Outcome::Explained(why), at(1));
+            Observed { challenges: &[], required: Err(&unsolved), sharers: &[], heard: None };
+        let explained = Unsolved::by_solvers(solver_message("none"));
+        assert_eq!(next_action(&read, &observed, at(1)), Action::Explain(explained.clone()));
+        let new = record(&read, Outcome::Explained(explained), at(1));
         assert_eq!(new.notes[0].reason, reason::SOLVER);
-        let told = order("o").change(|o| o.status = new.status).build();
+        let told = order("o").change(|o| remember(o, &new.memory)).build();
+        let told = Order { status: new.status, ..told };
         let told =
             Order { status: OrderStatus { state: Some(State::Pending), ..told.status }, ..told };
         let told = ending(told);
         assert_eq!(next_action(&told, &observed, at(1)), wait());
 
         let ours = challenge(NAME).build();
-        check(&told, std::slice::from_ref(&ours), 1, &Action::Explain(String::new()));
-        let mended = record(&told, Outcome::Explained(String::new()), at(1));
+        check(&told, std::slice::from_ref(&ours), 1, &Action::Solved);
+        let mended = record(&told, Outcome::Solved, at(1));
         assert_eq!((mended.status.reason.as_str(), mended.notes.len()), ("", 0));
         let mended = ending(order("o").change(|o| o.status = mended.status).build());
         check(&mended, &[ours], 1, &wait());
@@ -444,12 +460,14 @@ mod tests {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let refusal = Refusal::Until(Box::new(problem(429, "rateLimited")), at(20));
         let refused = record(&read, Outcome::Refused(Deed::Fetch, refusal), at(5));
-        assert!(super::super::names_a_moment(&refused.status.reason));
-        let away = Outcome::Unanswered(Deed::Fetch, "cut off".to_owned());
+        assert_eq!(refused.memory.next_try, Some(at(20)));
+        let away = Outcome::Unanswered(Deed::Fetch, None, "cut off".to_owned());
         let away = record(&read, away, at(5));
         assert_eq!(away.status.reason, "Failed to retrieve Order resource: cut off");
         for waiting in [refused, away] {
-            let waiting = order("o").change(|o| o.status = waiting.status).build();
+            let memory = waiting.memory;
+            let waiting = order("o").change(|o| o.status = waiting.status);
+            let waiting = waiting.change(|o| remember(o, &memory)).build();
             let seen = || Seen { state: Some(State::Pending), ..Seen::default() };
             for answer in [
                 Outcome::Fetched(seen()),
@@ -489,7 +507,9 @@ mod tests {
         assert_eq!(next(&second, sharers), Action::StandBack(why.clone()));
         let new = record(&second, Outcome::StoodBack(why), at(1));
         assert_eq!(new.notes, []);
-        let waiting = ending(Order { status: new.status, ..second });
+        let mut waiting = Order { status: new.status, ..second };
+        remember(&mut waiting, &new.memory);
+        let waiting = ending(waiting);
         assert_eq!(next(&waiting, sharers), wait());
         assert_eq!(next(&waiting, &[]), Action::Forget);
         let new = record(&waiting, Outcome::Forgotten, at(2));
@@ -683,7 +703,7 @@ mod tests {
             (refused(Deed::Fetch, 410), true),
             (refused(Deed::Fetch, 403), false),
             (refused(Deed::Create, 404), false),
-            (Outcome::GivenUp(String::new()), false),
+            (Outcome::GivenUp(String::new(), None), false),
         ] {
             assert_eq!(dropped(&young, &outcome).is_some(), is_dropped, "{outcome:?}");
             assert_eq!(dropped(&ours, &outcome), None, "{outcome:?}");
@@ -877,7 +897,7 @@ mod tests {
         };
         // What was read before it failed says nothing of that.
         assert_eq!(next(false), Action::Fetch);
-        let given_up = Action::GiveUp("challenge for www.example.com: refused".to_owned());
+        let given_up = Action::GiveUp("challenge for www.example.com: refused".to_owned(), None);
         assert_eq!(next(true), given_up);
     }
 

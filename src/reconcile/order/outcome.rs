@@ -11,7 +11,8 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::required::{mismatch, too_many};
+use super::required::{Unsolved, mismatch, too_many};
+use crate::model::cause::{About, OrderWait};
 use crate::model::event::{reason, source};
 use crate::model::memory::{Holder, Memory};
 use crate::model::order::Authorization;
@@ -71,8 +72,10 @@ pub enum Outcome {
     Dropped(String),
     /// Too old to go on.
     Expired(Timestamp),
-    /// No solver fits, in words; without words, all have been found.
-    Explained(String),
+    /// No solver fits a name.
+    Explained(Unsolved),
+    /// Solvers have been found for all names.
+    Solved,
     /// The order is another one's, and forgotten.
     Forgotten,
     /// The order was read.
@@ -85,14 +88,17 @@ pub enum Outcome {
     AuthorizationLost(String, &'static str),
     /// The CA refused.
     Refused(Deed, Refusal),
-    /// The CA did not answer, or not usefully, in words.
-    Unanswered(Deed, String),
+    /// The CA lacks the profile that is asked for, in words.
+    NoProfile(String),
+    /// The CA did not answer, or not usefully: what it answered, if it did, and why, in words.
+    Unanswered(Deed, Option<Box<Problem>>, String),
     /// The certificate of the order is for another key than ours, in words.
     OtherKey(String),
     /// Another Order goes first, in words.
     StoodBack(String),
-    /// Given up without asking, or because what came is not what was ordered.
-    GivenUp(String),
+    /// Given up without asking, or because what came is not what was ordered: why, in words, and what the CA has answered to
+    /// something before, if it did.
+    GivenUp(String, Option<Box<Problem>>),
 }
 
 /// What the CA said of the order.
@@ -129,6 +135,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
         memory: Memory::read(Holder::Order, &order.metadata.annotations),
         notes: Vec::new(),
     };
+    let (problem, waits_for) = facts(&outcome);
     match outcome {
         Outcome::Created(seen) if seen.url.is_empty() => {
             let why =
@@ -188,8 +195,8 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             }
         }
         Outcome::ChallengesDeleted => {}
-        Outcome::Explained(why) if why.is_empty() => new.status.reason = why,
-        Outcome::Explained(why) => {
+        Outcome::Solved => new.status.reason = String::new(),
+        Outcome::Explained(Unsolved { why, .. }) => {
             new.status.reason.clone_from(&why);
             new.notes.push(Note::warning(source::ORDERS, reason::SOLVER, why));
         }
@@ -200,7 +207,7 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             new.memory.next_try = Some(at);
             new.status.reason = format!("{FAILED}{deed}: {problem}{NEXT_TRY}{at:.0}");
         }
-        Outcome::Unanswered(deed, why) => new.status.reason = format!("{FAILED}{deed}: {why}"),
+        Outcome::Unanswered(deed, _, why) => new.status.reason = format!("{FAILED}{deed}: {why}"),
         Outcome::Expired(at) => {
             fail(&mut new, State::Expired, format!("The order expired at {at:.0}"), now);
         }
@@ -211,8 +218,11 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             forget(&mut new);
             new.memory.next_try = now.saturating_add(AGAIN_AFTER).ok();
         }
-        Outcome::OtherKey(why) | Outcome::GivenUp(why) => fail(&mut new, State::Errored, why, now),
+        Outcome::OtherKey(why) | Outcome::GivenUp(why, _) | Outcome::NoProfile(why) => {
+            fail(&mut new, State::Errored, why, now);
+        }
     }
+    tell(&mut new, problem, waits_for);
     let is_over =
         !new.status.certificate.is_empty() || new.status.state.is_some_and(State::is_failure);
     if is_over {
@@ -220,6 +230,53 @@ pub fn record(order: &Order, outcome: Outcome, now: Timestamp) -> Recorded<Order
             Memory::read(Holder::Order, &order.metadata.annotations).passed_try(now);
     }
     new
+}
+
+/// Keeps what is known of the new reason. Facts of before stay until then, about a reason that is no more: taking them off would be
+/// a write of its own.
+fn tell(new: &mut Recorded<OrderStatus>, problem: Option<Problem>, waits_for: Option<OrderWait>) {
+    let reason = &new.status.reason;
+    if let Some(problem) = problem {
+        new.memory.problem = Some(About::new(reason, problem.kept()));
+    }
+    if let Some(waits_for) = waits_for {
+        new.memory.waits_for = Some(About::new(reason, waits_for));
+    }
+}
+
+/// What is known of the reason that an outcome leaves: the CA's problem, and what is waited for.
+fn facts(outcome: &Outcome) -> (Option<Problem>, Option<OrderWait>) {
+    match outcome {
+        Outcome::Refused(_, Refusal::Final(problem)) => (Some((**problem).clone()), None),
+        Outcome::Refused(_, Refusal::Until(problem, _)) => {
+            (Some((**problem).clone()), Some(OrderWait::Authority))
+        }
+        Outcome::Unanswered(_, problem, _) => {
+            (problem.as_deref().cloned(), Some(OrderWait::Authority))
+        }
+        Outcome::GivenUp(_, problem) => (problem.as_deref().cloned(), None),
+        Outcome::NoProfile(why) => (Some(Problem::no_profile(why)), None),
+        Outcome::Explained(unsolved) => (None, Some(unsolved.waits_for)),
+        Outcome::StoodBack(_) => (None, Some(OrderWait::OtherOrder)),
+        Outcome::Created(seen) | Outcome::Fetched(seen) | Outcome::Finalized(seen) => {
+            (seen.problems.first().map(|(_, problem)| problem.clone()), None)
+        }
+        Outcome::AuthorizationLost(..)
+        | Outcome::AuthorizationsFetched(_)
+        | Outcome::ChallengesCreated(_)
+        | Outcome::ChallengesDeleted
+        | Outcome::Dropped(_)
+        | Outcome::Expired(_)
+        | Outcome::Forgotten
+        | Outcome::OtherKey(_)
+        | Outcome::Solved => (None, None),
+    }
+}
+
+/// What an Order waits for that this program has written; nothing where its reason is somebody else's.
+pub fn waits_for(order: &Order) -> Option<OrderWait> {
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    memory.waits_for?.of(&order.status.reason).copied()
 }
 
 /// Why the order of an Order is no more at the CA, if that is what came of a deed before anything was finalized.
@@ -243,14 +300,10 @@ fn lost(name: &str, word: &str) -> String {
 
 /// The CA answers, and refuses no more: what could not be done is done, or asked for again.
 fn answered(new: &mut Recorded<OrderStatus>) {
-    if is_of_ca(&new.status.reason) {
+    let waits_for = new.memory.waits_for.as_ref();
+    if waits_for.and_then(|about| about.of(&new.status.reason)) == Some(&OrderWait::Authority) {
         new.status.reason = String::new();
     }
-}
-
-/// Tells whether a reason is what the CA did not do.
-pub fn is_of_ca(reason: &str) -> bool {
-    reason.starts_with(FAILED) && !reason.starts_with(&solver_message(""))
 }
 
 /// What is remembered of an order that was read.
@@ -338,7 +391,7 @@ fn fail(new: &mut Recorded<OrderStatus>, state: State, why: String, now: Timesta
 }
 
 /// cert-manager's sentence when no solver fits.
-pub fn solver_message(why: &str) -> String {
+pub(super) fn solver_message(why: &str) -> String {
     format!(
         "Failed to determine a valid solver configuration for the set of domains on the Order: {why}"
     )

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 
 use crate::model::asked::asked_type;
+use crate::model::cause::OrderWait;
 use crate::model::naming::challenge_name;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::persist::{Account, Persist};
@@ -29,6 +30,27 @@ pub enum Types {
     OfCluster,
 }
 
+/// Why a name has nobody who answers for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsolved {
+    /// For which name, and why, in cert-manager's words.
+    pub why: String,
+    /// What has to change.
+    pub waits_for: OrderWait,
+}
+
+impl Unsolved {
+    /// The issuer's solvers do not fit.
+    pub fn by_solvers(why: impl Into<String>) -> Self {
+        Self { why: why.into(), waits_for: OrderWait::Solver }
+    }
+
+    /// The challenge type that an annotation of the issuer asks for is not to be had.
+    pub fn by_type(why: impl Into<String>) -> Self {
+        Self { why: why.into(), waits_for: OrderWait::ChallengeType }
+    }
+}
+
 /// Returns the Challenges that the authorizations of an Order call for, in the CA's order; valid ones call for none.
 ///
 /// # Errors
@@ -38,10 +60,10 @@ pub fn required(
     issuer: &Issuer,
     account: Account<'_>,
     types: Types,
-) -> Result<Vec<Required>, String> {
-    let kind = asked_type(issuer).map_err(|why| why.to_string())?;
+) -> Result<Vec<Required>, Unsolved> {
+    let kind = asked_type(issuer).map_err(|why| Unsolved::by_type(why.to_string()))?;
     if let Some(kind) = kind.filter(|_| types == Types::OfCluster) {
-        return Err(not_in_a_cluster(kind));
+        return Err(Unsolved::by_type(not_in_a_cluster(kind)));
     }
     let solvers = issuer.spec.acme.as_ref().map_or(&[][..], |acme| &acme.solvers);
     let asking = Asking {
@@ -59,7 +81,8 @@ pub fn required(
         let chosen = choose(solvers, asking, authorization)
             .map_err(|why| with_offer(&why, solvers, authorization))?;
         let name = &authorization.identifier;
-        let persist = persist_of(chosen.kind, &chosen.challenge, account, name)?;
+        let persist =
+            persist_of(chosen.kind, &chosen.challenge, account, name).map_err(Unsolved::by_type)?;
         let key = match &persist {
             Some(persist) => persist.record(is_wildcard_anywhere(order, name)),
             None => key(chosen.kind, &chosen.challenge.token, account.thumbprint),
@@ -90,7 +113,7 @@ fn with_offer(
     why: &NoSolver,
     solvers: &[ChallengeSolver],
     authorization: &Authorization,
-) -> String {
+) -> Unsolved {
     let offered: Vec<&str> = authorization.challenges.iter().map(|c| c.kind.as_str()).collect();
     let lacks = |kind: ChallengeType| !offered.contains(&kind.acme_name());
     let is_lacked = solvers.iter().any(|solver| {
@@ -101,20 +124,20 @@ fn with_offer(
         NoSolver::NoneFits if is_lacked => {
             let offered =
                 if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") };
-            format!("{why}: for {} the CA offers {offered}", name_of(authorization))
+            let name = name_of(authorization);
+            Unsolved::by_solvers(format!("{why}: for {name} the CA offers {offered}"))
         }
-        NoSolver::NoneFits
-        | NoSolver::NotOffered { .. }
-        | NoSolver::TwoOverrides
-        | NoSolver::HalfParent
-        | NoSolver::NoParent => why.to_string(),
+        NoSolver::NotOffered { .. } => Unsolved::by_type(why.to_string()),
+        NoSolver::NoneFits | NoSolver::TwoOverrides | NoSolver::HalfParent | NoSolver::NoParent => {
+            Unsolved::by_solvers(why.to_string())
+        }
     }
 }
 
 /// Why a type has no place in a cluster.
 pub fn not_in_a_cluster(kind: ChallengeType) -> String {
     format!(
-        "{} is for a store of one machine only (--local): the schema of a Challenge in a cluster admits HTTP-01 and DNS-01 \
+        "{} is for a store of one machine only: the schema of a Challenge in a cluster admits HTTP-01 and DNS-01 \
          alone, and cert-manager would answer the wrong question if it took over",
         kind.acme_name()
     )
@@ -327,7 +350,7 @@ mod tests {
             .change(|o| o.status.authorizations = [false, true].map(authorization).to_vec())
             .build();
         let issuer = serde_json::from_value(issuer).unwrap();
-        let found = required(&order, &issuer, ACCOUNT, types)?;
+        let found = required(&order, &issuer, ACCOUNT, types).map_err(|unsolved| unsolved.why)?;
         let found = found.into_iter().map(|required| {
             let spec = required.spec;
             (spec.record_name(), spec.key, spec.solver.dns01.is_some())

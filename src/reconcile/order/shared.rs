@@ -7,9 +7,6 @@
 use crate::model::memory::{Holder, Memory};
 use crate::model::{ObjectName, Order, State};
 
-/// How the reason of an Order begins that stands back.
-const WAITING: &str = "Waiting for order ";
-
 /// How far an Order has got with what it shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
@@ -42,14 +39,11 @@ pub fn ahead<'a>(order: &Order, sharers: &'a [Sharer]) -> Option<&'a Order> {
     furthest.map(|(_, other)| &other.order)
 }
 
-/// Tells whether an Order stands back because of what [`waiting_message`] says.
-pub fn stands_back(order: &Order) -> bool {
-    order.status.reason.starts_with(WAITING)
-}
-
 /// What an Order waits for that stands back.
 pub fn waiting_message(first: &ObjectName) -> String {
-    format!("{WAITING}{first}: the CA gave both the same order, which brings one certificate")
+    format!(
+        "Waiting for order {first}: the CA gave both the same order, which brings one certificate"
+    )
 }
 
 fn progress(order: &Order) -> Progress {

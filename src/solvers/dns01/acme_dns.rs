@@ -46,30 +46,19 @@ impl AcmeDns {
     pub(super) async fn of(fields: &solver::AcmeDns, site: &Site<'_>) -> Result<Self, SolveError> {
         let selector = &fields.account_secret_ref;
         let text = site.secret(selector).await?;
-        let accounts = serde_json::from_str(&text).map_err(|_| SolveError {
-            what: format!("cannot use the key \"{}\" of Secret \"{}\"", selector.key, selector.name),
-            why: "it is not the JSON of acme-dns accounts".to_owned(),
-            needs_person: true,
-            hint: Some(
-                r#"write {"example.com": {"fulldomain": "…", "subdomain": "…", "username": "…", "password": "…"}}"#
-                    .to_owned(),
-            ), until: None, })?;
+        let accounts = serde_json::from_str(&text).map_err(|_| SolveError::lasting(format!("cannot use the key \"{}\" of Secret \"{}\"", selector.key, selector.name), "it is not the JSON of acme-dns accounts").advised(r#"write {"example.com": {"fulldomain": "…", "subdomain": "…", "username": "…", "password": "…"}}"#))?;
         let api = Api::new(&fields.host, &Connection::new(site.resolver), explain)?;
         Ok(Self { api, host: fields.host.clone(), secret: selector.name.clone(), accounts })
     }
 
     /// The account of exactly that name; those of names above it are not looked for, as with cert-manager.
     fn account(&self, domain: &str) -> Result<&Account, SolveError> {
-        self.accounts.get(domain).ok_or_else(|| SolveError {
-            what: "cannot publish the record".to_owned(),
-            why: format!("account credentials not found for domain {domain}"),
-            needs_person: true,
-            hint: Some(format!(
+        self.accounts.get(domain).ok_or_else(|| SolveError::lasting("cannot publish the record", format!("account credentials not found for domain {domain}")).advised(format!(
                 "register at {}/register, add what it says under \"{domain}\" to Secret \"{}\", and lead \
                  _acme-challenge.{domain} to its fulldomain by a CNAME",
                 self.host.trim_end_matches('/'),
                 self.secret
-            )), until: None, })
+            )))
     }
 }
 

@@ -83,12 +83,8 @@ impl Api {
         connection: &Connection,
         explain: Explain,
     ) -> Result<Self, SolveError> {
-        let unusable = |why: String, hint: Option<String>| SolveError {
-            what: format!("cannot reach {}", one_line(base)),
-            why,
-            needs_person: true,
-            hint,
-            until: None,
+        let unusable = |why: String, hint: Option<String>| {
+            SolveError::lasting(format!("cannot reach {}", one_line(base)), why).with_remedy(hint)
         };
         // `auth.example.com:8443` reads as a URL, too, of a scheme of that name.
         let is_http = |url: &Url| ["http", "https"].contains(&url.scheme()) && url.has_host();
@@ -309,13 +305,10 @@ impl Refusal {
 
     /// The error of a deed that failed for this; the hint is for credentials that may not do it.
     pub(super) fn into_error(self, what: String, hint: &str) -> SolveError {
-        SolveError {
-            what,
-            needs_person: !self.passes(),
-            hint: self.hint().or_else(|| self.is_denial().then(|| hint.to_owned())),
-            until: self.until,
-            why: self.why,
-        }
+        let remedy = self.hint().or_else(|| self.is_denial().then(|| hint.to_owned()));
+        SolveError::new(what, self.why.clone(), !self.passes())
+            .with_remedy(remedy)
+            .until(self.until)
     }
 }
 
@@ -343,6 +336,7 @@ fn innermost(error: &dyn StdError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::solvers::testing::advice;
 
     #[test]
     fn the_pause_that_is_asked_for_is_read_in_both_forms() {
@@ -379,7 +373,7 @@ mod tests {
             let error = Api::new(base, &Connection::hasty(), |_| None).unwrap_err();
             let expected = format!("cannot reach {base}: it is not an http or https URL");
             assert_eq!(error.to_string(), expected);
-            assert_eq!((error.needs_person, error.hint.as_deref()), (true, Some(hint)));
+            assert_eq!((error.needs_person, advice(&error)), (true, hint.to_owned()));
         }
     }
 }

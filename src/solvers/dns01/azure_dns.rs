@@ -140,13 +140,11 @@ impl AzureDns {
             Some(set) => set,
             None if same_name(name, zone) => "@",
             None => {
-                return Err(SolveError {
-                    what: format!("Zone {zone} not found in AzureDNS for domain {name}"),
-                    why: "the name is not in that zone".to_owned(),
-                    needs_person: true,
-                    hint: Some("hostedZoneName must be a parent of the name".to_owned()),
-                    until: None,
-                });
+                return Err(SolveError::lasting(
+                    format!("Zone {zone} not found in AzureDNS for domain {name}"),
+                    "the name is not in that zone",
+                )
+                .advised("hostedZoneName must be a parent of the name"));
             }
         };
         let (group, zone, set) = (&self.group, encoded(zone), encoded(set));
@@ -160,15 +158,11 @@ impl AzureDns {
         let reply = match self.send(request).await? {
             Ok(reply) => reply,
             Err(refusal) if is_zone_missing(&refusal) => {
-                return Err(SolveError {
-                    hint: Some(
-                        "check subscriptionID, resourceGroupName and hostedZoneName".to_owned(),
-                    ),
-                    ..failed(
-                        refusal,
-                        format!("Zone {zone} not found in AzureDNS for domain {name}"),
-                    )
-                });
+                return Err(failed(
+                    refusal,
+                    format!("Zone {zone} not found in AzureDNS for domain {name}"),
+                )
+                .advised("check subscriptionID, resourceGroupName and hostedZoneName"));
             }
             Err(refusal) if refusal.is(StatusCode::NOT_FOUND) => return Ok(None),
             Err(refusal) => return Err(failed(refusal, what)),

@@ -42,14 +42,7 @@ impl Cloud {
                 "management.core.chinacloudapi.cn",
             ),
             _ => {
-                return Err(SolveError {
-                    what: "unknown cloud configuration name".to_owned(),
-                    why: name.to_owned(),
-                    needs_person: true,
-                    hint: Some(
-                        "environment is one of AzurePublicCloud, AzureUSGovernmentCloud and AzureChinaCloud"
-                            .to_owned(),
-                    ), until: None, });
+                return Err(SolveError::lasting("unknown cloud configuration name", name.to_owned()).advised("environment is one of AzurePublicCloud, AzureUSGovernmentCloud and AzureChinaCloud"));
             }
         };
         let url = |host: &str| format!("https://{host}");
@@ -168,12 +161,11 @@ impl AzureLogin {
         let choose = |given: &str, variable: &str| {
             let fallback = || ambient.variable(variable).map(str::to_owned);
             let chosen = (!given.is_empty()).then(|| given.to_owned()).or_else(fallback);
-            chosen.ok_or_else(|| SolveError {
-                what: DEED.to_owned(),
-                why: format!("AZURE_FEDERATED_TOKEN_FILE is set, {variable} is not"),
-                needs_person: true,
-                hint: None,
-                until: None,
+            chosen.ok_or_else(|| {
+                SolveError::lasting(
+                    DEED.to_owned(),
+                    format!("AZURE_FEDERATED_TOKEN_FILE is set, {variable} is not"),
+                )
             })
         };
         let client = choose(&identity.client_id, "AZURE_CLIENT_ID")?;
@@ -200,12 +192,10 @@ impl AzureLogin {
         let flag = HeaderName::from_static("x-identity-header");
         let request = api.request(Method::GET, &path).secret_header(flag, secret);
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
-        reply.map_err(|r| SolveError {
-            hint: Some(
-                "has the app this identity? Without clientID its system-assigned one is used"
-                    .to_owned(),
-            ),
-            ..failed(r, "")
+        reply.map_err(|r| {
+            failed(r, "").advised(
+                "has the app this identity? Without clientID its system-assigned one is used",
+            )
         })
     }
 
@@ -224,13 +214,7 @@ impl AzureLogin {
         let flag = HeaderName::from_static("metadata");
         let request = api.request(Method::GET, &path).header(flag, "true");
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
-        reply.map_err(|r| SolveError {
-            hint: Some(
-                "without clientID the identity of the machine is used: is this a machine of Azure's with that identity?"
-                    .to_owned(),
-            ),
-            ..failed(r, "")
-        })
+        reply.map_err(|r| failed(r, "").advised("without clientID the identity of the machine is used: is this a machine of Azure's with that identity?"))
     }
 }
 
@@ -254,10 +238,10 @@ fn which(identity: &Identity, resource: &str) -> String {
     String::new()
 }
 
-fn failed(refusal: Refusal, hint: &str) -> SolveError {
+fn failed(refusal: Refusal, hint: &'static str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
     let error = refusal.into_error(DEED.to_owned(), hint);
-    SolveError { hint: error.hint.or_else(|| is_final.then(|| hint.to_owned())), ..error }
+    if error.remedy.is_none() && is_final { error.advised(hint) } else { error }
 }
 
 #[cfg(test)]

@@ -140,16 +140,11 @@ impl CloudDns {
         let found: ManagedZones = self.get(&path, "GoogleCloud API call failed").await?;
         let is_public = |zone: &&ManagedZone| zone.visibility == "public";
         let Some(found) = found.zones.iter().find(is_public).or_else(|| found.zones.first()) else {
-            return Err(SolveError {
-                what: format!("No matching GoogleCloud domain found for domain {zone}"),
-                why: "this project has no managed zone with that DNS name".to_owned(),
-                needs_person: true,
-                hint: Some(
-                    "check project, or set hostedZoneName to the name of the managed zone"
-                        .to_owned(),
-                ),
-                until: None,
-            });
+            return Err(SolveError::lasting(
+                format!("No matching GoogleCloud domain found for domain {zone}"),
+                "this project has no managed zone with that DNS name",
+            )
+            .advised("check project, or set hostedZoneName to the name of the managed zone"));
         };
         Ok(format!("{}/{}", self.project, encoded(&found.name)))
     }

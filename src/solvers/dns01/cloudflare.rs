@@ -86,13 +86,11 @@ impl Cloudflare {
             Login::Key { key, .. } => (key, "API key"),
         };
         if secret.expose().contains(|c: char| !c.is_ascii_graphic()) {
-            return Err(SolveError {
-                what: format!("the Cloudflare {field} is invalid"),
-                why: format!("it has characters that no {field} has"),
-                needs_person: true,
-                hint: Some(format!("does the {field} contain a line break or a blank?")),
-                until: None,
-            });
+            return Err(SolveError::lasting(
+                format!("the Cloudflare {field} is invalid"),
+                format!("it has characters that no {field} has"),
+            )
+            .advised(format!("does the {field} contain a line break or a blank?")));
         }
         Ok(Self { api: Api::new(endpoint, connection, explain)?, login })
     }
@@ -122,23 +120,19 @@ impl Cloudflare {
         let mut candidate = relative(name);
         while candidate.contains('.') {
             let path = format!("/zones?name={}", encoded(candidate));
-            let page: Page<Zone> = self.get(&path).await.map_err(|error| SolveError {
-                why: error.to_string(),
-                what: format!("while attempting to find Zones for domain {name}"),
-                ..error
+            let page: Page<Zone> = self.get(&path).await.map_err(|error| {
+                error.within(format!("while attempting to find Zones for domain {name}"))
             })?;
             if let Some(zone) = page.result.into_iter().next() {
                 return Ok(zone.id);
             }
             candidate = candidate.split_once('.').map_or("", |(_, parent)| parent);
         }
-        Err(SolveError {
-            what: format!("Found no Zones for domain {name}"),
-            why: "neither for itself nor for any of its parents".to_owned(),
-            needs_person: true,
-            hint: Some(format!("check that the zone is in this account; {RIGHTS}")),
-            until: None,
-        })
+        Err(SolveError::lasting(
+            format!("Found no Zones for domain {name}"),
+            "neither for itself nor for any of its parents",
+        )
+        .advised(format!("check that the zone is in this account; {RIGHTS}")))
     }
 
     /// The TXT records at a name, page by page.

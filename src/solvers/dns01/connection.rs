@@ -68,12 +68,9 @@ impl Connection {
     pub(super) fn usable() -> Result<(), SolveError> {
         rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
         let made = Client::builder().build();
-        made.map(drop).map_err(|error| SolveError {
-            what: "cannot make connections".to_owned(),
-            why: error.to_string(),
-            needs_person: true,
-            hint: Some(NO_ROOTS.to_owned()),
-            until: None,
+        made.map(drop).map_err(|error| {
+            SolveError::lasting("cannot make connections", error.to_string())
+                .advised(NO_ROOTS.to_owned())
         })
     }
 

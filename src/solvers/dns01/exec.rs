@@ -98,7 +98,7 @@ impl Exec {
                 );
                 let hint = "if it needs longer, set timeoutSeconds (at most 600) in its config";
                 let why = self.with_last_words(why, &said);
-                Err(SolveError { hint: Some(hint.to_owned()), ..self.error(action, record, why) })
+                Err(self.error(action, record, why).advised(hint))
             }
             Err(error) => {
                 let why =
@@ -127,16 +127,10 @@ impl Exec {
     fn error(&self, action: &str, record: &TxtRecord, why: String) -> SolveError {
         let command = [&self.program].into_iter().chain(&self.arguments).map(String::as_str);
         let command = command.chain([action, &record.name]).collect::<Vec<_>>().join(" ");
-        SolveError {
-            what: format!("the hook `{command}` fails"),
-            why,
-            needs_person: true,
-            hint: Some(format!(
-                "run it by hand: {command} TEXT; it has to end with 0 once the TXT record is {}",
-                if action == PRESENT { "published" } else { "gone" }
-            )),
-            until: None,
-        }
+        SolveError::lasting(format!("the hook `{command}` fails"), why).advised(format!(
+            "run it by hand: {command} TEXT; it has to end with 0 once the TXT record is {}",
+            if action == PRESENT { "published" } else { "gone" }
+        ))
     }
 
     /// Adds the last lines that it said, without what is in its Secrets.
@@ -181,14 +175,7 @@ impl Provider for Exec {
             Some(_) => "the file is not executable",
             None => "there is no such program",
         };
-        Err(SolveError {
-            what: format!("cannot run the hook {}", self.program),
-            why: why.to_owned(),
-            needs_person: true,
-            hint: Some(
-                "write its path from the root, and let it be executable (chmod +x)".to_owned(),
-            ),
-            until: None,
-        })
+        Err(SolveError::lasting(format!("cannot run the hook {}", self.program), why.to_owned())
+            .advised("write its path from the root, and let it be executable (chmod +x)"))
     }
 }

@@ -17,12 +17,11 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// Reads a token from a file.
 pub(super) async fn read_credential(path: &str) -> Result<Credential, SolveError> {
-    let text = read(path).await.map_err(|error| SolveError {
-        what: format!("cannot read the token in {path}"),
-        why: error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
-        needs_person: true,
-        hint: None,
-        until: None,
+    let text = read(path).await.map_err(|error| {
+        SolveError::lasting(
+            format!("cannot read the token in {path}"),
+            error.to_string().split(" (os error").next().unwrap_or_default().to_owned(),
+        )
     })?;
     Ok(Credential::new(&text))
 }

@@ -189,15 +189,8 @@ pub(super) fn is_google(url: &Url) -> bool {
 }
 
 fn unusable(why: &str) -> SolveError {
-    SolveError {
-        what: DEED.to_owned(),
-        why: why.to_owned(),
-        needs_person: true,
-        hint: Some(
-            "make the file anew: gcloud iam workload-identity-pools create-cred-config".to_owned(),
-        ),
-        until: None,
-    }
+    SolveError::lasting(DEED.to_owned(), why.to_owned())
+        .advised("make the file anew: gcloud iam workload-identity-pools create-cred-config")
 }
 
 /// Reads `{"error": {"code": 403, "message": "…", "status": "PERMISSION_DENIED"}}`.
@@ -220,8 +213,8 @@ pub(crate) const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.re
 
 pub(crate) const DEED: &str = "cannot get a token from Google";
 
-pub(crate) fn failed(refusal: Refusal, hint: &str) -> SolveError {
+pub(crate) fn failed(refusal: Refusal, hint: &'static str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
     let error = refusal.into_error(DEED.to_owned(), hint);
-    SolveError { hint: error.hint.or_else(|| is_final.then(|| hint.to_owned())), ..error }
+    if error.remedy.is_none() && is_final { error.advised(hint) } else { error }
 }

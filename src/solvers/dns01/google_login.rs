@@ -59,7 +59,7 @@ impl Source<'_> {
                     .to_owned(),
             ),
         };
-        SolveError { what, why: why.to_owned(), needs_person: true, hint: Some(hint), until: None }
+        SolveError::lasting(what, why.to_owned()).advised(hint)
     }
 }
 
@@ -228,7 +228,7 @@ impl GoogleLogin {
         let request = api.request(Method::GET, &path).header(flag, "Google");
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
         let hint = "give the solver a key by serviceAccountSecretRef, or set GOOGLE_APPLICATION_CREDENTIALS";
-        reply.map_err(|r| SolveError { hint: Some(hint.to_owned()), ..failed(r, hint) })
+        reply.map_err(|r| failed(r, hint).advised(hint))
     }
 }
 

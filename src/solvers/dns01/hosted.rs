@@ -80,7 +80,7 @@ async fn azure_dns(
 }
 
 async fn azure_login(fields: &AzureDns, site: &Site<'_>) -> Result<azure_dns::Login, SolveError> {
-    let unusable = |why: &str, hint: &str| unusable("azuredns", why, hint);
+    let unusable = |why: &str, hint: &'static str| unusable("azuredns", why, hint);
     if !fields.client_id.is_empty() {
         let Some(selector) = &fields.client_secret_secret_ref else {
             return Err(unusable(
@@ -195,7 +195,7 @@ async fn route53(
     };
     route53::Route53::new(settings, Arc::clone(site.zones), connection).map_err(|error| {
         let is_empty = error.why.starts_with("empty credentials");
-        SolveError { hint: is_empty.then(|| AMBIENT.to_owned()).or(error.hint), ..error }
+        if is_empty { error.advised(AMBIENT) } else { error }
     })
 }
 
@@ -257,23 +257,16 @@ async fn credential(
     let credential = Credential::new(&site.secret(selector).await?);
     if credential.is_empty() {
         let SecretKeySelector { name, key } = selector;
-        return Err(SolveError {
-            what: format!("cannot read the credentials in Secret \"{name}\""),
-            why: format!("the value of \"{key}\" is empty"),
-            needs_person: true,
-            hint: Some(format!("put the credential into the key \"{key}\" of the Secret")),
-            until: None,
-        });
+        return Err(SolveError::lasting(
+            format!("cannot read the credentials in Secret \"{name}\""),
+            format!("the value of \"{key}\" is empty"),
+        )
+        .advised(format!("put the credential into the key \"{key}\" of the Secret")));
     }
     Ok(credential)
 }
 
-fn unusable(provider: &str, why: &str, hint: &str) -> SolveError {
-    SolveError {
-        what: format!("unable to construct {provider} provider"),
-        why: why.to_owned(),
-        needs_person: true,
-        hint: Some(hint.to_owned()),
-        until: None,
-    }
+fn unusable(provider: &str, why: &str, hint: &'static str) -> SolveError {
+    SolveError::lasting(format!("unable to construct {provider} provider"), why.to_owned())
+        .advised(hint)
 }

@@ -10,6 +10,7 @@ use super::site::{Hooks, Site};
 use crate::model::field::Remark;
 use crate::model::own_solver::OwnSolver;
 use crate::solvers::SolveError;
+use crate::solvers::remedy::Remedy;
 
 /// Builds the provider that a solver of ours is.
 pub(super) async fn provider(
@@ -36,14 +37,11 @@ pub fn obstacle(own: &OwnSolver, hooks: Hooks) -> Option<SolveError> {
         (OwnSolver::Exec(hook), Hooks::NotAllowed) => {
             let program = hook.command.first().map_or("", String::as_str);
             let why = format!("{program} is run only where that is allowed");
-            Some(refused(why, "look at what it does, then add --dns01-allow-exec"))
+            Some(refused(why, Remedy::AllowPrograms))
         }
         (OwnSolver::Exec(_), Hooks::Never) => {
             let why = "in a cluster no program is run that an Issuer names: whoever may write one would run programs here";
-            Some(refused(
-                why.to_owned(),
-                "with --local and --dns01-allow-exec it is run on this machine",
-            ))
+            Some(refused(why.to_owned(), Remedy::ProgramsOnThisMachine))
         }
         (OwnSolver::Provider(settings), _) if !cfg!(feature = "many-providers") => {
             Some(not_built_in(settings.provider.name))
@@ -56,34 +54,22 @@ pub fn obstacle(own: &OwnSolver, hooks: Hooks) -> Option<SolveError> {
 
 fn left_to_a_person() -> SolveError {
     let why = "the solver \"manual\" leaves it to a person".to_owned();
-    refused(
-        why,
-        "add --dns01-manual (with --local), or name a provider in the solver of the issuer",
-    )
+    refused(why, Remedy::RecordByHand)
 }
 
 fn not_built_in(name: &str) -> SolveError {
     let why =
         format!("{name} is one of the many providers, and this program was built without them");
-    refused(
-        why,
-        "use a published build, or build it with: cargo build --release --features many-providers",
-    )
+    refused(why, Remedy::BuildWithProviders)
 }
 
 fn unreadable(remarks: &[Remark]) -> SolveError {
     let hint = remarks.iter().find_map(|remark| remark.hint.clone());
     let words: Vec<String> = remarks.iter().map(ToString::to_string).collect();
     let hint = hint.unwrap_or_else(|| "mend it in the solver of the issuer".to_owned());
-    refused(words.join("; "), &hint)
+    refused(words.join("; "), hint)
 }
 
-fn refused(why: String, hint: &str) -> SolveError {
-    SolveError {
-        what: "cannot publish the record".to_owned(),
-        why,
-        needs_person: true,
-        hint: Some(hint.to_owned()),
-        until: None,
-    }
+fn refused(why: String, remedy: impl Into<Remedy>) -> SolveError {
+    SolveError::lasting("cannot publish the record", why).advised(remedy)
 }

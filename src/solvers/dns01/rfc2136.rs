@@ -70,12 +70,11 @@ impl Rfc2136 {
             Some(key.map_err(|why| unusable_key(secret, why))?)
         };
         let found = server_addresses(&fields.nameserver, &**site.resolver).await;
-        let addresses = found.map_err(|error| SolveError {
-            what: format!("cannot find the name server {}", fields.nameserver),
-            why: error.to_string(),
-            needs_person: false,
-            hint: None,
-            until: None,
+        let addresses = found.map_err(|error| {
+            SolveError::passing(
+                format!("cannot find the name server {}", fields.nameserver),
+                error.to_string(),
+            )
         })?;
         let protocol = match fields.protocol.to_ascii_uppercase().as_str() {
             "TCP" => Protocol::Tcp,
@@ -116,13 +115,11 @@ impl Rfc2136 {
                 }
             }
         }
-        Err(SolveError {
-            what: "DNS update failed".to_owned(),
-            why: silent.into_values().collect::<Vec<_>>().join("; "),
-            needs_person: false,
-            hint: Some(SILENT.to_owned()),
-            until: None,
-        })
+        Err(SolveError::passing(
+            "DNS update failed",
+            silent.into_values().collect::<Vec<_>>().join("; "),
+        )
+        .advised(SILENT.to_owned()))
     }
 
     /// In cert-manager's words, and what to change.
@@ -132,12 +129,8 @@ impl Rfc2136 {
         server: SocketAddr,
         (name, zone): (&str, &str),
     ) -> SolveError {
-        let failed = |what: &str, needs_person, hint| SolveError {
-            what: what.to_owned(),
-            why: error.to_string(),
-            needs_person,
-            hint,
-            until: None,
+        let failed = |what: &str, needs_person, hint| {
+            SolveError::new(what.to_owned(), error.to_string(), needs_person).with_remedy(hint)
         };
         match error {
             UpdateError::Refused(refusal) => {
@@ -228,13 +221,9 @@ impl Provider for Rfc2136 {
 }
 
 fn unusable_key(secret: &SecretKeySelector, why: String) -> SolveError {
-    SolveError {
-        what: format!("cannot use the key \"{}\" of Secret \"{}\"", secret.key, secret.name),
+    SolveError::lasting(
+        format!("cannot use the key \"{}\" of Secret \"{}\"", secret.key, secret.name),
         why,
-        needs_person: true,
-        hint: Some(
-            "it is the text that stands after `secret` in the server's configuration".to_owned(),
-        ),
-        until: None,
-    }
+    )
+    .advised("it is the text that stands after `secret` in the server's configuration")
 }

@@ -121,15 +121,13 @@ impl Route53 {
         // Of several with one name, the first, as AWS lists them.
         let nearest = public.reduce(|a, b| if b.0.len() > a.0.len() { b } else { a });
         let Some((_, id)) = nearest else {
-            return Err(SolveError {
-                what: ZONE.to_owned(),
-                why: format!("zone {zone} not found in Route 53 for domain {name}"),
-                needs_person: true,
-                hint: Some(format!(
-                    "check that this account has a public hosted zone {zone}, or set hostedZoneID"
-                )),
-                until: None,
-            });
+            return Err(SolveError::lasting(
+                ZONE.to_owned(),
+                format!("zone {zone} not found in Route 53 for domain {name}"),
+            )
+            .advised(format!(
+                "check that this account has a public hosted zone {zone}, or set hostedZoneID"
+            )));
         };
         Ok(id.trim_start_matches("/hostedzone/").to_owned())
     }
@@ -212,13 +210,7 @@ impl Provider for Route53 {
 }
 
 fn unusable(why: &str) -> SolveError {
-    SolveError {
-        what: "unable to construct route53 provider".to_owned(),
-        why: why.to_owned(),
-        needs_person: true,
-        hint: None,
-        until: None,
-    }
+    SolveError::lasting("unable to construct route53 provider", why.to_owned())
 }
 
 fn failed(refusal: Refusal, what: &str) -> SolveError {

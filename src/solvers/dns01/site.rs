@@ -62,12 +62,9 @@ impl Site<'_> {
     ) -> Result<Zeroizing<String>, SolveError> {
         let SecretKeySelector { name, key } = selector;
         let namespace = self.namespace;
-        let missing = |why: String, hint: String| SolveError {
-            what: format!("cannot read the credentials in Secret \"{name}\""),
-            why,
-            needs_person: true,
-            hint: Some(hint),
-            until: None,
+        let missing = |why: String, hint: String| {
+            SolveError::lasting(format!("cannot read the credentials in Secret \"{name}\""), why)
+                .advised(hint)
         };
         let Some(secret) = self.credentials.secret(namespace, name).await? else {
             let why = format!("secrets \"{name}\" not found in namespace \"{namespace}\"");
@@ -101,7 +98,7 @@ impl Site<'_> {
 /// The error of a solver that only another manifest helps.
 pub(crate) fn unusable(why: String) -> SolveError {
     let what = "cannot publish the record".to_owned();
-    SolveError { what, why, needs_person: true, hint: None, until: None }
+    SolveError::lasting(what, why)
 }
 
 /// Whether programs that a manifest names may be run.

@@ -17,6 +17,7 @@ use crate::model::observation::Said;
 use crate::model::persist::Demand;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Answer, Challenge, ChallengeType, IssuerRef};
+use crate::solvers::remedy::Remedy;
 use crate::solvers::{SolveError, Solver};
 
 /// How long the zone of a record that has to stay is looked for.
@@ -122,12 +123,9 @@ impl Dns01 {
             return Ok(name);
         }
         let followed = self.zones_of(solver)?.canonical(&name).await;
-        followed.map_err(|error| SolveError {
-            what: format!("cannot follow {name}"),
-            why: error.to_string(),
-            needs_person: false,
-            hint: None,
-            until: None,
+        followed.map_err(|error| {
+            SolveError::passing(format!("cannot follow {name}"), error.to_string())
+                .with_remedy(error.symptom().map(Remedy::Zone))
         })
     }
 
@@ -143,16 +141,9 @@ impl Dns01 {
             return error;
         }
         let follows = solver.cname_strategy.eq_ignore_ascii_case("Follow");
-        let more = if follows {
-            format!("{own} is a CNAME, and the record is written where it leads, at {end}")
-        } else {
-            format!(
-                "{own} is a CNAME that leads to {end}: with cnameStrategy: Follow the record is written there"
-            )
-        };
-        let hint =
-            error.hint.as_ref().map_or_else(|| more.clone(), |hint| format!("{hint}; {more}"));
-        SolveError { hint: Some(hint), ..error }
+        let record = own.to_owned();
+        let beside = error.remedy.clone();
+        error.advised(Remedy::Alias { record, end, follows, beside })
     }
 
     fn zones_of(&self, solver: &Dns01Solver) -> Result<Zones, SolveError> {

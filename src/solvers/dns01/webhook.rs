@@ -20,18 +20,19 @@ use crate::dns::{FindZone, Resolve};
 use crate::model::solver;
 use crate::model::validation::{object_name_fault, path_segment_fault};
 use crate::solvers::SolveError;
+use crate::solvers::remedy::Remedy;
 
 /// The path of a solver, at an API server and at the webhook itself.
 ///
 /// # Errors
 /// Fails when the names would lead elsewhere: whoever writes an Issuer would send us anywhere.
 pub fn path(group: &str, solver: &str) -> Result<String, SolveError> {
-    let wrong = |field: &str, name: &str, why: &str| SolveError {
-        what: "cannot call the webhook".to_owned(),
-        why: format!("webhook.{field} is \"{}\", which is not a valid name: {why}", one_line(name)),
-        needs_person: true,
-        hint: Some(format!("mend {field} in the solver of the issuer")),
-        until: None,
+    let wrong = |field: &str, name: &str, why: &str| {
+        SolveError::lasting(
+            "cannot call the webhook",
+            format!("webhook.{field} is \"{}\", which is not a valid name: {why}", one_line(name)),
+        )
+        .advised(format!("mend {field} in the solver of the issuer"))
     };
     if let Some(why) = object_name_fault(group) {
         return Err(wrong("groupName", group, why));
@@ -60,13 +61,11 @@ impl Webhooks for DirectWebhooks {
         let what = || format!("cannot call the webhook {solver} of {group}");
         let Some(url) = self.urls.get(group) else {
             let Some(others) = &self.others else {
-                return Err(SolveError {
-                    what: what(),
-                    why: "there is no API server here that knows where it is".to_owned(),
-                    needs_person: true,
-                    hint: Some(format!("say where it listens: --dns01-webhook {group}=URL")),
-                    until: None,
-                });
+                return Err(SolveError::lasting(
+                    what(),
+                    "there is no API server here that knows where it is",
+                )
+                .advised(Remedy::WebhookAddress { group: group.to_owned() }));
             };
             return others.call(group, solver, payload).await;
         };
@@ -139,12 +138,11 @@ impl Webhook {
             "request": request,
         });
         let answered = self.webhooks.call(&self.group, &self.solver, &payload).await?;
-        let failed = |why: &str| SolveError {
-            what: format!("the webhook {} of {} fails", self.solver, self.group),
-            why: why.to_owned(),
-            needs_person: false,
-            hint: None,
-            until: None,
+        let failed = |why: &str| {
+            SolveError::passing(
+                format!("the webhook {} of {} fails", self.solver, self.group),
+                why.to_owned(),
+            )
         };
         let response = &answered["response"];
         if response["success"] == true {

@@ -1,15 +1,16 @@
 //! The zone of a name, for providers whose API wants to be told it.
 
 use crate::dns::FindZone;
+use crate::model::cause::Symptom;
 use crate::solvers::SolveError;
+use crate::solvers::remedy::Remedy;
 
 /// Absolute name of the zone, with the final dot. That there is none is told in the words of the self-check.
 pub(super) async fn zone_of(zones: &dyn FindZone, name: &str) -> Result<String, SolveError> {
-    zones.zone_of(name).await.map_err(|error| SolveError {
-        what: format!("Could not determine the zone for \"{name}\""),
-        why: error.to_string(),
-        needs_person: false,
-        hint: None,
-        until: None,
+    zones.zone_of(name).await.map_err(|error| {
+        let symptom = error.symptom().filter(|it| *it == Symptom::AliasLoop);
+        let symptom = symptom.unwrap_or(Symptom::NotDelegated);
+        let what = format!("Could not determine the zone for \"{name}\"");
+        SolveError::passing(what, error.to_string()).advised(Remedy::Zone(symptom))
     })
 }

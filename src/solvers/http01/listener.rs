@@ -98,29 +98,6 @@ impl Solver for Listener {
     }
 }
 
-/// Returns the ways out when an address cannot be listened on for that reason, one sentence each.
-pub fn ways_out(address: SocketAddr, error: &SolveError) -> Vec<String> {
-    let port = address.port();
-    let elsewhere = SocketAddr::new(address.ip(), if port == 8080 { 8081 } else { 8080 });
-    let mut ways = vec![
-        format!(
-            "forward port 80 to another port of this machine and listen there: --http01-listen {elsewhere}"
-        ),
-        format!("let the web server on port {port} serve the answers: --http01-webroot DIR"),
-    ];
-    match error.why.as_str() {
-        sockets::FORBIDDEN => ways.push(
-            "run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM"
-                .to_owned(),
-        ),
-        sockets::TAKEN => ways.push(format!(
-            "end the program that listens there; sudo ss -ltnp 'sport = :{port}' names it"
-        )),
-        _ => {}
-    }
-    ways
-}
-
 /// Serves one request; the Host header is read as cert-manager's solver does, but in any case.
 async fn answer(State(table): State<Table>, headers: HeaderMap, uri: Uri) -> Response {
     if uri.path() == "/healthz" {
@@ -324,29 +301,6 @@ mod tests {
             format!("cannot listen on {taken}: another program listens there")
         );
         assert!(error.needs_person);
-    }
-
-    /// The last way out when port 80 is refused for that reason.
-    fn check_way_out(why: &str, expected: &str) {
-        let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80));
-        let error = SolveError {
-            what: format!("cannot listen on {address}"),
-            why: why.to_owned(),
-            needs_person: true,
-            hint: None,
-            until: None,
-        };
-        let ways = ways_out(address, &error);
-        assert!(ways[0].ends_with("--http01-listen 0.0.0.0:8080"));
-        assert!(ways.last().is_some_and(|way| way.contains(expected)), "{ways:?}");
-        assert_eq!(ways.iter().any(|way| way.contains("setcap")), why == sockets::FORBIDDEN);
-    }
-
-    #[test]
-    fn a_right_is_offered_only_where_one_is_missing() {
-        check_way_out(sockets::FORBIDDEN, "setcap");
-        check_way_out(sockets::TAKEN, "end the program that listens there; sudo ss -ltnp");
-        check_way_out("this machine does not have that address", "--http01-webroot DIR");
     }
 
     #[tokio::test]

@@ -17,6 +17,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use super::is_token;
 use crate::disk::{Durability, Folder, Links, Readers};
 use crate::model::{Answer, Challenge};
+use crate::solvers::remedy::{Remedy, RootFault};
 use crate::solvers::{SolveError, Solver};
 
 /// Answers HTTP-01 through files below a web server's document root.
@@ -72,13 +73,7 @@ async fn aside(
     work: impl FnOnce() -> Result<(), SolveError> + Send + 'static,
 ) -> Result<(), SolveError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-        Err(SolveError {
-            what: "cannot work on the document root".to_owned(),
-            why: "interrupted".to_owned(),
-            needs_person: false,
-            hint: None,
-            until: None,
-        })
+        Err(SolveError::passing("cannot work on the document root", "interrupted"))
     })
 }
 
@@ -96,13 +91,10 @@ impl Inner {
         if is_token(&answer.token) {
             return Ok(());
         }
-        Err(SolveError {
-            what: format!("cannot write to {}", folder.display()),
-            why: "the CA's token is not base64url".to_owned(),
-            needs_person: true,
-            hint: None,
-            until: None,
-        })
+        Err(SolveError::lasting(
+            format!("cannot write to {}", folder.display()),
+            "the CA's token is not base64url",
+        ))
     }
 
     /// Tells whether an answer of ours is there.
@@ -118,12 +110,11 @@ impl Inner {
             if found.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
         });
         found.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => SolveError {
-                why: "no such folder".to_owned(),
-                needs_person: true,
-                hint: Some(way_out(error.kind()).to_owned()),
-                ..failed("write to", &self.root, &error)
-            },
+            io::ErrorKind::NotFound => SolveError::lasting(
+                format!("cannot write to {}", self.root.display()),
+                "no such folder",
+            )
+            .advised(Remedy::DocumentRoot(RootFault::Missing)),
             _ => failed("write to", &self.root, &error),
         })
     }
@@ -219,28 +210,17 @@ fn failed(deed: &str, path: &Path, error: &io::Error) -> SolveError {
         }
         kind => (kind.to_string(), false),
     };
-    SolveError {
-        what: format!("cannot {deed} {}", path.display()),
-        why,
-        needs_person,
-        hint: needs_person.then(|| way_out(error.kind()).to_owned()),
-        until: None,
-    }
+    SolveError::new(format!("cannot {deed} {}", path.display()), why, needs_person)
+        .with_remedy(needs_person.then(|| Remedy::DocumentRoot(root_fault(error.kind()))))
 }
 
-/// What a person does next.
-fn way_out(kind: io::ErrorKind) -> &'static str {
+/// What is wrong with the document root, when that is what an error tells.
+fn root_fault(kind: io::ErrorKind) -> RootFault {
     match kind {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            "name the document root of the web server that answers for these names: --http01-webroot DIR"
-        }
-        io::ErrorKind::PermissionDenied => {
-            "run as a user who may write there, or name another document root: --http01-webroot DIR"
-        }
-        io::ErrorKind::ReadOnlyFilesystem => {
-            "name a folder that can be written: --http01-webroot DIR"
-        }
-        _ => "make room there, or name another document root: --http01-webroot DIR",
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => RootFault::Missing,
+        io::ErrorKind::PermissionDenied => RootFault::Forbidden,
+        io::ErrorKind::ReadOnlyFilesystem => RootFault::ReadOnly,
+        _ => RootFault::Full,
     }
 }
 
@@ -439,7 +419,7 @@ mod tests {
         let before = tree(root);
         let error = Webroot::open(root.join(path)).await.unwrap_err();
         assert!(
-            error.needs_person && error.hint.as_ref().unwrap().contains("--http01-webroot DIR")
+            error.needs_person && matches!(error.remedy.as_deref(), Some(Remedy::DocumentRoot(_)))
         );
         assert_eq!(error.to_string().replace(&root.display().to_string(), "ROOT"), expected);
         assert_eq!(tree(root), before);

@@ -99,13 +99,7 @@ impl Listener {
 }
 
 fn fault(what: &str, why: &dyn fmt::Display) -> SolveError {
-    SolveError {
-        what: what.to_owned(),
-        why: why.to_string(),
-        needs_person: false,
-        hint: None,
-        until: None,
-    }
+    SolveError::passing(what.to_owned(), why.to_string())
 }
 
 fn acceptor(table: &Arc<Table>) -> Result<TlsAcceptor, rustls::Error> {

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 pub use self::listener::Listener;
 use super::{SolveError, Solver, sockets};
 use crate::model::{Answer, Challenge};
+use crate::solvers::remedy::Remedy;
 
 /// Where the CA looks.
 const PORT: u16 = 443;
@@ -38,17 +39,10 @@ impl TlsAlpn01 {
                 [] => sockets::everywhere(PORT).await,
                 addresses => sockets::at(addresses).await,
             };
-            Listener::serve(sockets.map_err(with_ways_out)?)
+            Listener::serve(sockets.map_err(|error| error.advised(Remedy::TlsPort))?)
         };
         self.listener.get_or_try_init(|| open).await
     }
-}
-
-fn with_ways_out(error: SolveError) -> SolveError {
-    let hint = "end the program that has the port, or forward port 443 to another port of this machine and listen there: \
-                --tls-alpn-listen 0.0.0.0:8443; for low ports run as root, or sudo setcap 'cap_net_bind_service=+ep' PROGRAM; \
-                behind a web server that needs port 443, ask for http-01 or a type by record";
-    SolveError { hint: Some(hint.to_owned()), ..error }
 }
 
 #[async_trait]
@@ -90,7 +84,7 @@ mod tests {
             error.to_string(),
             format!("cannot listen on {taken}: another program listens there")
         );
-        assert!(error.hint.unwrap().contains("--tls-alpn-listen"));
+        assert!(matches!(error.remedy.as_deref(), Some(Remedy::TlsPort)));
         drop(holder);
         solver.present(&challenge(), &answer("one")).await.expect("the next try succeeds");
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fault::within;
 use crate::model::{Key, Kind};
 use crate::store::ids;
 
@@ -88,18 +89,15 @@ impl<'a> Deed<'a> {
     }
 
     /// Where, for a sentence.
-    pub(crate) fn place(&self) -> String {
-        match self.namespace {
-            "" => String::new(),
-            namespace => format!(" in namespace {namespace}"),
-        }
+    pub(crate) fn place(&self) -> Option<&str> {
+        (!self.namespace.is_empty()).then_some(self.namespace)
     }
 
     /// What it is about, for a sentence.
     pub(crate) fn what(&self) -> String {
         match self.named() {
             Some(key) => key.to_string(),
-            None => format!("{}{}", self.resource(), self.place()),
+            None => format!("{}{}", self.resource(), within(self.place())),
         }
     }
 }

@@ -3,11 +3,12 @@
 //! A fault names verb, resource and place, quotes the server, and says what to do.
 
 use std::error::Error;
+use std::io;
 
 use kube::client::AuthError;
 
 use super::login;
-use super::server_messages::Guard;
+use crate::model::guard::Guard;
 
 /// How kube and its libraries begin what others say.
 const LAYERS: [&str; 4] =
@@ -45,6 +46,14 @@ pub enum ClusterFault {
         /// Reason.
         why: String,
     },
+    /// What answers has a certificate of a CA that the kubeconfig does not name.
+    #[error("cannot reach the cluster at {server}: {why}")]
+    Untrusted {
+        /// URL.
+        server: String,
+        /// Reason.
+        why: String,
+    },
     /// There is no answer.
     #[error("cannot reach the cluster at {server}: {why}")]
     Unreachable {
@@ -54,14 +63,14 @@ pub enum ClusterFault {
         why: String,
     },
     /// A permission is missing.
-    #[error("no permission to {verb} {resource}{place}: {said}")]
+    #[error("no permission to {verb} {resource}{}: {said}", within(namespace.as_deref()))]
     Forbidden {
         /// Verb of a Role.
         verb: &'static str,
         /// Resource and group of a Role.
         resource: String,
-        /// ` in namespace x`, or nothing.
-        place: String,
+        /// Namespace; none for all of them, and for resources without one.
+        namespace: Option<String>,
         /// The server's words.
         said: String,
     },
@@ -106,18 +115,22 @@ pub enum ClusterFault {
         namespace: String,
         /// The server's words.
         said: String,
+        /// Which guard of the cluster it was, as far as these tell.
+        guard: Option<Guard>,
         /// Whether the same may be taken later, with nothing changed but what others do.
         passes: bool,
     },
     /// The namespace of an object is not there, or not for long.
-    #[error("cannot write {what}: {why}")]
-    Namespace {
+    #[error("cannot write {what}: {} {namespace}", if *is_ending { "somebody has deleted namespace" } else { "there is no namespace" })]
+    NoNamespace {
         /// The object.
         what: String,
-        /// What is wrong with its namespace.
-        why: String,
-        /// What to do about it, one line each.
-        hints: Vec<String>,
+        /// Its namespace.
+        namespace: String,
+        /// Whether it is being deleted.
+        is_ending: bool,
+        /// Whether the object is the Lease, for which another namespace can be named.
+        is_of_lease: bool,
     },
     /// The server, or a webhook of it, failed.
     #[error("the cluster at {server} could not {verb} {what}: {said}")]
@@ -134,80 +147,26 @@ pub enum ClusterFault {
 }
 
 impl ClusterFault {
-    /// What to do next, one line each; `kubectl` is how kubectl is called for the same cluster, as the same user.
-    pub fn hints(&self, kubectl: &str) -> Vec<String> {
-        let hints: &[&str] = match self {
-            Self::Unconfigured { .. } => &[
-                "name a kubeconfig: --kubeconfig FILE, or KUBECONFIG",
-                "or work without a cluster: --local keeps everything on this machine",
-            ],
-            Self::Configuration { .. } => {
-                &["kubectl config get-contexts lists what there is; --context NAME chooses one"]
-            }
-            Self::OldCertificate { .. } => &[
-                "issue it again as version 3: openssl x509 -req … -extfile FILE, where FILE says extendedKeyUsage = clientAuth",
-            ],
-            Self::Credentials { .. } => {
-                return vec![format!(
-                    "log in again as for kubectl, then see that {kubectl} auth whoami answers"
-                )];
-            }
-            Self::Unreachable { why, .. } if why.contains("invalid peer certificate") => &[
-                "compare certificate-authority-data of the kubeconfig with the CA of the cluster; kubectl would refuse it as well",
-            ],
-            Self::Unreachable { .. } => {
-                return vec![format!(
-                    "see that {kubectl} version answers with the same context; a VPN or a proxy may be missing"
-                )];
-            }
-            Self::Forbidden { verb, resource, place, .. } => {
-                // Only a ClusterRole is about objects without a namespace, and about those of all namespaces.
-                let (role, namespace) = match place.strip_prefix(" in namespace ") {
-                    Some(name) => ("Role", format!(" --namespace {name}")),
-                    None => ("ClusterRole", " --all-namespaces".to_owned()),
-                };
-                let (resource, status) = match resource.strip_suffix("/status") {
-                    Some(resource) => (resource, " --subresource status"),
-                    None => (resource.as_str(), ""),
-                };
-                return vec![format!(
-                    "ask for it in a {role}; {kubectl} auth can-i {verb} {resource}{status}{namespace} tells when it is there"
-                )];
-            }
-            Self::Stranger { .. } => {
-                return vec![format!(
-                    "{kubectl} config view --minify shows the URL; is there a proxy that answers in the server's place?"
-                )];
-            }
-            Self::Undefined { resource, .. } if resource.ends_with("gateway.networking.k8s.io") => {
-                &[
-                    "install the Gateway API's definitions, or answer by an Ingress: solvers[].http01.ingress",
-                ]
-            }
-            Self::Undefined { .. } => &[
-                "install cert-manager's definitions of version 1.0 or newer, or ours: kubectl acme crds | kubectl apply -f -",
-            ],
-            Self::Namespace { hints, .. } => return hints.clone(),
-            Self::Refused { what, namespace, said, passes, .. } => {
-                match Guard::of(said).or_else(|| passes.then_some(Guard::Unknown)) {
-                    Some(guard) => return vec![guard.hint(what, namespace)],
-                    None => &["change what it names; kubectl would be refused as well"],
-                }
-            }
-            Self::Busy { .. } | Self::Failing { .. } => &["try again later"],
-        };
-        hints.iter().map(|hint| (*hint).to_owned()).collect()
-    }
-
     /// Tells whether the server does not have the resource at all.
     pub fn is_undefined(&self) -> bool {
         matches!(self, Self::Undefined { .. })
     }
 
+    /// Which guard of the cluster has refused, if one has.
+    pub fn guard(&self) -> Option<Guard> {
+        match self {
+            Self::Refused { guard, .. } => *guard,
+            _ => None,
+        }
+    }
+
     /// Tells whether it may pass by itself.
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Busy { .. } | Self::Failing { .. } => true,
+            Self::Unreachable { .. }
+            | Self::Untrusted { .. }
+            | Self::Busy { .. }
+            | Self::Failing { .. } => true,
             Self::Refused { passes, .. } => *passes,
             Self::Unconfigured { .. }
             | Self::Configuration { .. }
@@ -216,7 +175,7 @@ impl ClusterFault {
             | Self::Forbidden { .. }
             | Self::Undefined { .. }
             | Self::Stranger { .. }
-            | Self::Namespace { .. } => false,
+            | Self::NoNamespace { .. } => false,
         }
     }
 }
@@ -229,8 +188,28 @@ pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
             let why = login::plugin_fault(error, None).unwrap_or_else(|| chain(error));
             ClusterFault::Credentials { server, why }
         }
+        None if is_untrusted(error) => ClusterFault::Untrusted { server, why: chain(error) },
         None => ClusterFault::Unreachable { server, why: chain(error) },
     }
+}
+
+/// Tells whether the handshake ended since nobody here trusts the server's certificate.
+fn is_untrusted(error: &kube::Error) -> bool {
+    let mut next: Option<&dyn Error> = Some(error);
+    while let Some(error) = next {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// The namespace as the end of a sentence about a resource.
+pub(super) fn within(namespace: Option<&str>) -> String {
+    namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default()
 }
 
 fn log_in(error: &kube::Error) -> Option<&AuthError> {

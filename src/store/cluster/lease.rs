@@ -228,8 +228,7 @@ impl ClusterLease {
             return Ok(Written::Overtaken);
         }
         let what = format!("the Lease {NAME}");
-        let ways = ["or name another one: --leader-election-namespace"];
-        Err(refusal::without_namespace(&what, &self.namespace, &status, &ways)
+        Err(refusal::without_namespace(&what, &self.namespace, &status, true)
             .unwrap_or_else(|| refusal::refused(&self.wire.server, deed, &status)))
     }
 
@@ -510,8 +509,8 @@ mod tests {
         check(&guard, 22, true).await;
     }
 
-    /// Tries to take the Lease in `nowhere`, where there is none and none can be made; tells what is said and advised.
-    async fn check_nowhere(code: StatusCode, details: Value, says: &str, hints: &[&str]) {
+    /// Tries to take the Lease in `nowhere`, where there is none and none can be made; tells what is said.
+    async fn check_nowhere(code: StatusCode, details: Value, says: &str) {
         let answer = json!({ "code": code.as_u16(), "message": "no", "details": details });
         let router = Router::new().fallback(
             post(move || async move { (code, answer.to_string()) })
@@ -519,24 +518,20 @@ mod tests {
         );
         let error = lease(router, "nowhere").try_acquire(Role::Once).await.unwrap_err();
         assert_eq!((error.to_string().as_str(), error.may_pass()), (says, false));
-        assert_eq!(error.hints(), hints);
     }
 
     #[tokio::test]
     async fn a_namespace_without_which_there_is_no_lease_is_named() {
-        let elsewhere = "or name another one: --leader-election-namespace";
         check_nowhere(
             StatusCode::NOT_FOUND,
             json!({ "kind": "namespaces", "name": "nowhere" }),
             "cannot write the Lease cert-manager-controller: there is no namespace nowhere",
-            &["kubectl create namespace nowhere", elsewhere],
         )
         .await;
         check_nowhere(
             StatusCode::FORBIDDEN,
             json!({ "causes": [{ "reason": "NamespaceTerminating" }] }),
             "cannot write the Lease cert-manager-controller: somebody has deleted namespace nowhere",
-            &["wait until it is gone, then: kubectl create namespace nowhere", elsewhere],
         )
         .await;
     }

@@ -17,6 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub use self::confinement::Confinement;
 pub use self::connection::Connection;
 pub use self::fault::ClusterFault;
+pub use self::server_messages::guard_that_says;
 
 use self::confinement::Reach;
 use self::deed::Deed;
@@ -46,7 +47,7 @@ pub mod permissions;
 pub mod raw_objects;
 pub mod refusal;
 mod request;
-pub(super) mod server_messages;
+mod server_messages;
 pub mod survey;
 pub mod temporary;
 mod watching;

@@ -5,9 +5,11 @@ use kube::core::Status;
 use super::deed::{Deed, What};
 use super::fault::ClusterFault;
 use super::server_messages::{
-    Guard, causes, has_cause, held, is_about_an_object, lacks_permission, said, undeclared,
+    causes, guard_that_says, has_cause, held, is_about_an_object, lacks_permission, said,
+    undeclared,
 };
 use crate::model::Key;
+use crate::model::guard::Guard;
 use crate::store::error::{StoreError, invalid};
 
 /// What the server's refusal of a deed means.
@@ -24,7 +26,7 @@ pub(crate) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
         (403, _) if lacks_permission(&said) => ClusterFault::Forbidden {
             verb: deed.verb,
             resource: deed.resource(),
-            place: deed.place(),
+            namespace: deed.place().map(str::to_owned),
             said,
         }
         .into(),
@@ -40,8 +42,8 @@ pub(crate) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
         (500.., _) => {
             ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
         }
-        _ => match (&key, Guard::of(&said)) {
-            (Some(key), _) => refused_object(key, status, said),
+        _ => match (&key, guard_that_says(&said)) {
+            (Some(key), guard) => refused_object(key, status, said, guard),
             (None, None) if status.code == 409 => {
                 ClusterFault::Failing { server, verb: deed.verb, what: deed.what(), said }.into()
             }
@@ -50,14 +52,15 @@ pub(crate) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreEr
                 let passes = guard.map_or(!is_wrong, Guard::passes);
                 let namespace = deed.namespace.to_owned();
                 let (verb, what) = (deed.verb, deed.what());
-                ClusterFault::Refused { verb, what, namespace, said, passes }.into()
+                let guard = guard.or_else(|| passes.then_some(Guard::Unknown));
+                ClusterFault::Refused { verb, what, namespace, said, guard, passes }.into()
             }
         },
     }
 }
 
-fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
-    if let Some(fault) = without_namespace(&key.to_string(), &key.name.namespace, status, &[]) {
+fn refused_object(key: &Key, status: &Status, said: String, guard: Option<Guard>) -> StoreError {
+    if let Some(fault) = without_namespace(&key.to_string(), &key.name.namespace, status, false) {
         return fault;
     }
     let key = key.clone();
@@ -68,34 +71,29 @@ fn refused_object(key: &Key, status: &Status, said: String) -> StoreError {
             Some(why) => StoreError::Held { key, why },
             None => StoreError::Conflict { key },
         },
-        (403, _) => StoreError::Denied { key, why: said },
-        _ if Guard::of(&said).is_some() => StoreError::Denied { key, why: said },
+        (code, _) if code == 403 || guard.is_some() => {
+            let guard = guard.unwrap_or(Guard::Unknown);
+            StoreError::Denied { key, why: said, guard }
+        }
         _ => invalid(&key, causes(status).unwrap_or(said)),
     }
 }
 
-/// The fault, when a refusal says that the namespace to write to is not there, or not for long; `ways` are others to help.
+/// The fault, when a refusal says that the namespace to write to is not there, or not for long.
 pub(crate) fn without_namespace(
     what: &str,
     namespace: &str,
     status: &Status,
-    ways: &[&str],
+    is_of_lease: bool,
 ) -> Option<StoreError> {
     let about = status.details.as_ref();
-    let (why, advice) = match status.code {
-        404 if about.is_some_and(|about| about.kind == "namespaces") => {
-            ("there is no namespace", "kubectl create namespace")
-        }
-        403 if has_cause(status, "NamespaceTerminating") => (
-            "somebody has deleted namespace",
-            "wait until it is gone, then: kubectl create namespace",
-        ),
+    let is_ending = match status.code {
+        404 if about.is_some_and(|about| about.kind == "namespaces") => false,
+        403 if has_cause(status, "NamespaceTerminating") => true,
         _ => return None,
     };
-    let (what, why) = (what.to_owned(), format!("{why} {namespace}"));
-    let ways = ways.iter().map(|way| (*way).to_owned());
-    let hints = std::iter::once(format!("{advice} {namespace}")).chain(ways).collect();
-    Some(ClusterFault::Namespace { what, why, hints }.into())
+    let (what, namespace) = (what.to_owned(), namespace.to_owned());
+    Some(ClusterFault::NoNamespace { what, namespace, is_ending, is_of_lease }.into())
 }
 
 /// Every API server has these.
@@ -142,35 +140,6 @@ mod tests {
         }
     }
 
-    /// The hints against a refusal of RBAC's.
-    fn check_permission(deed: &Deed<'_>, expected: &str) {
-        let said = "x is forbidden: User \"ann\" cannot list resource \"x\"";
-        let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
-        let error = refused("https://server", deed, &serde_json::from_value(status).unwrap());
-        assert_eq!(error.hints_by("kubectl --as ann"), [expected]);
-    }
-
-    #[test]
-    fn what_only_a_cluster_role_gives_is_asked_for_in_one() {
-        let orders = "kubectl --as ann auth can-i list orders.acme.cert-manager.io";
-        check_permission(
-            &Deed::over("list", Kind::Order, "web"),
-            &format!("ask for it in a Role; {orders} --namespace web tells when it is there"),
-        );
-        check_permission(
-            &Deed::over("list", Kind::Order, ""),
-            &format!(
-                "ask for it in a ClusterRole; {orders} --all-namespaces tells when it is there"
-            ),
-        );
-        let issuer = Key::new(Kind::ClusterIssuer, ObjectName::new("", "le"));
-        check_permission(
-            &Deed::on("get", &issuer),
-            "ask for it in a ClusterRole; kubectl --as ann auth can-i get clusterissuers.cert-manager.io --all-namespaces tells \
-             when it is there",
-        );
-    }
-
     #[test]
     fn a_name_that_the_server_makes_up_is_left_out_of_what_it_says() {
         let metadata = json!({ "namespace": "web", "generateName": "web-1-" });
@@ -187,7 +156,7 @@ mod tests {
             let error = refused("https://server", &deed, &status("pods", name));
             let expected = "the cluster refuses to create pods in namespace web: pods \"web-1-…\"";
             assert_eq!(error.to_string(), format!("{expected} {guard}"));
-            assert!(error.needs_person() && error.hints()[0].contains("podTemplate"), "{error}");
+            assert!(error.needs_person(), "{error}");
 
             let deed = Deed::on("create", &key).making(&object);
             let error = refused("https://server", &deed, &status("secrets", name));
@@ -197,16 +166,15 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_has_the_same_hint_wherever_it_is_met() {
+    fn a_quota_may_empty_wherever_it_is_met() {
         let said = "x is forbidden: exceeded quota: none";
         let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
         let status: Status = serde_json::from_value(status).unwrap();
         let key = Key::new(Kind::Secret, ObjectName::new("web", "tls"));
         let deeds = [Deed::on("create", &key), Deed::other("create", "pods", "web")];
-        let [one, other] = deeds.map(|deed| refused("https://server", &deed, &status));
-        assert_eq!(one.hints(), other.hints());
-        assert!(one.hints()[0].contains("describe quota --namespace web"), "{one}");
-        assert!(!one.needs_person() && !other.needs_person());
+        for error in deeds.map(|deed| refused("https://server", &deed, &status)) {
+            assert!(!error.needs_person(), "{error}");
+        }
     }
 
     #[test]

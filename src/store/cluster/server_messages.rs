@@ -5,70 +5,21 @@
 
 use kube::core::Status;
 
-/// How the resources begin that solvers make objects of.
-const SOLVED: [&str; 4] = ["pods", "services", "ingresses.", "httproutes."];
+use crate::model::guard::Guard;
 
-/// What of a cluster keeps an object out although its maker has the permission, by the server's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Guard {
-    /// A webhook or an admission policy, which answers with a code of its choice.
-    Policy,
-    /// A quota that is full.
-    Quota,
-    /// What a Pod may ask for, by a LimitRange or by a quota that wants it said.
-    Limits,
-    /// What a Pod may do in its namespace.
-    PodSecurity,
-    /// One of which the words tell no more.
-    Unknown,
-}
-
-impl Guard {
-    /// The guard that says so, if its words are known.
-    pub(in crate::store) fn of(said: &str) -> Option<Self> {
-        let says = |words: &str| said.contains(words);
-        if said.starts_with("admission webhook") || says(" denied request: ") {
-            Some(Self::Policy)
-        } else if says("exceeded quota: ") {
-            Some(Self::Quota)
-        } else if says(" usage per ") || says(" ratio per ") || says(": must specify ") {
-            Some(Self::Limits)
-        } else if says("violates PodSecurity ") {
-            Some(Self::PodSecurity)
-        } else {
-            None
-        }
-    }
-
-    /// Whether it may let the same in later with nobody changing anything: a quota fills and empties.
-    pub(in crate::store) fn passes(self) -> bool {
-        self == Self::Quota
-    }
-
-    /// What helps to get an object or a resource past it.
-    pub(in crate::store) fn hint(self, what: &str, namespace: &str) -> String {
-        match self {
-            Self::Quota => format!(
-                "raise that quota, or delete what fills it: kubectl describe quota --namespace {namespace}"
-            ),
-            Self::Limits => format!(
-                "ask for other amounts by podTemplate.spec.resources of the solver, or --acme-http01-solver-resource-limits-cpu \
-                 and its like; what is wanted: kubectl describe limitrange,quota --namespace {namespace}"
-            ),
-            Self::PodSecurity => format!(
-                "change podTemplate.spec.securityContext of the solver as that level wants it, or the level: \
-                 kubectl get namespace {namespace} --show-labels"
-            ),
-            Self::Policy if SOLVED.iter().any(|solved| what.starts_with(solved)) => {
-                "change the solver's templates as that guard wants it, or ask whoever set it to let in what has the label \
-                 acme.cert-manager.io/http01-solver"
-                    .to_owned()
-            }
-            Self::Policy | Self::Unknown => {
-                "whoever looks after the cluster set this guard; kubectl would be refused as well"
-                    .to_owned()
-            }
-        }
+/// The guard that says so, if its words are known.
+pub fn guard_that_says(said: &str) -> Option<Guard> {
+    let says = |words: &str| said.contains(words);
+    if said.starts_with("admission webhook") || says(" denied request: ") {
+        Some(Guard::Policy)
+    } else if says("exceeded quota: ") {
+        Some(Guard::Quota)
+    } else if says(" usage per ") || says(" ratio per ") || says(": must specify ") {
+        Some(Guard::Limits)
+    } else if says("violates PodSecurity ") {
+        Some(Guard::PodSecurity)
+    } else {
+        None
     }
 }
 
@@ -129,45 +80,34 @@ pub(super) fn said(status: &Status) -> String {
 mod tests {
     use crate::store::cluster::server_messages::*;
 
-    /// The guard that speaks so, and how what helps begins.
-    fn check(said: &str, what: &str, expected: Option<Guard>, helps: &str) {
-        let guard = Guard::of(said);
-        assert_eq!(guard, expected, "{said}");
-        let hint = guard.unwrap_or(Guard::Unknown).hint(what, "web");
-        assert!(hint.contains(helps), "{hint}");
+    #[track_caller]
+    fn check(said: &str, expected: Option<Guard>) {
+        assert_eq!(guard_that_says(said), expected, "{said}");
     }
 
     #[test]
     fn a_guard_is_known_by_its_words() {
-        let pods = "pods in namespace web";
-        let quota = "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0";
-        let describe = "kubectl describe quota --namespace web";
-        for what in [pods, "Secret web/tls"] {
-            check(&format!("x is forbidden: {quota}"), what, Some(Guard::Quota), describe);
-        }
-        let resources = "podTemplate.spec.resources";
+        check(
+            "x is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0",
+            Some(Guard::Quota),
+        );
         for said in [
             "minimum cpu usage per Container is 100m, but request is 10m",
             "[maximum memory usage per Pod is 32Mi, but limit is 64Mi, cpu max limit to request ratio per Container is 2]",
             "failed quota: compute: must specify limits.cpu for: acmesolver",
         ] {
-            check(&format!("x is forbidden: {said}"), pods, Some(Guard::Limits), resources);
+            check(&format!("x is forbidden: {said}"), Some(Guard::Limits));
         }
-        let said = "x is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false";
-        check(said, pods, Some(Guard::PodSecurity), "podTemplate.spec.securityContext");
-        let asked = "whoever looks after the cluster";
+        check(
+            "x is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false",
+            Some(Guard::PodSecurity),
+        );
         for said in [
             "admission webhook \"guard\" denied the request: exceeded quota: of Fridays",
             "x is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: no",
         ] {
-            check(
-                said,
-                "httproutes.gateway.networking.k8s.io",
-                Some(Guard::Policy),
-                "http01-solver",
-            );
-            check(said, "Order web/a", Some(Guard::Policy), asked);
+            check(said, Some(Guard::Policy));
         }
-        check("x is forbidden: not yet ready to handle request", pods, None, asked);
+        check("x is forbidden: not yet ready to handle request", None);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::ClusterStore;
 use super::deed::Deed;
 use super::fault::ClusterFault;
+use super::fault::within;
 use super::lease::{NAME, NAMESPACE};
 use super::lease_object::{Holder, LeaseObject, Who};
 use super::wire::{Answer, Call, Wire};
@@ -122,9 +123,10 @@ fn permitted<T>(answer: Result<T, StoreError>) -> Result<Result<T, String>, Stor
     match answer {
         Ok(answer) => Ok(Ok(answer)),
         Err(StoreError::Cluster(fault)) => match *fault {
-            ClusterFault::Forbidden { verb, resource, place, .. } => {
-                Ok(Err(format!("no permission to {verb} {resource}{place}")))
-            }
+            ClusterFault::Forbidden { verb, resource, namespace, .. } => Ok(Err(format!(
+                "no permission to {verb} {resource}{}",
+                within(namespace.as_deref())
+            ))),
             fault => Err(fault.into()),
         },
         Err(error) => Err(error),

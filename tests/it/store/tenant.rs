@@ -111,7 +111,9 @@ impl Names {
             StoreError::NotFound { key: k } => StoreError::NotFound { key: key(k) },
             StoreError::Invalid { key: k, why } => StoreError::Invalid { key: key(k), why },
             StoreError::Held { key: k, why } => StoreError::Held { key: key(k), why },
-            StoreError::Denied { key: k, why } => StoreError::Denied { key: key(k), why },
+            StoreError::Denied { key: k, why, guard } => {
+                StoreError::Denied { key: key(k), why, guard }
+            }
             error => error,
         }
     }

@@ -17,7 +17,7 @@ const WALL: usize = 400;
 const VERBS: usize = 5_000;
 
 /// Rooms, and the rooms they may import; `*` stands for every room. Down only.
-const FLOORS: [(&str, &[&str]); 22] = [
+const FLOORS: [(&str, &[&str]); 23] = [
     ("main", &["*"]),
     ("lib", &["*"]),
     ("process", &["*"]),
@@ -59,28 +59,13 @@ const FLOORS: [(&str, &[&str]); 22] = [
             "solvers",
         ],
     ),
-    // `app` only until what helps is data and no sentence.
-    (
-        "diagnosis",
-        &[
-            "app",
-            "print",
-            "model",
-            "reconcile",
-            "store",
-            "acme",
-            "ca",
-            "dns",
-            "fetch",
-            "solvers",
-            "controllers",
-        ],
-    ),
+    ("diagnosis", &["model", "reconcile", "store", "acme", "ca", "solvers", "controllers"]),
     ("print", &["model"]),
     ("controllers", &["model", "reconcile", "store", "acme", "solvers", "probes"]),
     ("solvers", &["model", "disk", "dns", "serve"]),
     (IN_CLUSTER[0], &["model", "solvers", "store"]),
     (IN_CLUSTER[1], &["model", "probes", "store"]),
+    (IN_CLUSTER[2], &["model", "store"]),
     ("probes", &["model", "dns", "fetch", "acme"]),
     ("ca", &["model", "dns", "fetch", "serve"]),
     ("fetch", &["model", "dns"]),
@@ -93,8 +78,9 @@ const FLOORS: [(&str, &[&str]); 22] = [
     ("model", &[]),
 ];
 
-/// Solvers and probes that work in a cluster: rooms of their own, because they alone need a store.
-const IN_CLUSTER: [&str; 2] = ["solvers/http01/cluster", "probes/cluster"];
+/// Solvers and probes that work in a cluster, and what helps against its refusals: rooms of their own, because they alone need a
+/// store.
+const IN_CLUSTER: [&str; 3] = ["solvers/http01/cluster", "probes/cluster", "solvers/remedy.rs"];
 
 /// Outside crates that are named in one place only.
 const ONE_ROOM: [(&str, &str); 6] = [
@@ -242,6 +228,64 @@ fn imports_go_down_the_floors() {
         let at = |number, fault| format!("{}:{number}: {fault}", source.path.display());
         let fault = |(number, name): (usize, String)| judge(&room, &name).map(|f| at(number, f));
         source.imports().into_iter().filter_map(fault).collect::<Vec<_>>()
+    }));
+}
+
+/// Above these rooms nobody names a flag or writes advice.
+const HINTS: [&str; 6] = ["app", "cli", "commands", "lib", "main", "process"];
+/// Files below that name flags: of processes in Pods, of kubectl, and one of cert-manager's in its words.
+const OTHER_FLAGS: [&str; 4] = [
+    "src/probes/cluster/mod.rs",
+    "src/probes/cluster/pod.rs",
+    "src/solvers/dns01/hosted.rs",
+    "src/solvers/http01/cluster/pod.rs",
+];
+
+#[test]
+fn flags_are_named_at_the_top_alone() {
+    let names_a_flag = |line: &str| {
+        ["\"--", " --", "(--", "`--"].iter().any(|start| {
+            let mut after = line.match_indices(start).map(|(at, start)| &line[at + start.len()..]);
+            after.any(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+        })
+    };
+    check(sources("src").iter().flat_map(|source| {
+        let is_exempt = HINTS.contains(&source.room().as_str())
+            || OTHER_FLAGS.iter().any(|path| source.path == Path::new(path));
+        let code = source.code().take(if is_exempt { 0 } else { source.height() });
+        let found = code.filter(|(_, line)| line.contains('"') && names_a_flag(line));
+        let at = |(number, _)| format!("{}:{number}: a flag, below app/", source.path.display());
+        found.map(at).collect::<Vec<_>>()
+    }));
+}
+
+/// Rooms that judge, where words are no facts.
+const JUDGES: [&str; 5] = ["app", "cli", "commands", "diagnosis", "reconcile"];
+/// Files that read what others have written: a CA's and cert-manager's sentences, and conditions that cert-manager may have
+/// written before we drove.
+const READERS: [&str; 3] = [
+    "src/diagnosis/foreign.rs",
+    "src/reconcile/certificate/issuing.rs",
+    "src/reconcile/request.rs",
+];
+
+#[test]
+fn prose_is_read_in_one_place() {
+    const PROSE: [&str; 5] = ["reason", "message", "why", "detail", "said"];
+    const READINGS: [&str; 6] =
+        ["contains", "starts_with", "ends_with", "split_once", "strip_prefix", "strip_suffix"];
+    check(sources("src").iter().flat_map(|source| {
+        let is_exempt = !JUDGES.contains(&source.room().as_str())
+            || READERS.iter().any(|path| source.path == Path::new(path));
+        let code = source.code().take(if is_exempt { 0 } else { source.height() });
+        let reads = |line: &str| {
+            PROSE.iter().any(|text| {
+                READINGS.iter().any(|reading| line.contains(&format!("{text}.{reading}(\"")))
+            })
+        };
+        let found = code.filter(|(_, line)| reads(line));
+        let at = |(number, _)| format!("{}:{number}: reads prose", source.path.display());
+        found.map(at).collect::<Vec<_>>()
     }));
 }
 

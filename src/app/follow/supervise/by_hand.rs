@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Supervision;
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::follow::manual::{Lack, Wanted};
 use crate::app::follow::tracked::End;
 use crate::app::{chain, invocation};
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::model::{Answer, Challenge, ChallengeType, Key, Kind, ObjectName, Order, State};
@@ -250,7 +251,7 @@ async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>)
     let end = seen.iter().find_map(end_of_aliases).unwrap_or(record);
     match published::judge(&challenge, &answer, &seen) {
         Readiness::Ready => (end, None),
-        Readiness::NotYet { reason } => {
+        Readiness::NotYet { reason, .. } => {
             (end, Some(Lack { reason, is_checked: !seen.iter().all(is_blind) }))
         }
     }
@@ -259,7 +260,7 @@ async fn look(probe: &DnsProbe, challenge: &Challenge) -> (String, Option<Lack>)
 /// Tells whether a look shows nothing of a record: nobody who was asked says anything of it.
 fn is_blind(look: &Observation) -> bool {
     let is_silent = |server: &NameServer| match server.said {
-        Said::Nothing(_) | Said::NoRoute | Said::Code(_) => true,
+        Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute | Said::Code(_) => true,
         Said::Texts(_) | Said::NoText | Said::NoName | Said::Alias(_) | Said::Referral(_) => false,
     };
     match &look.seen {

@@ -12,19 +12,22 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{STORE_RETRY_PAUSE, Supervision, Workers, passing};
-use crate::app::failure::{Failure, Kind as FailureKind};
+use crate::app::failure::Failure;
 use crate::app::follow::renewal::try_mark_for_renewal;
 use crate::app::follow::tracked::End;
 use crate::app::{chain, invocation};
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::advice;
-use crate::diagnosis::advice::caa::Excluded;
 use crate::diagnosis::blocker::{Blocker, beyond};
+use crate::diagnosis::caa::Excluded;
 use crate::diagnosis::chain::{Chain, issuer_key};
+use crate::diagnosis::failed::Failed;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::next_step::NextStep;
 use crate::diagnosis::verdict::waits::{self, Step};
-use crate::diagnosis::verdict::{Failed, Verdict, judge_issuer, of_obstacle, verdict};
-use crate::model::{Certificate, Challenge, Issuer, Key, Kind};
+use crate::diagnosis::verdict::{Verdict, judge_issuer, of_obstacle, verdict};
+use crate::model::{Certificate, Challenge, Issuer, Key, Kind, ObjectName};
 use crate::print::progress;
 use crate::reconcile::request::Approval;
 use crate::store::Scope;
@@ -201,7 +204,7 @@ impl Supervision {
     async fn failed(
         &mut self,
         key: &Key,
-        failed: Failed,
+        mut failed: Failed,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Some(followed) = self.open.get_mut(key) else { return Ok(()) };
@@ -209,15 +212,21 @@ impl Supervision {
         if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
             try_mark_for_renewal(&self.store, &key.name).await?;
             followed.inherited = None;
-            self.progress.line(&format!("{key}: trying again after: {}", failed.failure), now);
+            self.progress.line(&format!("{key}: trying again after: {}", failed.message), now);
             return Ok(());
         }
-        let failure = match failed.excluded {
-            Some(excluded) => self.advise(&excluded, failed.failure).await,
-            None => failed.failure,
+        let (order, excluded) = (failed.order.take(), failed.excluded.take());
+        let failure = Failure::from(failed);
+        let failure = match excluded {
+            Some(excluded) => self.advise(&excluded, failure).await,
+            None => failure,
         };
-        let failure = match failed.order.filter(|_| self.is_kept) {
-            Some(order) => advice::where_to_look(failure, key, &order.name),
+        let failure = match order.filter(|_| self.is_kept) {
+            Some(order) => {
+                let order = ObjectName::new(&key.name.namespace, &order.name);
+                let failure = failure.step(&NextStep::DescribeOrder(order));
+                failure.step(&NextStep::Timeline(key.name.clone()))
+            }
             None => failure,
         };
         self.end(key, End::Failed(failure), now);
@@ -253,14 +262,13 @@ impl Supervision {
         let wait = self.deadline.duration_since(self.started);
         let failure = if let Some(blocker) = self.blockers.get(key) {
             let message = format!("{key} is not done after {wait:#}: {}", blocker.what);
-            blocker.hint.iter().fold(Failure::new(blocker.kind, message), Failure::hint)
+            blocker.next_step.iter().fold(Failure::new(blocker.kind, message), Failure::step)
         } else if let Ok(Some((issuer, error))) =
             timeout_at(last_looks_end, self.silent_ca(key)).await
         {
             let message = format!("{key} is not done after {wait:#}: {issuer}: {error}");
-            let hint = advice::for_error(&error, &issuer);
-            hint.into_iter()
-                .fold(Failure::new(FailureKind::of_error(&error), message), Failure::hint)
+            let step = advice::for_error(&error, &issuer);
+            step.iter().fold(Failure::new(FailureKind::of_error(&error), message), Failure::step)
         } else {
             let step = match self.steps.get(key) {
                 Some(step) => Some(step.clone()),
@@ -269,8 +277,8 @@ impl Supervision {
             let why =
                 step.as_ref().map_or(String::new(), |s| format!(": it waits for {}", s.waits_for));
             let message = format!("{key} is not done after {wait:#}{why}");
-            let hints = step.iter().flat_map(|step| step.hint.iter());
-            hints.fold(Failure::new(FailureKind::Timeout, message), Failure::hint)
+            let next = step.iter().flat_map(|step| step.next_step.iter());
+            next.fold(Failure::new(FailureKind::Timeout, message), Failure::step)
         };
         if self.is_kept {
             failure.hint("run the same command again: it goes on where it stopped")
@@ -312,7 +320,8 @@ impl Supervision {
         {
             identities.clone_from(&directory.caa_identities);
         }
-        excluded.hints(&identities).into_iter().fold(failure, Failure::hint)
+        let steps = excluded.steps(&identities).into_iter().map(NextStep::Caa);
+        steps.fold(failure, |failure, step| failure.step(&step))
     }
 
     pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
@@ -384,7 +393,7 @@ mod tests {
                     Err(StoreError::Cluster(Box::new(ClusterFault::Forbidden {
                         verb: "get",
                         resource: key.kind.to_string(),
-                        place: String::new(),
+                        namespace: None,
                         said: String::new(),
                     })))
                 }

@@ -66,13 +66,7 @@ pub(super) async fn keys(
 }
 
 fn nothing(why: &str) -> SolveError {
-    SolveError {
-        what: "cannot get ambient AWS credentials".to_owned(),
-        why: why.to_owned(),
-        needs_person: true,
-        hint: None,
-        until: None,
-    }
+    SolveError::lasting("cannot get ambient AWS credentials", why.to_owned())
 }
 
 /// Keys of the profile in the credentials file; none where there is no such file or profile.
@@ -174,13 +168,9 @@ fn read(sent: Result<Reply, Refusal>, whose: &str) -> Result<Keys, SolveError> {
 }
 
 fn failed(refusal: Refusal, whose: &str) -> SolveError {
-    SolveError {
-        hint: Some(
-            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the solver keys in a Secret"
-                .to_owned(),
-        ),
-        ..refusal.into_error(format!("cannot get {whose} from AWS"), "")
-    }
+    refusal.into_error(format!("cannot get {whose} from AWS"), "").advised(
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the solver keys in a Secret",
+    )
 }
 
 #[cfg(test)]

@@ -30,15 +30,11 @@ impl Endpoints {
             None => ("route53.region", region.trim()),
         };
         if !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
-            return Err(SolveError {
-                what: "unable to construct route53 provider".to_owned(),
-                why: format!("{field} is \"{}\", which is no region of AWS", one_line(region)),
-                needs_person: true,
-                hint: Some(format!(
-                    "set {field} to a region such as eu-central-1, or leave it out"
-                )),
-                until: None,
-            });
+            return Err(SolveError::lasting(
+                "unable to construct route53 provider",
+                format!("{field} is \"{}\", which is no region of AWS", one_line(region)),
+            )
+            .advised(format!("set {field} to a region such as eu-central-1, or leave it out")));
         }
         let (route53, signing_region, domain) = match region {
             _ if region.starts_with("cn-") => {

@@ -119,11 +119,7 @@ impl Signer {
         request: Request,
         what: &str,
     ) -> Result<Result<Reply, Refusal>, SolveError> {
-        let keys = self.keys().await.map_err(|error| SolveError {
-            why: error.to_string(),
-            what: what.to_owned(),
-            ..error
-        })?;
+        let keys = self.keys().await.map_err(|error| error.within(what))?;
         let sign = |request: &mut Request| {
             signature::sign(request, &keys, &self.region, self.service, Timestamp::now());
         };

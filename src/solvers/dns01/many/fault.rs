@@ -53,7 +53,7 @@ pub(super) fn error<'a>(
         other => (words(&other.to_string()), false, None),
     };
     let why = one_line(&without(&said, secrets));
-    SolveError { what, why, needs_person, hint, until: None }
+    SolveError::new(what, why, needs_person).with_remedy(hint)
 }
 
 /// The status of HTTP in a text of the library: `HTTP 403: {…}`, `BadRequest {…}`.

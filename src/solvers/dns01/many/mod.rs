@@ -123,13 +123,11 @@ impl Provider for Many {
                 return Ok(());
             }
         }
-        Err(SolveError {
-            what: format!("cannot remove the TXT record {host} at {}", self.name),
-            why: "it is still there after its removal".to_owned(),
-            needs_person: false,
-            hint: Some(format!("remove the text {} at the provider by hand", record.value)),
-            until: None,
-        })
+        Err(SolveError::passing(
+            format!("cannot remove the TXT record {host} at {}", self.name),
+            "it is still there after its removal",
+        )
+        .advised(format!("remove the text {} at the provider by hand", record.value)))
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {

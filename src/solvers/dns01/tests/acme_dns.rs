@@ -13,6 +13,7 @@ use crate::solvers::SolveError;
 use crate::solvers::dns01::Provider;
 use crate::solvers::dns01::factory::provider;
 use crate::solvers::dns01::site::{Credentials, Hooks, Site};
+use crate::solvers::testing::advice;
 
 /// One account; of its texts the last two stay, as in the real one.
 struct Server(Vec<String>);
@@ -114,7 +115,7 @@ async fn an_account_is_looked_for_by_the_exact_name() {
     let expected =
         "cannot publish the record: account credentials not found for domain www.example.com";
     assert_eq!(error.to_string(), expected);
-    assert!(error.needs_person && error.hint.unwrap().contains("Secret \"acme-dns\""));
+    assert!(error.needs_person && advice(&error).contains("Secret \"acme-dns\""));
     assert_eq!(stub.lines(), [""; 0]);
 }
 

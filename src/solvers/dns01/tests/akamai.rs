@@ -6,6 +6,7 @@ use super::super::akamai::{Akamai, EdgeGrid};
 use super::super::{Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record, zones};
+use crate::solvers::testing::advice;
 
 const ZONE: &str = "/config-dns/v2/zones/example.com";
 const SET: &str =
@@ -110,7 +111,7 @@ async fn errors_are_told_in_cert_managers_words() {
         error.to_string(),
         "edgedns: failed to retrieve TXT record: Forbidden: The signature does not match"
     );
-    assert!(error.needs_person && error.hint.unwrap().contains("READ-WRITE"));
+    assert!(error.needs_person && advice(&error).contains("READ-WRITE"));
     let missing = json!({"title": "Not Found", "detail": "no zone"});
     stub.script([Told::new(404, missing)]);
     let error = provider.check(NAME).await.unwrap_err();

@@ -6,6 +6,7 @@ use super::super::azure_dns::{AzureDns, Cloud, Identity, Login, Settings, ZoneTy
 use super::super::{Ambient, Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record, zones};
+use crate::solvers::testing::advice;
 
 const ZONES: &str = "/subscriptions/s-1/resourceGroups/dns/providers/Microsoft.Network";
 
@@ -294,7 +295,7 @@ async fn errors_say_which_zone_and_quote_azure() {
     let expected = "ParentResourceNotFound: no parent";
     let zone = format!("Zone www.example.com not found in AzureDNS for domain {NAME}: ");
     assert_eq!(error.to_string(), format!("{zone}{expected}"));
-    assert!(error.needs_person && error.hint.unwrap().contains("resourceGroupName"));
+    assert!(error.needs_person && advice(&error).contains("resourceGroupName"));
     let provider = provider(&stub, client(), "", ZoneType::Public);
     let denied =
         json!({"error": {"code": "AuthorizationFailed", "message": "The client 'c-1' may not"}});
@@ -304,7 +305,7 @@ async fn errors_say_which_zone_and_quote_azure() {
         error.to_string().ends_with("AuthorizationFailed: The client 'c-1' may not"),
         "{error}"
     );
-    assert!(error.needs_person && error.hint.unwrap().contains("DNS Zone Contributor"));
+    assert!(error.needs_person && advice(&error).contains("DNS Zone Contributor"));
 }
 
 #[tokio::test]
@@ -319,7 +320,7 @@ async fn a_wrong_secret_is_told_in_entras_words() {
         error.to_string(),
         "cannot get a token from Azure: invalid_client: AADSTS7000215: Invalid client secret provided."
     );
-    assert!(error.needs_person && error.hint.unwrap().contains("clientID"));
+    assert!(error.needs_person && advice(&error).contains("clientID"));
     assert!(!format!("{provider:?}").contains("p&ss"));
 }
 

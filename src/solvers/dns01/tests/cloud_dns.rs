@@ -8,6 +8,7 @@ use super::super::cloud_dns::{CloudDns, Login};
 use super::super::{Ambient, Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record, zones};
+use crate::solvers::testing::advice;
 
 const ZONES: &str = "/dns/v1/projects/p-1/managedZones";
 
@@ -283,7 +284,7 @@ async fn a_file_that_is_of_no_use_is_named() {
         let why = format!("credentials of type {kind} are not known here");
         let expected = format!("cannot use the Google credentials in {path}: {why}");
         assert_eq!(error.to_string(), expected);
-        let hint = error.hint.unwrap();
+        let hint = advice(&error);
         assert!(hint.starts_with("GOOGLE_APPLICATION_CREDENTIALS must"), "{hint}");
     }
 }
@@ -306,7 +307,7 @@ async fn errors_say_which_zone_and_quote_google() {
     stub.script([Told::new(403, denied)]);
     let error = ours.check(NAME).await.unwrap_err();
     assert_eq!(error.to_string(), "GoogleCloud API call failed: Forbidden, forbidden");
-    assert!(error.hint.unwrap().contains("DNS Administrator"));
+    assert!(advice(&error).contains("DNS Administrator"));
     let gone = json!({"error": "invalid_grant", "error_description": "Invalid JWT Signature."});
     stub.script([Told::new(400, gone)]);
     let (keyed, _folder) = beside(&stub, &key_file(&stub).0);
@@ -315,7 +316,7 @@ async fn errors_say_which_zone_and_quote_google() {
         error.to_string(),
         "cannot get a token from Google: invalid_grant: Invalid JWT Signature."
     );
-    assert!(error.needs_person && error.hint.unwrap().contains("deleted"));
+    assert!(error.needs_person && advice(&error).contains("deleted"));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use super::super::digitalocean::DigitalOcean;
 use super::super::{Connection, Credential, Provider as _, TxtRecord};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record, zones};
+use crate::solvers::testing::advice;
 
 /// One zone with TXT records; names are relative to it.
 struct Account {
@@ -140,7 +141,7 @@ async fn errors_name_the_request_and_quote_the_api() {
         "while querying the DigitalOcean API for GET \"/v2/domains/example.com/records\
             ?type=TXT&name=_acme-challenge.www.example.com&page=1&per_page=200\": Unable to authenticate you"
     );
-    assert!(error.needs_person && error.hint.unwrap().contains("domain:create"));
+    assert!(error.needs_person && advice(&error).contains("domain:create"));
 }
 
 #[tokio::test]

@@ -12,6 +12,8 @@ use super::{NAME, record};
 use crate::solvers::SolveError;
 use crate::solvers::dns01::site::Hooks;
 use crate::solvers::dns01::{Provider, factory};
+use crate::solvers::remedy::Remedy;
+use crate::solvers::testing::advice;
 
 /// How long a process may take to go, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -45,12 +47,8 @@ async fn failure(text: &str, seconds: u64) -> SolveError {
     let folder = TempDir::new().unwrap();
     let error = script(text, &folder, seconds).await.add(&record("one")).await.unwrap_err();
     let shown = |text: String| text.replace(&folder.path().display().to_string(), "DIR");
-    SolveError {
-        what: shown(error.what),
-        why: shown(error.why),
-        hint: error.hint.map(shown),
-        ..error
-    }
+    let remedy = error.remedy.as_ref().map(|_| Box::new(shown(advice(&error)).into()));
+    SolveError { what: shown(error.what), why: shown(error.why), remedy, ..error }
 }
 
 #[tokio::test]
@@ -87,7 +85,7 @@ async fn a_hook_that_fails_is_quoted_without_its_credentials() {
     let hint = format!(
         "run it by hand: sh DIR/hook.sh DIR present {NAME} TEXT; it has to end with 0 once the TXT record is published"
     );
-    assert!(error.needs_person && error.hint == Some(hint));
+    assert!(error.needs_person && advice(&error) == hint);
     let error = failure("exit 75", 60).await;
     assert_eq!(error.why, "it ended with exit status 75");
     assert!(!error.needs_person, "it asks for another try");
@@ -112,7 +110,7 @@ async fn one_that_takes_too_long_is_ended_with_all_that_it_has_started() {
     // Its own sleep may only begin when the time is up, on a busy machine.
     let error = script(text, &folder, 5).await.add(&record("one")).await.unwrap_err();
     assert_eq!(error.why, "it was still running after 5 s, and was ended: waiting");
-    assert!(error.needs_person && error.hint.unwrap().contains("timeoutSeconds"));
+    assert!(error.needs_person && advice(&error).contains("timeoutSeconds"));
     let child = fs::read_to_string(folder.path().join("pid")).unwrap();
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -158,20 +156,16 @@ async fn a_program_that_cannot_be_run_is_told_before_an_order() {
 
 #[tokio::test]
 async fn nothing_is_run_unless_a_person_says_so() {
-    for (hooks, why, hint) in [
-        (
-            Hooks::NotAllowed,
-            "touch is run only where that is allowed",
-            "look at what it does, then add --dns01-allow-exec",
-        ),
+    for (hooks, why, remedy) in [
+        (Hooks::NotAllowed, "touch is run only where that is allowed", Remedy::AllowPrograms),
         (
             Hooks::Never,
             "in a cluster no program is run that an Issuer names: whoever may write one would run programs here",
-            "with --local and --dns01-allow-exec it is run on this machine",
+            Remedy::ProgramsOnThisMachine,
         ),
     ] {
         let error = hook(json!({"command": ["touch"]}), hooks).await.unwrap_err();
-        assert_eq!((error.why.as_str(), error.hint.as_deref()), (why, Some(hint)));
+        assert_eq!((error.why.as_str(), advice(&error)), (why, format!("{remedy:?}")));
         assert!(error.needs_person);
     }
 }

@@ -7,6 +7,7 @@ use super::NAME;
 use super::cloud_dns::{Project, provider};
 use super::stub::{Seen, Stub, Told};
 use crate::solvers::SolveError;
+use crate::solvers::testing::advice;
 
 const STS: &str = "https://sts.googleapis.com/v1/token";
 const ACT_AS: &str = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/dns@p-1.iam.gserviceaccount.com:generateAccessToken";
@@ -177,7 +178,7 @@ async fn what_cannot_be_used_or_is_refused_says_why() {
         let (result, _) = check(&stub, &file).await;
         let error = result.unwrap_err();
         assert_eq!(error.why, why);
-        assert!(error.needs_person && error.hint.is_some());
+        assert!(error.needs_person && error.remedy.is_some());
     }
     let subject = json!({"url": format!("{}/subject", stub.url)});
     let refusal =
@@ -186,12 +187,12 @@ async fn what_cannot_be_used_or_is_refused_says_why() {
     let (result, _) = check(&stub, &federation(&subject, &Value::Null)).await;
     let error = result.unwrap_err();
     assert_eq!(error.why, "invalid_grant: The pool knows no such issuer.");
-    assert!(error.needs_person && error.hint.unwrap().contains("audience"));
+    assert!(error.needs_person && advice(&error).contains("audience"));
     let denied = json!({"error": {"code": 403, "message": "Permission 'iam.serviceAccounts.getAccessToken' denied"}});
     let token = json!({"access_token": "t", "expires_in": 3599});
     stub.script([Told::new(200, "foreign"), Told::new(200, token), Told::new(403, denied)]);
     let file = federation(&subject, &json!({"service_account_impersonation_url": ACT_AS}));
     let error = check(&stub, &file).await.0.unwrap_err();
     assert_eq!(error.why, "Permission 'iam.serviceAccounts.getAccessToken' denied");
-    assert!(error.hint.unwrap().contains("Token Creator"));
+    assert!(advice(&error).contains("Token Creator"));
 }

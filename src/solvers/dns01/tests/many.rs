@@ -8,6 +8,7 @@ use super::{NAME, keeps_the_contract, record};
 use crate::solvers::SolveError;
 use crate::solvers::dns01::site::Hooks;
 use crate::solvers::dns01::{Provider, factory};
+use crate::solvers::testing::advice;
 
 const HOST: &str = "_acme-challenge.www.example.com";
 
@@ -237,7 +238,7 @@ async fn refusals_are_told_with_what_to_do() {
             error.to_string(),
             format!("cannot look at the TXT record {HOST} at pdns: {why}")
         );
-        assert!(error.needs_person && error.hint.unwrap().contains(hint));
+        assert!(error.needs_person && advice(&error).contains(hint));
     }
     stub.script([Told::new(500, "at /srv/internal.php line 3")]);
     let error = provider.add(&record("one")).await.unwrap_err();
@@ -266,7 +267,7 @@ async fn what_is_missing_is_named_before_anything_is_asked() {
     ] {
         let error = many(name, config).await.unwrap_err();
         assert_eq!(error.why, why);
-        assert!(error.hint.is_some() || name == "ovh", "{error:?}");
+        assert!(error.remedy.is_some() || name == "ovh", "{error:?}");
     }
 }
 

@@ -12,6 +12,7 @@ use crate::model::solver;
 use crate::solvers::dns01::Provider as _;
 use crate::solvers::dns01::site::{Hooks, Site, Webhooks};
 use crate::solvers::dns01::webhook::{DirectWebhooks, Webhook};
+use crate::solvers::testing::advice;
 
 /// Answers every payload with one response, as servers do that are made with cert-manager's library.
 struct Server(Value);
@@ -132,7 +133,8 @@ async fn names_never_lead_elsewhere() {
 async fn one_that_cannot_be_called_says_why() {
     let error = webhook(&webhooks(), None).add(&record("one")).await.unwrap_err();
     assert!(
-        error.needs_person && error.hint.unwrap().contains("--dns01-webhook acme.example.org=")
+        error.needs_person
+            && advice(&error).contains("WebhookAddress { group: \"acme.example.org\"")
     );
     let stub = Stub::serve(Server(Value::Null)).await;
     let refusal = json!({"kind": "Status", "reason": "NotFound", "message": "no solver ours"});

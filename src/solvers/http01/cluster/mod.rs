@@ -18,7 +18,6 @@ use self::made::Made;
 use self::objects::{INGRESSES, Own, PODS, ROUTES, SERVICES};
 pub(crate) use self::options::Options;
 use self::trouble::Trouble;
-pub use self::trouble::no_ingress;
 use crate::model::event::source;
 use crate::model::solver::{GatewaySolver, Http01Solver, IngressSolver, PodTemplate};
 use crate::model::{Answer, Challenge};

@@ -5,6 +5,7 @@
 
 use crate::model::Challenge;
 use crate::solvers::SolveError;
+use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
 
 /// Why objects could not be made or removed.
@@ -23,26 +24,18 @@ impl Trouble {
     /// The same, with the deed and its object.
     pub(super) fn with(self, deed: &str, challenge: &Challenge) -> SolveError {
         let what = format!("{deed} of challenge {}", challenge.name());
-        let (why, needs_person, hint) = match self {
-            Self::Store(error) => {
-                (error.to_string(), error.needs_person(), error.hints().into_iter().next())
-            }
+        match self {
+            Self::Store(error) => SolveError::new(what, error.to_string(), error.needs_person())
+                .advised(Remedy::Store(Box::new(error))),
             Self::NoIngress(name) => {
-                let hint = no_ingress(&name, &challenge.metadata.namespace);
-                (format!("ingress {name} not found"), true, Some(hint))
+                let namespace = challenge.metadata.namespace.clone();
+                SolveError::lasting(what, format!("ingress {name} not found"))
+                    .advised(Remedy::Ingress { name, namespace })
             }
-            Self::Setup(why) => (why, true, None),
-            Self::Busy(why) => (why, false, None),
-        };
-        SolveError { what, why, needs_person, hint, until: None }
+            Self::Setup(why) => SolveError::lasting(what, why),
+            Self::Busy(why) => SolveError::passing(what, why),
+        }
     }
-}
-
-/// What helps where the Ingress that is to be edited is not there.
-pub fn no_ingress(name: &str, namespace: &str) -> String {
-    format!(
-        "create Ingress {name} in namespace {namespace}, or change http01.ingress.name of the issuer's solver"
-    )
 }
 
 impl From<StoreError> for Trouble {

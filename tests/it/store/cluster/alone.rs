@@ -1,6 +1,7 @@
 //! What needs a cluster of its own: servers that stop, definitions that are missing, and who drives all of it.
 
 use futures_util::StreamExt as _;
+use kubectl_acme::app::hints::store::lines;
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::lease::{ClusterLease, NAMESPACE};
 use kubectl_acme::store::cluster::lease_object::Who;
@@ -63,7 +64,7 @@ async fn missing_and_old_definitions_are_named() {
     let refused = store.list(Kind::Order, &Scope::all()).await.unwrap_err();
     let said = refused.to_string();
     assert!(said.contains(fault) && said.contains("it has other resources"), "{said}");
-    assert!(refused.hints()[0].contains("crds"));
+    assert!(lines(&refused)[0].contains("crds"));
     assert_eq!(store.check_definitions().await.unwrap_err().to_string(), said);
     let mut watch = store.watch(Kind::Order, Scope::all());
     let told = watch.next().await.unwrap().unwrap_err();

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kubectl_acme::app::hints::store::lines;
 use kubectl_acme::model::Kind;
 use kubectl_acme::store::cluster::{ClusterStore, Connection};
 use kubectl_acme::store::error::StoreError;
@@ -29,7 +30,7 @@ fn changed(folder: &Path, change: impl FnOnce(&mut Value)) -> PathBuf {
 async fn check(connection: &Connection, expected: &str) {
     let refused = ClusterStore::connect(connection).await.unwrap_err();
     assert_eq!(refused.to_string(), expected);
-    assert!(!refused.hints().is_empty());
+    assert!(!lines(&refused).is_empty());
 }
 
 #[tokio::test]

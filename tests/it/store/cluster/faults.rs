@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use kubectl_acme::app::hints::store::lines;
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::cluster::ClusterStore;
 use kubectl_acme::store::error::StoreError;
@@ -41,12 +42,12 @@ async fn a_missing_permission_is_named() {
     let created = store.create(order.clone()).await;
     let begin = format!("no permission to create orders.acme.cert-manager.io {place}: ");
     let error = check(created, &begin, "cannot create resource \"orders\"");
-    assert!(error.hints()[0].contains("kubectl auth can-i create orders.acme.cert-manager.io"));
+    assert!(lines(&error)[0].contains("kubectl auth can-i create orders.acme.cert-manager.io"));
     let made = open(&Cluster::shared().kubeconfig()).await.create(order.clone()).await.unwrap();
     let status = with(&made, json!({ "status": { "state": "pending" } }));
     let begin = format!("no permission to patch orders.acme.cert-manager.io/status {place}: ");
     let error = check(store.replace(status, Part::Status).await, &begin, "reader");
-    assert!(error.hints()[0].contains("patch orders.acme.cert-manager.io --subresource status"));
+    assert!(lines(&error)[0].contains("patch orders.acme.cert-manager.io --subresource status"));
     let listed = store.list(Kind::Secret, &Scope::namespace(namespace.name())).await;
     check(listed, &format!("no permission to list secrets {place}: "), "reader");
     for (kind, resource) in [
@@ -55,7 +56,7 @@ async fn a_missing_permission_is_named() {
     ] {
         let listed = store.list(kind, &Scope::all()).await;
         let begin = format!("no permission to list {resource}: ");
-        let hint = check(listed, &begin, "at the cluster scope").hints().remove(0);
+        let hint = lines(&check(listed, &begin, "at the cluster scope")).remove(0);
         let (ask, question) = hint.split_once("; kubectl ").unwrap();
         assert_eq!(ask, "ask for it in a ClusterRole");
         // kubectl says no, and has nothing to say against the question.

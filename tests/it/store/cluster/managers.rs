@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kubectl_acme::app::hints::store::lines;
 use kubectl_acme::model::event::source;
 use kubectl_acme::model::{Key, Kind, ObjectName, Record};
 use kubectl_acme::store::manager::Manager;
@@ -138,7 +139,7 @@ async fn a_field_that_somebody_else_applied_is_not_taken_over_unless_a_person_in
     let expected = format!("cannot apply Certificate {}/web: ", namespace.name());
     assert!(refused.to_string().starts_with(&expected), "{refused}");
     assert!(refused.to_string().contains(".spec.dnsNames: conflict with \"helm\""), "{refused}");
-    assert!(refused.hints()[0].contains("--force-conflicts"));
+    assert!(lines(&refused)[0].contains("--force-conflicts"));
     let forced = under(&store, Manager::PersonByForce).apply(ours).await.unwrap();
     assert_eq!(forced.object["spec"]["dnsNames"], json!(["b.example"]));
     let key = Key::new(Kind::Certificate, ObjectName::new(namespace.name(), "web"));

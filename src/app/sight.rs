@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::advice::reproduce::{Instruments, commands, is_dns};
+use super::hints::reproduce::{Instruments, commands, is_dns};
 use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
 use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::colour::Colour;
@@ -27,7 +27,7 @@ impl Sight<'_> {
     fn verdict(&self) -> String {
         match self.verdict {
             Readiness::Ready => "visible, the CA would accept it".to_owned(),
-            Readiness::NotYet { reason } => format!("not visible: {reason}"),
+            Readiness::NotYet { reason, .. } => format!("not visible: {reason}"),
         }
     }
 
@@ -182,8 +182,8 @@ fn hops(hops: &[Hop]) -> Table {
 
 fn saw(seen: &Seen) -> String {
     match seen {
-        Seen::Nothing { why } => why.clone(),
-        Seen::NoLook { why } => format!("no look was possible: {why}"),
+        Seen::Nothing { why, .. } => why.clone(),
+        Seen::NoLook { why, .. } => format!("no look was possible: {why}"),
         Seen::Redirect { to, why } => format!("a redirect to {to}: {why}"),
         Seen::Handshake { protocol, certificate } => handshake(protocol, certificate),
         Seen::Reply { status, body, truncated } => {

@@ -139,7 +139,7 @@ pub(crate) fn is_dns(observation: &Observation) -> bool {
 mod tests {
     use jiff::Timestamp;
 
-    use crate::diagnosis::advice::reproduce::*;
+    use super::*;
     use crate::model::observation::Vantage;
 
     const URL: &str = "http://www.example.com/x";
@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn nothing() -> Seen {
-        Seen::Nothing { why: "why".to_owned() }
+        Seen::Nothing { why: "why".to_owned(), symptom: None }
     }
 
     #[test]

@@ -1,0 +1,117 @@
+//! What helps a solver that could not put its answer up, or take it down.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::{answer, store};
+use crate::solvers::remedy::{PortFault, Remedy, RootFault};
+
+/// What helps, one line each.
+pub fn lines(remedy: &Remedy) -> Vec<String> {
+    let line = match remedy {
+        Remedy::InWords(words) => words.to_string(),
+        Remedy::AllowPrograms => "look at what it does, then add --dns01-allow-exec".to_owned(),
+        Remedy::ProgramsOnThisMachine => {
+            "with --local and --dns01-allow-exec it is run on this machine".to_owned()
+        }
+        Remedy::RecordByHand => {
+            "add --dns01-manual (with --local), or name a provider in the solver of the issuer"
+                .to_owned()
+        }
+        Remedy::BuildWithProviders => {
+            "use a published build, or build it with: cargo build --release --features many-providers"
+                .to_owned()
+        }
+        Remedy::WebhookAddress { group } => {
+            format!("say where it listens: --dns01-webhook {group}=URL")
+        }
+        Remedy::WebhookService { group } => {
+            format!("kubectl get apiservice v1alpha1.{group} says whether it runs")
+        }
+        Remedy::DocumentRoot(fault) => document_root(*fault).to_owned(),
+        Remedy::HttpPort { address, fault } => return http_port(*address, *fault),
+        Remedy::TlsPort => "end the program that has the port, or forward port 443 to another port of this machine and \
+                            listen there: --tls-alpn-listen 0.0.0.0:8443; for low ports run as root, or sudo setcap \
+                            'cap_net_bind_service=+ep' PROGRAM; behind a web server that needs port 443, ask for http-01 \
+                            or a type by record"
+            .to_owned(),
+        Remedy::Ingress { name, namespace } => format!(
+            "create Ingress {name} in namespace {namespace}, or change http01.ingress.name of the issuer's solver"
+        ),
+        Remedy::Zone(symptom) => answer::zone(*symptom).unwrap_or_default().to_owned(),
+        Remedy::Store(error) => return store::lines(error),
+        Remedy::Alias { record, end, follows, beside } => {
+            let alias = if *follows {
+                format!("{record} is a CNAME, and the record is written where it leads, at {end}")
+            } else {
+                format!(
+                    "{record} is a CNAME that leads to {end}: with cnameStrategy: Follow the record is written there"
+                )
+            };
+            let beside = beside.iter().flat_map(|remedy| lines(remedy));
+            beside.chain([alias]).collect::<Vec<_>>().join("; ")
+        }
+    };
+    vec![line]
+}
+
+fn document_root(fault: RootFault) -> &'static str {
+    match fault {
+        RootFault::Missing => {
+            "name the document root of the web server that answers for these names: --http01-webroot DIR"
+        }
+        RootFault::Forbidden => {
+            "run as a user who may write there, or name another document root: --http01-webroot DIR"
+        }
+        RootFault::ReadOnly => "name a folder that can be written: --http01-webroot DIR",
+        RootFault::Full => "make room there, or name another document root: --http01-webroot DIR",
+    }
+}
+
+/// The ways out when a port cannot be listened on; its own one comes last.
+fn http_port(address: SocketAddr, fault: PortFault) -> Vec<String> {
+    let port = address.port();
+    let host = if address.ip().is_unspecified() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    } else {
+        address.ip()
+    };
+    let elsewhere = SocketAddr::new(host, if port == 8080 { 8081 } else { 8080 });
+    let mut ways = vec![
+        format!(
+            "forward port 80 to another port of this machine and listen there: --http01-listen {elsewhere}"
+        ),
+        format!("let the web server on port {port} serve the answers: --http01-webroot DIR"),
+    ];
+    match fault {
+        PortFault::Forbidden => ways.push(
+            "run as root, or allow this program low ports: sudo setcap 'cap_net_bind_service=+ep' PROGRAM"
+                .to_owned(),
+        ),
+        PortFault::Taken => ways.push(format!(
+            "end the program that listens there; sudo ss -ltnp 'sport = :{port}' names it"
+        )),
+        PortFault::Other => {}
+    }
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last way out when port 80 is refused for that reason.
+    #[track_caller]
+    fn check_way_out(fault: PortFault, expected: &str) {
+        let ways = http_port(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 80)), fault);
+        assert!(ways[0].ends_with("--http01-listen 0.0.0.0:8080"));
+        assert!(ways.last().is_some_and(|way| way.contains(expected)), "{ways:?}");
+        assert_eq!(ways.iter().any(|way| way.contains("setcap")), fault == PortFault::Forbidden);
+    }
+
+    #[test]
+    fn a_right_is_offered_only_where_one_is_missing() {
+        check_way_out(PortFault::Forbidden, "setcap");
+        check_way_out(PortFault::Taken, "end the program that listens there; sudo ss -ltnp");
+        check_way_out(PortFault::Other, "--http01-webroot DIR");
+    }
+}

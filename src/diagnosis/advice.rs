@@ -1,0 +1,150 @@
+//! The next step: what helps against which obstacle.
+
+use super::failure_kind::FailureKind;
+use super::next_step::{AnswerStep, NextStep};
+use super::{facts, foreign};
+use crate::acme::AccountKey;
+use crate::acme::error::{self, AcmeError, Fault, Sort};
+use crate::controllers::ReconcileError;
+use crate::model::{Challenge, Key, Problem};
+
+/// What helps against a fault that stands in the way of an object whose issuer this is.
+pub fn for_error(error: &ReconcileError, issuer: &Key) -> Option<NextStep> {
+    match error {
+        ReconcileError::Acme(error) => for_ca(error, issuer),
+        ReconcileError::Store(error) => Some(NextStep::Store(Box::new(error.clone()))),
+        ReconcileError::Solve(error) => error.remedy.as_deref().cloned().map(NextStep::Solver),
+        ReconcileError::Missing(_) => None,
+        // What waits goes on by itself.
+        ReconcileError::OverBudget(over) if over.until.is_some() => None,
+        ReconcileError::OverBudget(_) => Some(NextStep::AskOnceMore),
+        ReconcileError::NameConflict(conflict) => Some(NextStep::FreeName {
+            taken: conflict.key.clone(),
+            ours: conflict.ours.clone(),
+            passes: conflict.passes,
+        }),
+        ReconcileError::Panicked => Some(NextStep::Report),
+    }
+}
+
+fn for_ca(error: &AcmeError, issuer: &Key) -> Option<NextStep> {
+    let issuer = issuer.clone();
+    let problem = match error {
+        AcmeError::Transport { fault, .. } => {
+            return Some(match fault {
+                Fault::Untrusted => NextStep::TrustCa(issuer),
+                Fault::NoSuchHost => NextStep::CheckServerAndResolver(issuer),
+                Fault::Unusable => NextStep::CheckServer(issuer),
+                Fault::Lookup => NextStep::CheckResolver,
+                Fault::Passing => NextStep::CheckConnection(issuer),
+            });
+        }
+        AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => {
+            return Some(NextStep::CheckDirectory(issuer));
+        }
+        AcmeError::Refused { problem, .. } => problem,
+    };
+    if needs_user(problem.short_kind()) {
+        return Some(for_pages(problem));
+    }
+    if error.sort() == Sort::Unavailable {
+        return Some(NextStep::AuthorityAtFault);
+    }
+    let pages = problem.pages();
+    (!pages.is_empty()).then(|| NextStep::ReadPages(pages.into_iter().map(str::to_owned).collect()))
+}
+
+/// Tells whether a problem of that type ends by a deed of the user at the CA.
+fn needs_user(kind: &str) -> bool {
+    matches!(kind, "userActionRequired" | "agreementRequired")
+}
+
+/// What helps when only a deed of the user at the CA lets things go on.
+fn for_pages(problem: &Problem) -> NextStep {
+    NextStep::OpenPages(problem.pages().into_iter().map(str::to_owned).collect())
+}
+
+/// What helps when an Issuer has no account at its CA; the problem is the CA's, where it has answered. `secret` is the name of
+/// the Secret with the account key.
+pub fn for_issuer(
+    problem: Option<&Problem>,
+    message: &str,
+    issuer: &Key,
+    secret: &str,
+) -> NextStep {
+    let secret = secret.to_owned();
+    let issuer = issuer.clone();
+    let Some(problem) = problem else {
+        let step = if foreign::lacks_secret(message) {
+            NextStep::AddSecret(issuer)
+        } else {
+            NextStep::ChangeIssuer(issuer)
+        };
+        return then_again(step);
+    };
+    let step = match (problem.short_kind(), problem.status) {
+        ("externalAccountRequired", _) => NextStep::GetBinding(issuer),
+        _ if foreign::is_about_binding(problem) => NextStep::CompareBinding(issuer),
+        ("invalidContact" | "invalidEmail" | "unsupportedContact", _) => {
+            NextStep::ChangeContact(issuer)
+        }
+        (kind, _) if needs_user(kind) => for_pages(problem),
+        ("badPublicKey" | "badSignatureAlgorithm", _) if problem.algorithms.is_empty() => {
+            NextStep::OtherKindOfKey { issuer, secret }
+        }
+        ("badSignatureAlgorithm", _)
+            if AccountKey::algorithm_among(&problem.algorithms).is_none() =>
+        {
+            NextStep::OtherAuthority(problem.algorithms.clone())
+        }
+        ("accountDoesNotExist" | "badPublicKey" | "badSignatureAlgorithm" | "unauthorized", _) => {
+            NextStep::OtherKey { issuer, secret }
+        }
+        (_, 404) => NextStep::DirectoryUrl(issuer),
+        _ => NextStep::ChangeIssuer(issuer),
+    };
+    then_again(step)
+}
+
+/// A step after which the same command is run once more.
+pub fn then_again(step: NextStep) -> NextStep {
+    NextStep::ThenAgain(Box::new(step))
+}
+
+/// What helps when an order of that issuer failed so.
+pub fn for_order(
+    kind: FailureKind,
+    problem: Option<&Problem>,
+    challenge: Option<&Challenge>,
+    (issuer, in_cluster): (&Key, bool),
+) -> Option<NextStep> {
+    let issuer = || issuer.clone();
+    match (kind, problem.map(Problem::short_kind), challenge) {
+        (FailureKind::Validation, _, Some(challenge)) => Some(for_answer(challenge, in_cluster)),
+        (FailureKind::Account, Some(kind), _) if needs_user(kind) => {
+            problem.map(|problem| then_again(for_pages(problem)))
+        }
+        (
+            FailureKind::Account,
+            Some("accountDoesNotExist" | "badSignatureAlgorithm" | "unauthorized"),
+            _,
+        ) => Some(NextStep::OtherAccount(issuer())),
+        // The page that lifts the pause stands in the CA's words.
+        (FailureKind::RateLimited, _, _) if problem.is_some_and(error::says_paused) => {
+            Some(NextStep::LiftPause)
+        }
+        // cert-manager waits for no limit.
+        (FailureKind::RateLimited, _, _) => Some(NextStep::AfterLimit),
+        (FailureKind::Usage, Some("invalidProfile"), _) => Some(NextStep::Profile(issuer())),
+        (FailureKind::Usage, Some("rejectedIdentifier" | "unsupportedIdentifier"), _) => {
+            Some(NextStep::LeaveNameOut)
+        }
+        _ => None,
+    }
+}
+
+/// What helps where a challenge's answer is not seen, by what its status says of it.
+pub fn for_answer(challenge: &Challenge, in_cluster: bool) -> NextStep {
+    let (challenge, sighting) = (challenge.clone(), facts::sighting(challenge));
+    NextStep::Answer(Box::new(AnswerStep { challenge, sighting, in_cluster }))
+}

@@ -1,0 +1,45 @@
+//! What is known of an object beyond its words: kept as data where this program wrote the status, else read from what others
+//! have written there.
+
+use super::foreign;
+use crate::model::cause::{Cause, OrderWait, Sighting};
+use crate::model::memory::{Holder, Memory};
+use crate::model::{Challenge, Issuer, Order, Problem};
+
+/// Why a challenge does not go on, if its status says anything of it.
+pub fn cause(challenge: &Challenge) -> Option<Cause> {
+    let reason = &challenge.status.reason;
+    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
+    let kept = memory.cause.as_ref().and_then(|about| about.of(reason).cloned());
+    kept.or_else(|| foreign::cause(challenge))
+}
+
+/// What was seen in place of a challenge's answer, by whoever looked last: this program, another, or the CA.
+pub fn sighting(challenge: &Challenge) -> Option<Sighting> {
+    match cause(challenge)? {
+        Cause::Seen(sighting) => Some(sighting),
+        Cause::Refused(problem) => foreign::sighting(challenge, &problem.detail),
+        Cause::NoIngress | Cause::Denied(_) => None,
+    }
+}
+
+/// The CA's problem that an Order's reason tells of.
+pub fn problem(order: &Order) -> Option<Problem> {
+    let reason = &order.status.reason;
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
+    let kept = memory.problem.as_ref().and_then(|about| about.of(reason).cloned());
+    kept.or_else(|| foreign::problem_of_order(reason))
+}
+
+/// Why an Order stands still that has not ended.
+pub fn waits_for(order: &Order) -> Option<OrderWait> {
+    let reason = &order.status.reason;
+    crate::reconcile::order::waits_for(order).or_else(|| foreign::order_wait(reason))
+}
+
+/// The CA's problem that the message of an issuer's condition tells of.
+pub fn problem_of_issuer(issuer: &Issuer, message: &str) -> Option<Problem> {
+    let memory = Memory::read(Holder::Issuer, &issuer.metadata.annotations);
+    let kept = memory.problem.as_ref().and_then(|about| about.of(message).cloned());
+    kept.or_else(|| foreign::problem_in(message))
+}

@@ -1,0 +1,274 @@
+//! What others have written, read for what they mean: cert-manager's words (in Go's), those of a CA, those of an admission
+//! plugin. Nothing else on this floor reads prose; what this program has written itself is kept as data beside it
+//! (`model::memory`), and read by `diagnosis::facts`.
+
+use crate::ca::NO_ACCOUNT;
+use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
+use crate::model::{Challenge, Problem};
+use crate::store::cluster::guard_that_says;
+
+/// How the types of a CA's problems begin, with the blank between status and type.
+const PROBLEM: &str = " urn:ietf:params:acme:error:";
+
+/// Finds a problem in a text that quotes one as cert-manager does: `… 429 urn:ietf:params:acme:error:rateLimited: …`. cert-manager
+/// leaves out the space before it in `Failed to update ACME account:400 …`.
+pub fn problem_in(text: &str) -> Option<Problem> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (status, kind) = words.windows(2).find_map(|pair| {
+        let status = pair[0].rsplit(':').next()?.parse::<u16>().ok()?;
+        let is_problem = (400..600).contains(&status) && pair[1].ends_with(':');
+        is_problem.then_some((status, pair[1]))
+    })?;
+    let detail = text.split_once(kind).map_or("", |(_, said)| said).trim().to_owned();
+    let kind = kind.trim_end_matches(':').to_owned();
+    Some(Problem { kind, detail, status, ..Problem::default() })
+}
+
+/// The problem that an Order's reason tells of. Which profiles a CA has cert-manager finds out itself, before it asks.
+pub fn problem_of_order(reason: &str) -> Option<Problem> {
+    let is_profile = ["does not support profiles", "does not advertise a profile"];
+    problem_in(reason).or_else(|| {
+        let lacks_profile = is_profile.iter().any(|words| reason.contains(words));
+        lacks_profile.then(|| Problem::no_profile(reason))
+    })
+}
+
+/// What an Order waits for by its reason.
+pub fn order_wait(reason: &str) -> Option<OrderWait> {
+    reason
+        .starts_with("Failed to determine a valid solver configuration")
+        .then_some(OrderWait::Solver)
+}
+
+/// Why a challenge does not go on, by its reason.
+pub fn cause(challenge: &Challenge) -> Option<Cause> {
+    let reason = &challenge.status.reason;
+    if let Some(problem) = problem_in(reason) {
+        return Some(Cause::Refused(Box::new(problem)));
+    }
+    let ingress = challenge.spec.solver.http01.as_ref().and_then(|http01| http01.ingress.as_ref());
+    let ingress = ingress.map(|ingress| ingress.name.as_str()).filter(|name| !name.is_empty());
+    if ingress.is_some_and(|name| reason.ends_with(&format!("ingress {name} not found"))) {
+        return Some(Cause::NoIngress);
+    }
+    if let Some(guard) = guard_that_says(reason) {
+        return Some(Cause::Denied(guard));
+    }
+    sighting(challenge, reason).map(Cause::Seen)
+}
+
+/// What was seen in place of a challenge's answer, by what cert-manager or a CA says.
+pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
+    // The status of the CA's own answer stands before the type of its problem.
+    let said = said.rsplit_once(PROBLEM).map_or(said, |(_, said)| said);
+    let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
+    if challenge.spec.kind.is_by_record() {
+        let is_lame = said.contains(" returned ") && said.contains("NS ");
+        let found = ZONE.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom);
+        return found.or_else(|| is_lame.then_some(Symptom::LameServer)).map(Sighting::from);
+    }
+    let symptom = HTTP.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom)?;
+    Some(Sighting { symptom, over_ipv6: said.contains("dial tcp [") })
+}
+
+/// cert-manager's words for a record's zone.
+const ZONE: &[(&[&str], Symptom)] = &[
+    (&["recursive CNAME record"], Symptom::AliasLoop),
+    (
+        &[
+            "Could not determine the zone",
+            "Could not find the SOA record",
+            "Could not determine authoritative nameservers",
+            "When querying the SOA record",
+        ],
+        Symptom::NotDelegated,
+    ),
+];
+
+/// Go's words (in cert-manager's self-check), and those of Boulder and Pebble. What is told first decides, so that what a web
+/// server's own words may hold comes last.
+const HTTP: &[(&[&str], Symptom)] = &[
+    (&["in redirect target", "Redirect loop", "Too many redirects"], Symptom::RedirectNotFollowed),
+    (&["tls: ", "Server only speaks HTTP, not TLS"], Symptom::NoTls),
+    (&[":443"], Symptom::TlsPortSilent),
+    (&["wrong status code '404'", ": 404"], Symptom::NotFound),
+    (&["wrong status code '401'", "wrong status code '403'", ": 401", ": 403"], Symptom::Forbidden),
+    (&["wrong status code '5", ": 500", ": 502", ": 503", ": 504"], Symptom::ServerError),
+    (&["wrong status code '400'", ": 400 "], Symptom::BadRequest),
+    (
+        &[
+            "wrong status code '",
+            "did not get expected response",
+            "did not match this challenge",
+            "Invalid response from ",
+        ],
+        Symptom::WrongAnswer,
+    ),
+    (&["connection refused", "Connection refused"], Symptom::ConnectionRefused),
+    (
+        &["i/o timeout", "deadline exceeded", "Timeout during connect", "no route to host"],
+        Symptom::Unreachable,
+    ),
+    (&["malformed HTTP"], Symptom::NotHttp),
+    (&["connection reset", "Connection reset", ": EOF"], Symptom::HungUp),
+    (
+        &[": no such host", "NXDOMAIN looking up", "no valid A records", "No valid IP addresses"],
+        Symptom::NoAddress,
+    ),
+];
+
+/// Tells whether cert-manager says that it could not reach a server; it keeps trying
+/// (`tests/fixtures/traces/07-issuer-errors.jsonl`).
+pub fn is_unreachable(message: &str) -> bool {
+    ["dial tcp", "i/o timeout", "context deadline exceeded", "connection reset by peer", ": EOF"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// Tells whether an issuer's message names a Secret that is not there, in cert-manager's words.
+pub fn lacks_secret(message: &str) -> bool {
+    message.contains("\" not found in namespace ")
+}
+
+/// Tells whether a CA speaks of the external account binding, which has no type of problem of its own.
+pub fn is_about_binding(problem: &Problem) -> bool {
+    problem.detail.contains("xternal account binding")
+}
+
+/// A name that a CA refuses for the sake of CAA records, in Boulder's words, which our own CA has as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedByCaa<'a> {
+    /// Name as it was ordered.
+    pub name: &'a str,
+    /// Whose records exclude the CA.
+    pub owner: &'a str,
+    /// Whether an account is all that is missing in them, as our own CA says in a rehearsal.
+    pub is_bound: bool,
+}
+
+/// The names that a text says are refused.
+pub fn refused_by_caa(text: &str) -> impl Iterator<Item = RefusedByCaa<'_>> {
+    text.split("While processing CAA for ").skip(1).filter_map(|rest| {
+        let (name, why) = rest.split_once(':')?;
+        let owner = word(why.strip_prefix(" CAA record for ")?);
+        Some(RefusedByCaa { name, owner, is_bound: rest.contains(NO_ACCOUNT) })
+    })
+}
+
+/// Whose CAA records could not be looked up.
+pub fn lost_caa(text: &str) -> impl Iterator<Item = &str> {
+    text.split(" looking up CAA for ").skip(1).map(word)
+}
+
+/// Tells whether a text quotes a problem of the type `caa`, whatever the namespace of its type.
+pub fn is_caa(text: &str) -> bool {
+    text.split_whitespace().any(|word| word.ends_with(":caa:"))
+}
+
+/// The first word of a text, without punctuation behind it.
+fn word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or_default().trim_end_matches([';', ',', '.'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ChallengeType;
+    use crate::reconcile::testing::challenge;
+
+    #[track_caller]
+    fn check(kind: ChallengeType, said: &str, expected: Option<Symptom>) {
+        let mut challenge = challenge("www.example.com").build();
+        challenge.spec.kind = kind;
+        let found = sighting(&challenge, said).map(|sighting| sighting.symptom);
+        assert_eq!(found, expected, "{said}");
+    }
+
+    #[test]
+    fn what_a_look_met_is_known_by_whoever_tells() {
+        for (said, expected) in [
+            ("wrong status code '404', expected '200'", Symptom::NotFound),
+            ("Invalid response from http://x/: 404", Symptom::NotFound),
+            ("wrong status code '403', expected '200'", Symptom::Forbidden),
+            ("wrong status code '418', expected '200'", Symptom::WrongAnswer),
+            ("wrong status code '400', expected '200'", Symptom::BadRequest),
+            ("wrong status code '503', expected '200'", Symptom::ServerError),
+            (
+                "did not get expected response when querying endpoint: got \"<html>\"",
+                Symptom::WrongAnswer,
+            ),
+            ("connect: connection refused", Symptom::ConnectionRefused),
+            ("Connection refused", Symptom::ConnectionRefused),
+            ("dial tcp 192.0.2.1:80: i/o timeout", Symptom::Unreachable),
+            ("Timeout during connect (likely firewall problem)", Symptom::Unreachable),
+            ("lookup www.example.com on 10.96.0.10:53: no such host", Symptom::NoAddress),
+            ("DNS problem: NXDOMAIN looking up A for www.example.com", Symptom::NoAddress),
+            ("remote error: tls: handshake failure", Symptom::NoTls),
+            ("dial tcp 192.0.2.1:443: connect: connection refused", Symptom::TlsPortSilent),
+            ("Invalid port in redirect target", Symptom::RedirectNotFollowed),
+        ] {
+            check(ChallengeType::Http01, said, Some(expected));
+        }
+        check(ChallengeType::Http01, "", None);
+        let zone = "Could not determine the zone for \"a.\": no answer";
+        check(ChallengeType::Dns01, zone, Some(Symptom::NotDelegated));
+        let lame = "NS ns1.a. returned REFUSED for _acme-challenge.a.";
+        check(ChallengeType::Dns01, lame, Some(Symptom::LameServer));
+        check(ChallengeType::Dns01, "DNS problem: NXDOMAIN looking up TXT for a", None);
+    }
+
+    #[test]
+    fn a_ca_is_read_as_it_says_it() {
+        for (problem, expected) in [
+            (
+                "400 urn:ietf:params:acme:error:connection: 192.0.2.1: Fetching http://www.example.com/x: Connection refused",
+                Symptom::ConnectionRefused,
+            ),
+            (
+                "403 urn:ietf:params:acme:error:unauthorized: 192.0.2.1: Invalid response from http://www.example.com/x: 404",
+                Symptom::NotFound,
+            ),
+            (
+                "403 urn:ietf:params:acme:error:unauthorized: 192.0.2.1: Invalid response from http://www.example.com/x: 403",
+                Symptom::Forbidden,
+            ),
+            (
+                "403 urn:ietf:params:acme:error:unauthorized: The key authorization file from the server did not match this challenge. Expected \"a\" (got \"b\")",
+                Symptom::WrongAnswer,
+            ),
+            (
+                "400 urn:ietf:params:acme:error:dns: DNS problem: NXDOMAIN looking up A for www.example.com",
+                Symptom::NoAddress,
+            ),
+        ] {
+            let reason = format!("acme: authorization error for www.example.com: {problem}");
+            check(ChallengeType::Http01, &reason, Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_family_is_told_where_go_names_the_address() {
+        let challenge = challenge("www.example.com").build();
+        let said = "dial tcp [2001:db8::1]:80: connect: connection refused";
+        let expected = Sighting { symptom: Symptom::ConnectionRefused, over_ipv6: true };
+        assert_eq!(sighting(&challenge, said), Some(expected));
+    }
+
+    #[test]
+    fn a_problem_is_found_in_cert_managers_words() {
+        for (text, expected) in [
+            ("Failed to create Order: 429 urn:x:rateLimited: too many", Some((429, "rateLimited"))),
+            (
+                "Failed to update ACME account:400 urn:x:invalidEmail: no",
+                Some((400, "invalidEmail")),
+            ),
+            ("Failed: 503 : upstream is away", Some((503, ""))),
+            ("the order expired in 2026", None),
+            ("acme: certificate authority does not support profiles", Some((0, "invalidProfile"))),
+        ] {
+            let found = problem_of_order(text);
+            let found = found.as_ref().map(|problem| (problem.status, problem.short_kind()));
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+}

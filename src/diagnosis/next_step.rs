@@ -1,0 +1,171 @@
+//! What helps, as data: what has to be changed, looked at or run, and on which object. `app::hints` puts it into words.
+
+use crate::model::cause::{Sighting, Symptom};
+use crate::model::guard::Guard;
+use crate::model::{Challenge, Key, ObjectName};
+use crate::solvers::remedy::Remedy;
+use crate::store::error::StoreError;
+
+/// What helps.
+#[derive(Clone, Debug)]
+pub enum NextStep {
+    /// This step, and then the same command once more.
+    ThenAgain(Box<Self>),
+
+    /// Name the root of this issuer's CA.
+    TrustCa(Key),
+    /// Correct the URL of this issuer's CA.
+    CheckServer(Key),
+    /// Correct the URL of this issuer's CA, or this machine's resolver.
+    CheckServerAndResolver(Key),
+    /// Put this machine's resolver right.
+    CheckResolver,
+    /// Let this machine connect to this issuer's CA, or correct its URL.
+    CheckConnection(Key),
+    /// Name a directory as this issuer's CA: what answers is none.
+    CheckDirectory(Key),
+    /// Name a directory as this issuer's CA: there is nothing at its URL.
+    DirectoryUrl(Key),
+    /// Let cert-manager connect to this issuer's CA, or correct its URL.
+    ConnectFromCertManager(Key),
+    /// Do what the CA asks for on these pages; in its answer, where it names none.
+    OpenPages(Vec<String>),
+    /// Read what the CA says on these pages.
+    ReadPages(Vec<String>),
+    /// Wait for the CA: it says that the fault is its own.
+    AuthorityAtFault,
+    /// Lift the pause of the account, which ends by nothing else.
+    LiftPause,
+    /// Wait until a limit of the CA is over.
+    AfterLimit,
+
+    /// Name an external account binding in this issuer.
+    GetBinding(Key),
+    /// Compare the external account binding of this issuer with what its CA gave.
+    CompareBinding(Key),
+    /// Change the address to which the CA of this issuer may write.
+    ChangeContact(Key),
+    /// Put an account key of another kind into a Secret of this issuer.
+    OtherKindOfKey {
+        /// Issuer.
+        issuer: Key,
+        /// Name of the Secret.
+        secret: String,
+    },
+    /// Ask another CA: this one takes only these algorithms of signatures.
+    OtherAuthority(Vec<String>),
+    /// Name another Secret in this issuer: its CA does not take the account key in this one.
+    OtherKey {
+        /// Issuer.
+        issuer: Key,
+        /// Name of the Secret.
+        secret: String,
+    },
+    /// Have another account at the CA of this issuer: it takes no orders from this one any more.
+    OtherAccount(Key),
+    /// Add the Secret that this issuer names.
+    AddSecret(Key),
+    /// Change this issuer.
+    ChangeIssuer(Key),
+    /// Make the Secret that a dns01 solver of this issuer names, or name another one.
+    SolverSecret(Key),
+
+    /// Choose another profile of this issuer's CA.
+    Profile(Key),
+    /// Leave the name out, or ask another CA for it.
+    LeaveNameOut,
+    /// Ask for another challenge type, or for none, in this issuer.
+    ChallengeType(Key),
+    /// Change the solvers of this issuer.
+    Solvers(Key),
+    /// Name an issuer of a kind that is ours.
+    IssuerKind,
+    /// Bring the issuer back.
+    BringIssuerBack,
+    /// Change the windows in which a certificate may be renewed.
+    RenewalWindows,
+    /// See why an order brought nothing, then ask once more.
+    AskOnceMore,
+    /// Approve this CertificateRequest.
+    Approve(ObjectName),
+    /// Ask whoever approves CertificateRequests.
+    AskApprover,
+    /// Renew this Certificate once its request is let pass.
+    RenewOncePassed(ObjectName),
+    /// See the CA's answers in this Order.
+    DescribeOrder(ObjectName),
+    /// See every step of this Certificate.
+    Timeline(ObjectName),
+    /// See the name that somebody else has free again.
+    FreeName {
+        /// The object that has it.
+        taken: Key,
+        /// Whose it should be.
+        ours: Key,
+        /// Whether it goes by itself.
+        passes: bool,
+    },
+    /// Tell whoever makes this program.
+    Report,
+
+    /// What helps against a fault of the store.
+    Store(Box<StoreError>),
+    /// What helps a solver.
+    Solver(Remedy),
+    /// Get the solver's objects past a guard of the cluster.
+    PastGuard {
+        /// The guard.
+        guard: Guard,
+        /// Namespace of the objects.
+        namespace: String,
+    },
+    /// What helps where the way to a record's zone is at fault.
+    Zone(Symptom),
+    /// Have the answer of a challenge where the CA looks.
+    Answer(Box<AnswerStep>),
+    /// Change what CAA records say.
+    Caa(CaaStep),
+}
+
+/// An answer that is not where the CA looks.
+#[derive(Clone, Debug)]
+pub struct AnswerStep {
+    /// The challenge.
+    pub challenge: Challenge,
+    /// What is there in its place, if that is known.
+    pub sighting: Option<Sighting>,
+    /// Whether something in a cluster leads to the answer; else this machine answers.
+    pub in_cluster: bool,
+}
+
+/// What helps where CAA records keep a CA from issuing (RFC 8659, RFC 8657). Names are such as may stand in a command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaaStep {
+    /// The name servers of this name have to answer questions for CAA records.
+    Servers(String),
+    /// Register the account of this issuer alone, then name it in the record of this name.
+    AccountFirst {
+        /// Issuer.
+        issuer: Key,
+        /// Whose record it is.
+        owner: String,
+    },
+    /// A record has to name the CA.
+    NameAuthority {
+        /// Name as it was ordered.
+        name: String,
+        /// Whose records decide; empty where the CA does not tell.
+        owner: String,
+        /// By which name records have to call the CA, if it tells.
+        identity: Option<String>,
+    },
+    /// The CA's documentation tells by which name records have to call it.
+    IdentityInDocumentation,
+    /// A record that names the CA may hold conditions that do not hold.
+    Conditions {
+        /// Issuer.
+        issuer: Key,
+        /// How control of the names was to be shown.
+        methods: Vec<&'static str>,
+    },
+}
