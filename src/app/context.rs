@@ -22,7 +22,6 @@ use crate::store::cluster::lease::ClusterGuard;
 use crate::store::cluster::{ClusterFault, ClusterStore, Confinement};
 use crate::store::error::StoreError;
 use crate::store::local::{Access, LocalStore};
-use crate::store::mirror::Mirror;
 
 /// What every command works with.
 #[derive(Debug)]
@@ -152,14 +151,6 @@ impl Context {
         match (&self.cluster, confinement) {
             (Some(cluster), Some(part)) => Ok(Arc::new(cluster.confined_by(part))),
             _ => self.store(access).await,
-        }
-    }
-
-    /// The store as those use it who look at it all the time: in a cluster, what is watched is kept in memory.
-    pub fn at_hand(&self, store: Arc<dyn Store>) -> Arc<dyn Store> {
-        match self.cluster {
-            Some(_) => Arc::new(Mirror::new(store)),
-            None => store,
         }
     }
 

@@ -77,8 +77,9 @@ impl Scheduler {
     /// Fails when the store does. What stands in the way of one challenge keeps none of the others.
     pub async fn pass(&self, now: Timestamp) -> Result<bool, Stopped> {
         let all = self.ours().await?;
-        let Plan { admitted, queue } = schedule::plan(&all, self.limits);
-        self.crowd.is_now(Contention::of(&all, &queue));
+        let all = all.iter().map(|challenge| &**challenge);
+        let Plan { admitted, queue } = schedule::plan(all.clone(), self.limits);
+        self.crowd.is_now(Contention::of(all, &queue));
         let mut faults = self.start_all(admitted, now).await;
         let mut untold = Vec::new();
         for queued in &queue {
@@ -115,9 +116,9 @@ impl Scheduler {
         Ok(())
     }
 
-    async fn ours(&self) -> Result<Vec<Challenge>, StoreError> {
+    async fn ours(&self) -> Result<Vec<Arc<Challenge>>, StoreError> {
         let mut ours = Vec::new();
-        for challenge in self.challenges.list(&Scope::all()).await? {
+        for challenge in self.challenges.list_shared(&Scope::all()).await? {
             let key = Key::new(Kind::Challenge, challenge.name());
             if self.selection.covers(&**self.recorder.store(), &key).await? {
                 ours.push(challenge);
@@ -240,7 +241,9 @@ mod tests {
         let all = scheduler.ours().await.unwrap();
         // Somebody else writes after the list.
         scheduler.tell(&all[0], "busy").await.unwrap();
-        let faults = scheduler.start_all(&all, Timestamp::UNIX_EPOCH).await;
+        let faults = scheduler
+            .start_all(all.iter().map(|challenge| &**challenge), Timestamp::UNIX_EPOCH)
+            .await;
         let [(key, error)] = &faults.iter().collect::<Vec<_>>()[..] else { panic!("{faults:?}") };
         assert_eq!(key.name, all[0].name());
         assert!(error.is_race());

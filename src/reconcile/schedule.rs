@@ -80,13 +80,16 @@ pub struct Plan<'a> {
 }
 
 /// Plans which challenges start now; those that are running or final have no part in it.
-pub fn plan(challenges: &[Challenge], limits: Limits) -> Plan<'_> {
-    let running = || challenges.iter().filter(|c| c.status.processing);
+pub fn plan<'a>(
+    challenges: impl IntoIterator<Item = &'a Challenge> + Clone,
+    limits: Limits,
+) -> Plan<'a> {
+    let running = || challenges.clone().into_iter().filter(|c| c.status.processing);
     let mut holders: BTreeMap<Lock<'_>, &Challenge> = running().map(|c| (lock(c), c)).collect();
     let mut free = limits.max_in_flight.saturating_sub(running().count());
     let mut plan = Plan::default();
     let (mut slots, mut locked) = (0, 0);
-    for challenge in waiting(challenges) {
+    for challenge in waiting(challenges.clone()) {
         match holders.entry(lock(challenge)) {
             Entry::Occupied(holder) => {
                 locked += 1;
@@ -122,7 +125,10 @@ pub struct Contention {
 
 impl Contention {
     /// Gathers what challenges wait for, those in the queue and those that run.
-    pub fn of(challenges: &[Challenge], queue: &[Queued<'_>]) -> Self {
+    pub fn of<'a>(
+        challenges: impl IntoIterator<Item = &'a Challenge>,
+        queue: &[Queued<'_>],
+    ) -> Self {
         let mut contention = Self::default();
         for challenge in challenges {
             if let (Some(from), Some(owner)) =
@@ -158,8 +164,11 @@ impl Contention {
 pub fn kept_back_from(challenge: &Challenge) -> Option<Timestamp> {
     let status = &challenge.status;
     let is_running = status.processing && !status.state.is_some_and(State::is_final);
+    if !is_running || status.reason.is_empty() {
+        return None;
+    }
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-    if !is_running || status.reason.is_empty() || memory.accepted_at.is_some() {
+    if memory.accepted_at.is_some() {
         return None;
     }
     let presented_at = status.presented_at.map(Time::timestamp);
@@ -173,9 +182,9 @@ fn lock(challenge: &Challenge) -> Lock<'_> {
 }
 
 /// Everything that has yet to start, oldest first.
-fn waiting(challenges: &[Challenge]) -> Vec<&Challenge> {
+fn waiting<'a>(challenges: impl IntoIterator<Item = &'a Challenge>) -> Vec<&'a Challenge> {
     let mut waiting: Vec<&Challenge> = challenges
-        .iter()
+        .into_iter()
         .filter(|c| !c.status.processing && !c.status.state.is_some_and(State::is_final))
         .filter(|c| !c.metadata.is_deleted())
         .collect();

@@ -1,5 +1,6 @@
 //! Where resources live: the [`Store`] trait and its contract.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use futures_util::stream::BoxStream;
 pub(crate) use self::error::StoreError;
 use self::event_cache::Told;
 use self::manager::Manager;
-use crate::model::{Key, Kind, Record};
+use crate::model::{Key, Kind, ObjectName, Record};
 
 pub mod cluster;
 pub mod error;
@@ -106,6 +107,15 @@ pub enum Part {
     Whole,
 }
 
+/// One object of [`Store::list_unknown`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Listed {
+    /// One that is as the caller has it.
+    Known(ObjectName),
+    /// One that the caller does not have, or not as it is now.
+    Record(Record),
+}
+
 /// One change that a watcher is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
@@ -153,6 +163,16 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The same, past whatever is kept in memory of them.
     async fn list_anew(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
         self.list(kind, scope).await
+    }
+
+    /// The same; of those whose `resourceVersion` the caller has, the name alone where that costs less.
+    async fn list_unknown(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+        _known: &HashMap<ObjectName, String>,
+    ) -> Result<Vec<Listed>, StoreError> {
+        Ok(self.list(kind, scope).await?.into_iter().map(Listed::Record).collect())
     }
 
     /// Takes in a new object and returns it as stored.

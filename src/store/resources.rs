@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -16,7 +15,7 @@ use tracing::debug;
 
 use super::error::{StoreError, invalid};
 use super::manager::Manager;
-use super::{Part, Scope, Store};
+use super::{Listed, Part, Scope, Store};
 use crate::model::{Event, Key, Kind, Metadata, ObjectName, Record, Resource, Secret};
 
 /// What can be kept in a store.
@@ -67,13 +66,27 @@ pub struct Resources<R> {
     kind: Kind,
     /// What could not be read, by the revision at which the log said so.
     left_out: Arc<Mutex<HashMap<Key, String>>>,
-    resource: PhantomData<fn() -> R>,
+    /// What the last shared list found.
+    shared: Arc<Mutex<Shared<R>>>,
+}
+
+/// Objects as they were read last.
+struct Shared<R> {
+    revisions: HashMap<ObjectName, String>,
+    /// Nothing for one that cannot be read.
+    objects: HashMap<ObjectName, Option<Arc<R>>>,
+}
+
+impl<R> Default for Shared<R> {
+    fn default() -> Self {
+        Self { revisions: HashMap::new(), objects: HashMap::new() }
+    }
 }
 
 impl<R: Stored> Resources<R> {
     /// Makes the view; Issuer serves two kinds, so the kind is named.
     pub fn new(store: Arc<dyn Store>, kind: Kind) -> Self {
-        Self { store, kind, left_out: Arc::default(), resource: PhantomData }
+        Self { store, kind, left_out: Arc::default(), shared: Arc::default() }
     }
 
     /// The same view, writing under a controller's name.
@@ -107,6 +120,36 @@ impl<R: Stored> Resources<R> {
     pub async fn list(&self, scope: &Scope) -> Result<Vec<R>, StoreError> {
         let records = self.store.list(self.kind, scope).await?.into_iter();
         Ok(records.filter_map(|record| self.readable(record)).collect())
+    }
+
+    /// The same, each object read once for as long as it stays as it is: for those who look at a whole kind again and again.
+    pub async fn list_shared(&self, scope: &Scope) -> Result<Vec<Arc<R>>, StoreError> {
+        let Shared { revisions, mut objects } = std::mem::take(&mut *self.shared.lock());
+        let listed = self.store.list_unknown(self.kind, scope, &revisions).await?;
+        let (mut shared, mut found) = (Shared::default(), Vec::with_capacity(listed.len()));
+        for listed in listed {
+            let (name, object) = match listed {
+                Listed::Known(name) => {
+                    let Some(object) = objects.remove(&name) else { continue };
+                    (name, object)
+                }
+                Listed::Record(record) => {
+                    let name = record.key.name.clone();
+                    let revision = record.resource_version().to_owned();
+                    shared.revisions.insert(name.clone(), revision);
+                    (name, self.readable(record).map(Arc::new))
+                }
+            };
+            found.extend(object.clone());
+            shared.objects.insert(name, object);
+        }
+        let objects = &shared.objects;
+        let known = revisions.into_iter().filter(|(name, _)| objects.contains_key(name));
+        for (name, revision) in known {
+            shared.revisions.entry(name).or_insert(revision);
+        }
+        *self.shared.lock() = shared;
+        Ok(found)
     }
 
     fn readable(&self, record: Record) -> Option<R> {
@@ -202,8 +245,8 @@ impl<R: Stored> Resources<R> {
 
 impl<R> Clone for Resources<R> {
     fn clone(&self) -> Self {
-        let left_out = Arc::clone(&self.left_out);
-        Self { store: Arc::clone(&self.store), kind: self.kind, left_out, resource: PhantomData }
+        let (left_out, shared) = (Arc::clone(&self.left_out), Arc::clone(&self.shared));
+        Self { store: Arc::clone(&self.store), kind: self.kind, left_out, shared }
     }
 }
 

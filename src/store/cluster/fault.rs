@@ -194,17 +194,13 @@ pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
 }
 
 /// Tells whether the handshake ended since nobody here trusts the server's certificate.
-fn is_untrusted(error: &kube::Error) -> bool {
-    let mut next: Option<&dyn Error> = Some(error);
-    while let Some(error) = next {
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
-            return true;
-        }
-        next = error.source();
+fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
+    if let Some(error) = error.downcast_ref::<rustls::Error>() {
+        return matches!(error, rustls::Error::InvalidCertificate(_));
     }
-    false
+    // What an I/O error was made of is no source of it.
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    inner.is_some_and(|inner| is_untrusted(inner)) || error.source().is_some_and(is_untrusted)
 }
 
 /// The namespace as the end of a sentence about a resource.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::tombstones::{Gone, is_newer, owner_uid};
 use crate::model::{Kind, ObjectName, Record};
 use crate::store::error::StoreError;
-use crate::store::{Change, Scope};
+use crate::store::{Change, Listed, Scope};
 
 /// The objects of one kind, as watched and as written.
 #[derive(Debug)]
@@ -88,17 +88,39 @@ impl KindCache {
 
     /// The objects of a scope, ordered by namespace and name.
     pub(super) fn list(&self, scope: &Scope) -> Vec<Record> {
+        self.within(scope).into_iter().cloned().collect()
+    }
+
+    /// The same; of those whose revision is known, the name alone.
+    pub(super) fn list_unknown(
+        &self,
+        scope: &Scope,
+        known: &HashMap<ObjectName, String>,
+    ) -> Vec<Listed> {
+        let listed = self.within(scope).into_iter().map(|record| {
+            let name = &record.key.name;
+            match known.get(name) {
+                Some(revision) if revision == record.resource_version() => {
+                    Listed::Known(name.clone())
+                }
+                _ => Listed::Record(record.clone()),
+            }
+        });
+        listed.collect()
+    }
+
+    fn within(&self, scope: &Scope) -> Vec<&Record> {
         if let Some(owner) = &scope.owner_uid {
             let owned = self.owned.get(owner).into_iter().flatten();
             let owned = owned.filter_map(|name| self.records.get(name));
-            return owned.filter(|record| scope.fits(record)).cloned().collect();
+            return owned.filter(|record| scope.fits(record)).collect();
         }
         let Some(namespace) = &scope.namespace else {
-            return self.records.values().filter(|record| scope.fits(record)).cloned().collect();
+            return self.records.values().filter(|record| scope.fits(record)).collect();
         };
         let from_first = self.records.range(ObjectName::new(namespace, "")..);
         let within = from_first.take_while(|(name, _)| name.namespace == *namespace);
-        within.map(|(_, record)| record).filter(|record| scope.fits(record)).cloned().collect()
+        within.map(|(_, record)| record).filter(|record| scope.fits(record)).collect()
     }
 
     /// Begins to tell somebody; who comes while nothing is known yet is told everything later.

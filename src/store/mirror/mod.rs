@@ -5,7 +5,7 @@
 //! read itself, and other objects of others are asked for before they count as absent: whoever restores a Certificate
 //! together with its Secret may have us told of the Certificate first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -23,8 +23,8 @@ use super::error::StoreError;
 use super::event_cache::Told;
 use super::manager::Manager;
 use super::object::leave_out_bulk;
-use super::{Change, Part, Scope, Store};
-use crate::model::{Key, Kind, Record};
+use super::{Change, Listed, Part, Scope, Store};
+use crate::model::{Key, Kind, ObjectName, Record};
 
 mod kind_cache;
 mod tombstones;
@@ -249,6 +249,21 @@ impl Store for Mirror {
             }
         }
         Ok(records)
+    }
+
+    async fn list_unknown(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+        known: &HashMap<ObjectName, String>,
+    ) -> Result<Vec<Listed>, StoreError> {
+        if kind != Kind::Secret
+            && !scope.brief
+            && let Some(listed) = self.look(kind, |shelf| shelf.list_unknown(scope, known))
+        {
+            return Ok(listed);
+        }
+        Ok(self.list(kind, scope).await?.into_iter().map(Listed::Record).collect())
     }
 
     async fn list_anew(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
