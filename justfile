@@ -93,7 +93,7 @@ scale *words:
 
 # Run cert-manager and ours beside each other once more
 beside-again:
-    @tests/bed/beside roles -- side_by_side_cluster::
+    @tests/bed/beside roles -- cluster::side_by_side::
 
 # Write the generated files anew
 generate:

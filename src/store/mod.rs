@@ -116,6 +116,16 @@ pub enum Listed {
     Record(Record),
 }
 
+impl Listed {
+    /// Its name.
+    pub fn name(&self) -> &ObjectName {
+        match self {
+            Self::Known(name) => name,
+            Self::Record(record) => &record.key.name,
+        }
+    }
+}
+
 /// One change that a watcher is told.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {

@@ -42,7 +42,6 @@ use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::Store;
 use crate::store::cluster::ClusterStore;
-use crate::store::mirror::Mirror;
 
 /// How long taking answers down may hold the end of a command.
 const CLEAN_UP_TIMEOUT: StdDuration = StdDuration::from_secs(10);
@@ -131,7 +130,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let watched = loop {
         if is_kept {
             // Only now: what was read before the turn was ours may be old.
-            job.store = Arc::new(Mirror::new(Arc::clone(&store)));
+            job.store = context.at_hand(Arc::clone(&store));
         }
         supervision.begin_turn(&job.store, job.claim.is_cert_manager());
         if let Claim::Drives(_) | Claim::Alone = job.claim {

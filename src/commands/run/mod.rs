@@ -33,7 +33,6 @@ use crate::model::order_budget::Allowance;
 use crate::print::progress::Progress;
 use crate::store::Store;
 use crate::store::local::Access;
-use crate::store::mirror::Mirror;
 
 /// Flags of `run`.
 #[derive(Clone, Debug, clap::Args)]
@@ -81,7 +80,7 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let fetcher = args.drive.fetcher().await?;
     let stop = CancellationToken::new();
     let probe = args.drive.probe_pod.probe(fetcher.clone(), true, &stop, context)?;
-    let store: Arc<dyn Store> = Arc::new(Mirror::new(store));
+    let store = context.at_hand(store);
     let http01 = args.drive.http01(context.cluster()).await?;
     let by_flags =
         Equipment::by_flags(Arc::clone(&store), http01, fetcher, &args.drive, context).await?;

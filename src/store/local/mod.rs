@@ -1,5 +1,6 @@
 //! Resources on one machine: one SQLite file in a state folder, used by several processes at once.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,8 +23,8 @@ use super::error::StoreError;
 use super::folder::unusable;
 use super::transaction::Transaction as _;
 use super::watch::changes;
-use super::{Change, Part, Scope, Store, rules};
-use crate::model::{Key, Kind, Record};
+use super::{Change, Listed, Part, Scope, Store, rules};
+use crate::model::{Key, Kind, ObjectName, Record};
 
 mod fault;
 mod feed;
@@ -134,6 +135,19 @@ impl Store for LocalStore {
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
         self.reader.list(kind, scope).await.map(|(_, records)| records)
+    }
+
+    async fn list_unknown(
+        &self,
+        kind: Kind,
+        scope: &Scope,
+        known: &HashMap<ObjectName, String>,
+    ) -> Result<Vec<Listed>, StoreError> {
+        if *scope != Scope::all() {
+            let records = self.list(kind, scope).await?;
+            return Ok(records.into_iter().map(Listed::Record).collect());
+        }
+        self.reader.list_unknown(kind, known).await
     }
 
     async fn create(&self, record: Record) -> Result<Record, StoreError> {

@@ -1,5 +1,6 @@
 //! The thread that reads, so that no task waits for the disk.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +10,10 @@ use tokio::sync::oneshot;
 use super::fault::{self, refused, unusable};
 use super::rows::Rows;
 use super::worker::Worker;
-use crate::model::{Key, Kind, Record};
+use crate::model::{Key, Kind, ObjectName, Record};
 use crate::store::error::StoreError;
-use crate::store::{Scope, folder};
+use crate::store::transaction::Transaction as _;
+use crate::store::{Listed, Scope, folder};
 
 type Question = Box<dyn FnOnce(&Connection) + Send>;
 
@@ -73,6 +75,32 @@ impl Reader {
             }
         };
         Ok((revision, rows.into_iter().map(record).collect::<Result<_, _>>()?))
+    }
+
+    /// Reads all objects of a kind; of those whose revision is known, the name alone.
+    pub(super) async fn list_unknown(
+        &self,
+        kind: Kind,
+        known: &HashMap<ObjectName, String>,
+    ) -> Result<Vec<Listed>, StoreError> {
+        let revisions = self.ask(move |rows| rows.revisions(kind)).await?;
+        let mut listed = Vec::with_capacity(revisions.len());
+        let mut unknown = Vec::new();
+        for (name, revision) in revisions {
+            if known.get(&name) == Some(&revision) {
+                listed.push(Listed::Known(name));
+            } else {
+                unknown.push(Key::new(kind, name));
+            }
+        }
+        let read = self.ask(move |rows| {
+            let read = unknown.into_iter().filter_map(|key| rows.read(&key).transpose());
+            read.collect::<Result<Vec<_>, _>>()
+        });
+        // One that has gone meanwhile is told of as a change.
+        listed.extend(read.await?.into_iter().map(Listed::Record));
+        listed.sort_by(|one, other| one.name().cmp(other.name()));
+        Ok(listed)
     }
 
     /// Has something looked up that answers by itself.

@@ -18,10 +18,10 @@ use crate::store::watch::{KEPT, Logged};
 use crate::store::{Scope, event_retention};
 
 /// A list of whole objects.
-const WHOLE: &str = "SELECT namespace, name, body FROM object WHERE kind = ?";
+const WHOLE: &str = "SELECT namespace, name, body FROM object";
 /// A list without the bulk. An object that has none, or was written by an older version, has no brief form.
 const BRIEF: &str = "SELECT namespace, name, coalesce(brief.body, object.body)
-    FROM object LEFT JOIN brief ON brief.object = object.id WHERE kind = ?";
+    FROM object LEFT JOIN brief ON brief.object = object.id";
 
 /// The database, seen from within one transaction or one read.
 pub(super) struct Rows<'a> {
@@ -47,22 +47,16 @@ impl<'a> Rows<'a> {
         kind: Kind,
         scope: &Scope,
     ) -> Result<Vec<(ObjectName, String)>, StoreError> {
-        let mut text = String::from(if scope.brief { BRIEF } else { WHOLE });
         let kind_name = kind.as_str();
-        let mut values: Vec<&dyn ToSql> = vec![&kind_name];
-        let wanted = [
-            (&scope.namespace, " AND namespace = ?"),
-            (&scope.owner_uid, " AND id IN (SELECT object FROM owner WHERE uid = ? AND manages)"),
-            (&scope.involved_uid, " AND involved = ?"),
-        ];
-        for (value, condition) in wanted {
-            if let Some(value) = value {
-                text.push_str(condition);
-                values.push(value);
-            }
-        }
-        text.push_str(" ORDER BY namespace, name");
+        let (text, values) = listing(&kind_name, scope);
         self.all(&text, &values, |row| Ok((name(row)?, row.get(2)?)))
+    }
+
+    /// Reads the names and revisions of all objects of a kind, ordered by namespace and name, without a look at the objects.
+    pub(super) fn revisions(&self, kind: Kind) -> Result<Vec<(ObjectName, String)>, StoreError> {
+        let text = "SELECT namespace, name, coalesce(revision, '') FROM object WHERE kind = ?
+             ORDER BY namespace, name";
+        self.all(text, params![kind.as_str()], |row| Ok((name(row)?, row.get(2)?)))
     }
 
     /// Reads the changes after a revision, oldest first; nothing when some of them have been forgotten.
@@ -157,13 +151,15 @@ impl Transaction for Rows<'_> {
         self.log(record, revision, false, &body)?;
         let Key { kind, name } = &record.key;
         let involved = Some(record.text("/involvedObject/uid")).filter(|uid| !uid.is_empty());
-        let text = "INSERT INTO object(kind, namespace, name, uid, involved, told, body)
-             VALUES(?, ?, ?, ?, ?, ?, ?)
+        let text = "INSERT INTO object(kind, namespace, name, uid, involved, told, revision, body)
+             VALUES(?, ?, ?, ?, ?, ?, ?, ?)
              ON CONFLICT(kind, namespace, name) DO UPDATE
-             SET uid = excluded.uid, involved = excluded.involved, told = excluded.told, body = excluded.body
+             SET uid = excluded.uid, involved = excluded.involved, told = excluded.told,
+                 revision = excluded.revision, body = excluded.body
              RETURNING id";
         let (uid, told) = (record.uid(), event_retention::told(record));
-        let values = params![kind.as_str(), name.namespace, name.name, uid, involved, told, body];
+        let (place, version) = (&name.namespace, record.resource_version());
+        let values = params![kind.as_str(), place, name.name, uid, involved, told, version, body];
         let id: Option<i64> = self.one(text, values, |row| row.get(0))?;
         self.run("DELETE FROM owner WHERE object = ?", params![id])?;
         match without_bulk(&record.object) {
@@ -214,6 +210,34 @@ impl Transaction for Rows<'_> {
     }
 }
 
+/// The query for the objects of a scope, ordered by namespace and name, and what its question marks stand for.
+fn listing<'a>(kind: &'a &str, scope: &'a Scope) -> (String, Vec<&'a dyn ToSql>) {
+    let mut text = String::from(if scope.brief { BRIEF } else { WHOLE });
+    let mut values: Vec<&dyn ToSql> = vec![kind];
+    // Else SQLite goes through all objects of the kind, since the index that names them is in order: the plus keeps it from
+    // that where owner or subject leads to a few.
+    let leads_to_few = scope.owner_uid.is_some() || scope.involved_uid.is_some();
+    let (kind_is, namespace_is) = if leads_to_few {
+        (" WHERE +kind = ?", " AND +namespace = ?")
+    } else {
+        (" WHERE kind = ?", " AND namespace = ?")
+    };
+    text.push_str(kind_is);
+    let wanted = [
+        (&scope.namespace, namespace_is),
+        (&scope.owner_uid, " AND id IN (SELECT object FROM owner WHERE uid = ? AND manages)"),
+        (&scope.involved_uid, " AND involved = ?"),
+    ];
+    for (value, condition) in wanted {
+        if let Some(value) = value {
+            text.push_str(condition);
+            values.push(value);
+        }
+    }
+    text.push_str(" ORDER BY namespace, name");
+    (text, values)
+}
+
 fn event(row: &Row<'_>) -> rusqlite::Result<Key> {
     Ok(Key::new(Kind::Event, name(row)?))
 }
@@ -248,5 +272,34 @@ impl Line {
             Some(Arc::new(Logged { record: Record::new(object)?, gone: self.gone }))
         };
         self.parsed.get_or_init(parse).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::store::local::schema;
+
+    #[test]
+    fn what_belongs_to_one_object_is_found_without_a_look_at_all_of_its_kind() {
+        let folder = TempDir::new().unwrap();
+        let connection = schema::open(&folder.path().join("state.db")).unwrap();
+        for (scope, index) in [
+            (Scope::owned_by("web", "uid"), "USING INTEGER PRIMARY KEY (rowid=?)"),
+            (Scope::about("uid"), "USING INDEX object_involved (involved=?)"),
+            (Scope::about("uid").within("web"), "USING INDEX object_involved (involved=?)"),
+            (Scope::namespace("web"), "(kind=? AND namespace=?)"),
+        ] {
+            for scope in [scope.clone(), scope.brief()] {
+                let (text, values) = listing(&"Order", &scope);
+                let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {text}")).unwrap();
+                let steps = plan.query_map(&values[..], |row| row.get::<_, String>(3)).unwrap();
+                let steps: Vec<String> = steps.map(Result::unwrap).collect();
+                let is_told = |step: &String| step.contains("object") && step.contains(index);
+                assert!(steps.iter().any(is_told), "{scope:?}: {steps:#?}");
+            }
+        }
     }
 }

@@ -28,7 +28,7 @@ const DRAFT: &str = "state.db.new";
 
 /// What each version of the schema added; `user_version` says how many of them a file has. Never edit a step that was
 /// released: add one.
-const STEPS: [&str; 4] = [
+const STEPS: [&str; 5] = [
     // 1: the objects.
     "CREATE TABLE counter(id INTEGER PRIMARY KEY CHECK(id = 1), revision INTEGER NOT NULL);
      INSERT INTO counter VALUES(1, 0);
@@ -65,6 +65,10 @@ const STEPS: [&str; 4] = [
          json_extract(body, '$.lastTimestamp'), json_extract(body, '$.metadata.creationTimestamp'))
          WHERE kind = 'Event' AND json_valid(body);
      CREATE INDEX object_told ON object(told) WHERE told IS NOT NULL;",
+    // 5: which revision an object is of, without a look at it.
+    "ALTER TABLE object ADD COLUMN revision TEXT;
+     UPDATE object SET revision = json_extract(body, '$.metadata.resourceVersion') WHERE json_valid(body);
+     CREATE INDEX object_revision ON object(kind, namespace, name, revision);",
 ];
 
 /// Schema of this version.

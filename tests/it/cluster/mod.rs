@@ -1,0 +1,19 @@
+//! What needs a Kubernetes API server.
+
+mod bed;
+mod challenge_types;
+mod conformance;
+mod dns01;
+pub(crate) mod faults;
+mod handover;
+mod kubectl;
+mod order;
+mod outage;
+mod permissions;
+mod plugin;
+mod probe;
+mod rehearse;
+pub(crate) mod side_by_side;
+mod solver;
+mod storm;
+mod takeover;

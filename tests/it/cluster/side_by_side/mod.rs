@@ -1,0 +1,110 @@
+//! Beside cert-manager on a real cluster: its controllers and ours do the same to the same manifests, live and as recorded.
+
+mod authorities;
+mod ca_errors;
+mod differences;
+mod fixture;
+mod live;
+mod names;
+mod replay;
+mod scenarios;
+mod sheets;
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::support::bed::Server;
+use crate::support::cluster::{Arena, Cluster, eventually};
+use crate::support::difference::{Difference, Verdict};
+
+/// Every difference that these tests list, of recordings played again and of both at once.
+pub(crate) fn listed() -> impl Iterator<Item = &'static Difference> {
+    let plays = scenarios::PLAYS.iter().chain([&scenarios::DENIED, &scenarios::KILLED]);
+    let played = plays.flat_map(|play| play.differences.iter().copied().flatten());
+    played.chain(live::DIFFERENCES)
+}
+
+/// A cluster with the namespace of cert-manager.
+fn arena() -> Arena {
+    let arena = Arena::enter();
+    arena.kubectl().try_run(&["create", "namespace", "cert-manager"]).ok();
+    arena
+}
+
+/// `kubectl-acme run` on a cluster; it ends when it goes.
+struct Ours {
+    server: Server,
+    log: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl Ours {
+    /// Starts it and waits until it drives; `hosts` says at which port of loopback each name is looked at.
+    fn start(cluster: &Cluster, hosts: &[(String, u16)]) -> Self {
+        Self::start_with(cluster, hosts, &[])
+    }
+
+    /// The same with further flags.
+    fn start_with(cluster: &Cluster, hosts: &[(String, u16)], flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("run.log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        command.arg("run").arg("--kubeconfig").arg(cluster.kubeconfig()).env_remove("KUBECONFIG");
+        command.args(flags);
+        for (host, port) in hosts {
+            command.arg(format!("--http01-resolve={host}=127.0.0.1:{port}"));
+        }
+        let server = Server::start(&command, &log);
+        let mut ours = Self { server, log, folder };
+        eventually("our controllers", || {
+            assert!(ours.server.is_running(), "{}", ours.said());
+            ours.said().contains("Ctrl-C ends it").then_some(())
+        });
+        ours
+    }
+
+    /// What it said so far.
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Ends it as a power cut would; the Lease stays its own until it expires.
+    fn kill(self) {
+        drop(self);
+    }
+
+    /// Interrupts it, as a person would; the Lease is given back.
+    fn stop(mut self) {
+        self.server.signal("INT");
+        eventually("the end of our controllers", || (!self.server.is_running()).then_some(()));
+        drop(self.folder);
+    }
+}
+
+/// Prints what comparisons came to, and fails when something differs that is not listed.
+fn report(what: &str, verdicts: &[(&str, Verdict)]) {
+    let mut table = format!(
+        "\n{:<30}{:>16}{:>8}{:>20}{:>8}{:>20}\n",
+        what.to_uppercase(),
+        "OBJECTS, EVENTS",
+        "EQUAL",
+        "DIFFER ON PURPOSE",
+        "FACTS",
+        "DIFFER ON PURPOSE"
+    );
+    let mut surprises = String::new();
+    for (name, verdict) in verdicts {
+        let Verdict { compared, equal, facts, on_purpose, .. } = verdict;
+        let differing = compared - equal;
+        let row = format!("{name:<30}{compared:>16}{equal:>8}{differing:>20}");
+        writeln!(table, "{row}{facts:>8}{on_purpose:>20}").unwrap();
+        for surprise in &verdict.surprises {
+            writeln!(surprises, "{name}: {surprise}").unwrap();
+        }
+    }
+    // Not by print!, which a passing test keeps to itself.
+    std::io::stderr().write_all(table.as_bytes()).unwrap();
+    assert!(surprises.is_empty(), "not what cert-manager does:\n{surprises}");
+}

@@ -1,0 +1,141 @@
+//! Man pages and completions are what the program would write now; `just generate` writes them anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use kubectl_acme::cli;
+use kubectl_acme::cli::completion::{self, Shell};
+use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
+
+use crate::cluster::side_by_side;
+
+/// What kubectl runs for `kubectl acme <TAB>`.
+const KUBECTL_COMPLETE: &str = "#!/bin/sh\n\
+    # kubectl runs this for `kubectl acme <TAB>`: put it beside kubectl-acme in PATH.\n\
+    exec kubectl-acme __complete \"$@\"\n";
+
+/// Compares the files of a folder with what they should be, or writes them where `UPDATE` is set.
+fn check(folder: &str, expected: &BTreeMap<String, String>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    if std::env::var_os("UPDATE").is_some() {
+        return write(&folder, expected);
+    }
+    let found = read(&folder);
+    let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&found), names(expected), "{}: `just generate`", folder.display());
+    for (name, text) in expected {
+        assert_eq!(&found[name], text, "{name} is stale: `just generate`");
+    }
+}
+
+fn write(folder: &Path, files: &BTreeMap<String, String>) {
+    fs::create_dir_all(folder).unwrap();
+    for name in read(folder).keys().filter(|name| !files.contains_key(*name)) {
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    for (name, text) in files {
+        fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+fn read(folder: &Path) -> BTreeMap<String, String> {
+    let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let named = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    files.map(|path| (named(&path), fs::read_to_string(&path).unwrap())).collect()
+}
+
+/// One page per command, named as git and kubectl name theirs: `kubectl-acme-order-create.1`.
+fn pages() -> BTreeMap<String, String> {
+    let mut command = cli::command();
+    command.build();
+    let mut pages = BTreeMap::new();
+    add_pages(command, &mut pages);
+    pages
+}
+
+fn add_pages(command: clap::Command, pages: &mut BTreeMap<String, String>) {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        add_pages(below.clone(), pages);
+    }
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let mut page = Vec::new();
+    // Without a date: a page changes only with the command it tells of.
+    let manual = clap_mangen::Man::new(command.name(name.clone())).source("kubectl-acme");
+    manual.manual("kubectl-acme").date(" ").render(&mut page).unwrap();
+    pages.insert(format!("{name}.1"), String::from_utf8(page).unwrap());
+}
+
+#[test]
+fn man_pages_tell_of_every_command() {
+    let pages = pages();
+    assert!(pages.contains_key("kubectl-acme.1") && pages.contains_key("kubectl-acme-order.1"));
+    check("man", &pages);
+}
+
+/// A provider's fields as the example's page shows them: those that may be left out stand in brackets.
+fn row(listed: &Listed) -> String {
+    let shown = |field: &Field| {
+        let key = field.key();
+        if field.required { format!("`{key}`") } else { format!("[`{key}`]") }
+    };
+    let fields: Vec<String> = listed.fields.iter().map(shown).collect();
+    format!("| `{}` | {} | {} |", listed.name, listed.title, fields.join(", "))
+}
+
+/// Compares the table below a head, in a page that people write, with what it should be, or writes it where `UPDATE` is set.
+fn check_table(path: &str, head: &str, rows: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, after) = page.split_once(head).expect("the page has the head of the table");
+    let rest: String =
+        after.split_inclusive('\n').skip_while(|line| line.starts_with("| ")).collect();
+    let expected = format!("{before}{head}{rows}{rest}");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, expected).unwrap();
+        return;
+    }
+    assert_eq!(page, expected, "{} is stale: `just generate`", path.display());
+}
+
+#[test]
+fn the_page_of_the_many_providers_tells_the_fields_of_each() {
+    let head = "| `solverName` | provider | `config` |\n| --- | --- | --- |\n";
+    let rows: String = ALL.iter().map(|listed| row(listed) + "\n").collect();
+    check_table("examples/dns01-many/README.md", head, &rows);
+}
+
+#[test]
+fn the_page_of_differences_tells_every_reason_that_the_tests_list() {
+    let mut by_reason = BTreeMap::<&str, BTreeSet<&str>>::new();
+    for difference in side_by_side::listed() {
+        let seen = match difference.about.split(' ').next() {
+            Some("") | None => "any message",
+            Some("events" | "solver") => "Events",
+            Some("creation") => "what is made first",
+            Some("kubectl") => "what kubectl prints",
+            Some(kind) => kind,
+        };
+        by_reason.entry(difference.why).or_default().insert(seen);
+    }
+    let row = |(why, seen): (&&str, &BTreeSet<&str>)| {
+        let seen: Vec<&str> = seen.iter().copied().collect();
+        format!("| {why} | {} |\n", seen.join(", "))
+    };
+    let rows: String = by_reason.iter().map(row).collect();
+    check_table("docs/differences.md", "| why | where it is seen |\n| --- | --- |\n", &rows);
+}
+
+#[test]
+fn completions_are_those_that_the_program_prints() {
+    let named = [
+        ("kubectl-acme.bash", Shell::Bash),
+        ("_kubectl-acme", Shell::Zsh),
+        ("kubectl-acme.fish", Shell::Fish),
+        ("kubectl-acme.ps1", Shell::Powershell),
+    ];
+    let scripts = named.map(|(name, shell)| (name.to_owned(), completion::script(shell).unwrap()));
+    let mut files = BTreeMap::from(scripts);
+    files.insert("kubectl_complete-acme".to_owned(), KUBECTL_COMPLETE.to_owned());
+    check("completions", &files);
+}

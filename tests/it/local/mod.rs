@@ -1,0 +1,17 @@
+//! What needs nothing but loopback; a few want a tool of the machine, too.
+
+mod adversary;
+mod behaviours;
+mod challenge_answer;
+mod cli;
+mod crash;
+mod deploy;
+mod examples;
+mod faults;
+mod generated;
+mod kill;
+mod pairs;
+mod recordings;
+mod solve;
+mod store;
+mod tidy;

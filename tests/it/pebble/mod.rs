@@ -1,0 +1,19 @@
+//! What needs a real CA or real name servers: Pebble, BIND, Knot, and the peers beside us.
+
+mod again;
+mod bed;
+mod challenge_types;
+mod dns;
+pub(crate) mod dns01;
+pub(crate) mod dns01_keys;
+mod dns01_manual;
+pub(crate) mod dns01_own;
+pub(crate) mod dns01_webhook;
+mod dns_damaged;
+mod dns_look;
+mod dns_update;
+mod order;
+mod peers;
+mod rehearse_caa;
+mod scale;
+pub(crate) mod storm;
