@@ -56,7 +56,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare,dns01}.sh deploy/krew/render examples/dns01-exec/hook.sh
+    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare,dns01,scale}.sh deploy/krew/render examples/dns01-exec/hook.sh
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -107,10 +107,11 @@ pebble-up *arguments:
 cluster-up *arguments:
     @tests/bed/cluster-up {{ arguments }}
 
-# Measure ours beside certbot and lego, on one Pebble
+# Measure ours beside certbot and lego, on one Pebble, and how the cost of a certificate grows with their number
 bench:
     cargo build --release --locked
     benches/compare.sh target/release/kubectl-acme
+    benches/scale.sh target/release/kubectl-acme
 
 # Measure 100 wildcard names over 10 zones beside lego, on one BIND
 bench-dns01:

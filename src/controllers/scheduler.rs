@@ -4,13 +4,14 @@
 //! obstacle of that challenge alone: one tenant's mistake must not end the work of all. One-shot commands count only
 //! the Challenges that they drive, because those of an interrupted run have nobody who works on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde::Deserialize as _;
 
 use super::recorder::Recorder;
 use super::selection::Selection;
@@ -50,9 +51,39 @@ impl Crowd {
     }
 }
 
-/// Looks at all challenges on every change.
+/// What of a challenge counts for those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// It waits.
+    Waits,
+    /// It has a slot and its name.
+    Runs {
+        /// Since when it is kept from the CA.
+        kept_back_from: Option<Timestamp>,
+    },
+    /// It has neither, and wants neither.
+    Out,
+    /// Nobody can say: its shape is none of a Challenge.
+    Unknown,
+}
+
+impl Part {
+    fn of(record: &Record) -> Self {
+        let Ok(challenge) = Challenge::deserialize(&record.object) else { return Self::Unknown };
+        let is_over = challenge.status.state.is_some_and(State::is_final);
+        match challenge.status.processing {
+            true => Self::Runs { kept_back_from: schedule::kept_back_from(&challenge) },
+            false if is_over || challenge.metadata.is_deleted() => Self::Out,
+            false => Self::Waits,
+        }
+    }
+}
+
+/// Looks at all challenges on every change that counts for those that wait.
 #[derive(Debug)]
 pub struct Scheduler {
+    /// The part of each challenge that has one, as it was told last.
+    parts: Mutex<HashMap<ObjectName, Part>>,
     challenges: Resources<Challenge>,
     orders: Resources<Order>,
     limits: Limits,
@@ -68,7 +99,8 @@ impl Scheduler {
         let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge)
             .written_by(source::CHALLENGES);
         let orders = Resources::new(Arc::clone(recorder.store()), Kind::Order);
-        Self { challenges, orders, limits, selection, crowd, recorder }
+        let parts = Mutex::default();
+        Self { parts, challenges, orders, limits, selection, crowd, recorder }
     }
 
     /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
@@ -172,8 +204,27 @@ impl Controller for Scheduler {
         &[Kind::Challenge]
     }
 
-    /// Every change wakes the one pass there is; changes that come meanwhile are taken together.
-    async fn wakes(&self, _changed: &Record) -> Result<Vec<Key>, StoreError> {
+    /// Every change that counts wakes the one pass there is; changes that come meanwhile are taken together.
+    async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
+        let part = Part::of(changed);
+        let before = self.parts.lock().get(&changed.key.name).copied();
+        // Of one that is gone its last state is told.
+        let is_gone = before == Some(part)
+            && part != Part::Out
+            && self.recorder.store().get_known(&changed.key).await?.is_none();
+        if before == Some(part) && !is_gone {
+            return Ok(Vec::new());
+        }
+        let mut parts = self.parts.lock();
+        if part == Part::Out || is_gone {
+            parts.remove(&changed.key.name);
+        } else {
+            parts.insert(changed.key.name.clone(), part);
+        }
+        // Whoever had no part before, and has none now, changes nothing.
+        if before.is_none() && part == Part::Out {
+            return Ok(Vec::new());
+        }
         Ok(vec![Key::new(Kind::Challenge, ObjectName::default())])
     }
 

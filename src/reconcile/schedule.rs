@@ -89,7 +89,7 @@ pub fn plan<'a>(
     let mut free = limits.max_in_flight.saturating_sub(running().count());
     let mut plan = Plan::default();
     let (mut slots, mut locked) = (0, 0);
-    for challenge in waiting(challenges.clone()) {
+    for challenge in waiting(challenges) {
         match holders.entry(lock(challenge)) {
             Entry::Occupied(holder) => {
                 locked += 1;

@@ -3,7 +3,7 @@
 //! A record keeps the whole JSON of its object, and the typed view writes only the part it changes, so that fields
 //! which we do not know are never lost.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -124,29 +124,23 @@ impl<R: Stored> Resources<R> {
 
     /// The same, each object read once for as long as it stays as it is: for those who look at a whole kind again and again.
     pub async fn list_shared(&self, scope: &Scope) -> Result<Vec<Arc<R>>, StoreError> {
-        let Shared { revisions, mut objects } = std::mem::take(&mut *self.shared.lock());
-        let listed = self.store.list_unknown(self.kind, scope, &revisions).await?;
-        let (mut shared, mut found) = (Shared::default(), Vec::with_capacity(listed.len()));
+        let mut shared = std::mem::take(&mut *self.shared.lock());
+        let listed = self.store.list_unknown(self.kind, scope, &shared.revisions).await?;
+        let mut found = Vec::with_capacity(listed.len());
+        let mut names = HashSet::with_capacity(listed.len());
         for listed in listed {
-            let (name, object) = match listed {
-                Listed::Known(name) => {
-                    let Some(object) = objects.remove(&name) else { continue };
-                    (name, object)
-                }
-                Listed::Record(record) => {
-                    let name = record.key.name.clone();
-                    let revision = record.resource_version().to_owned();
-                    shared.revisions.insert(name.clone(), revision);
-                    (name, self.readable(record).map(Arc::new))
-                }
-            };
-            found.extend(object.clone());
-            shared.objects.insert(name, object);
+            let name = listed.name().clone();
+            if let Listed::Record(record) = listed {
+                let revision = record.resource_version().to_owned();
+                shared.revisions.insert(name.clone(), revision);
+                shared.objects.insert(name.clone(), self.readable(record).map(Arc::new));
+            }
+            found.extend(shared.objects.get(&name).cloned().flatten());
+            names.insert(name);
         }
-        let objects = &shared.objects;
-        let known = revisions.into_iter().filter(|(name, _)| objects.contains_key(name));
-        for (name, revision) in known {
-            shared.revisions.entry(name).or_insert(revision);
+        if shared.revisions.len() > names.len() {
+            shared.revisions.retain(|name, _| names.contains(name));
+            shared.objects.retain(|name, _| names.contains(name));
         }
         *self.shared.lock() = shared;
         Ok(found)

@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::cluster::handover::row::{Row, Stop, apply};
 use crate::cluster::handover::fixture::Scene;
+use crate::cluster::handover::row::{Row, Stop, apply};
 use crate::cluster::handover::side::{Ours, Side};
 use crate::cluster::handover::{pebble, release_lease, unfinished, wait_until_stopped};
 use crate::support::cluster::api_gate::{ApiGate, Moment, Step};
