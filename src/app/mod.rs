@@ -4,6 +4,7 @@ pub mod awaited;
 pub mod blocking;
 pub mod chain;
 pub mod context;
+pub mod definitions;
 pub mod engine;
 pub mod failure;
 pub mod flags;

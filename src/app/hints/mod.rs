@@ -2,6 +2,7 @@
 //! data; this is the one room that writes them for people. Progress lines have them, too, so that it stands below `cli`.
 
 pub mod answer;
+pub(crate) mod by_hand;
 mod http01;
 pub mod reproduce;
 pub mod solver;

@@ -15,6 +15,7 @@ use crate::app::flags::drive::listener;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::OutputArgs;
 use crate::app::flags::solver_pods::SolverPodArgs;
+use crate::app::hints::by_hand::{made_by_a_person, over, record};
 use crate::app::input::{completers, target};
 use crate::app::lead::{Claim, Other, claim};
 use crate::app::preflight::announce;
@@ -23,7 +24,7 @@ use crate::app::preflight::permissions::needs::{Places, Task};
 use crate::controllers::ReconcileError;
 use crate::controllers::by_hand::Answering;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
+use crate::model::{Answer, Challenge, ChallengeType, Kind};
 use crate::print::columns::Namespaces;
 use crate::print::{Group, Shape};
 use crate::solvers::http01::files::Files;
@@ -224,26 +225,6 @@ async fn serve(
         .note(&format!("challenge {name}: this process answers for {domain} until Ctrl-C{stays}"));
     context.interrupted().wait().await;
     Ok(())
-}
-
-/// The record that a person makes, where nobody else can.
-fn made_by_a_person(challenge: &Challenge) -> Option<String> {
-    let spec = &challenge.spec;
-    let is_theirs = spec.kind == ChallengeType::DnsPersist01 && spec.solver.dns01.is_none();
-    is_theirs.then(|| record(challenge))
-}
-
-fn record(challenge: &Challenge) -> String {
-    format!("{} TXT \"{}\"", challenge.spec.record_name(), challenge.spec.key)
-}
-
-/// Why nobody needs the answer any more.
-fn over(challenge: &Challenge) -> Option<String> {
-    if challenge.metadata.is_deleted() {
-        return Some("it is being deleted".to_owned());
-    }
-    let state = challenge.status.state.filter(|state: &State| state.is_final())?;
-    Some(format!("it is {state}, so nobody asks for its answer any more"))
 }
 
 fn cannot(deed: Deed, name: &str) -> String {

@@ -11,26 +11,24 @@ use crate::app::failure::Failure;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::ReportArgs;
 use crate::app::flags::probe_pod::ProbePodArgs;
+use crate::app::hints::by_hand::{by_hand, nobody_drives};
 use crate::app::hints::reproduce::Instruments;
 use crate::app::input::completers;
 use crate::app::input::target::{self, Wanted};
-use crate::app::invocation::{self, quoted};
+use crate::app::invocation;
 use crate::app::listing::{self, ListArgs};
 use crate::app::preflight::provider_check;
 use crate::app::sight::Sight;
 use crate::app::{lead, waiting_orders};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::{AnswerStep, NextStep};
-use crate::model::memory::{Holder, Memory};
-use crate::model::solver::Webhook;
-use crate::model::{Answer, Challenge, ChallengeType, Kind, State, own_solver};
+use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
 use crate::probes::Probe;
 use crate::probes::dns::{DnsProbe, zones_of};
 use crate::probes::http::HttpProbe;
 use crate::probes::tls_alpn::TlsAlpnProbe;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::{published, shown, visible};
-use crate::solvers::dns01::manual::is_a_persons;
 use crate::store::local::Access;
 use crate::store::resources::typed;
 
@@ -209,87 +207,4 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     // Whoever may not see who drives is told nothing of it.
     let is_left = lead::is_driven(context).await.is_ok_and(|is_driven| !is_driven) && !is_over;
     Err(if is_left { failure.hint(nobody_drives(&challenge, is_in_cluster)) } else { failure })
-}
-
-/// What to run where nobody works on a challenge: whatever answers it as before.
-fn nobody_drives(challenge: &Challenge, is_in_cluster: bool) -> String {
-    let untold = "nobody drives, so that the CA is not told when it is seen";
-    let run = invocation::current().like_run();
-    let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
-    if let Some(resume) = by_hand(challenge, &challenge.metadata.namespace) {
-        return format!("{untold}: {resume} goes on with it");
-    }
-    if challenge.spec.kind.is_by_record() || is_in_cluster {
-        return format!("{untold}: {run}, or order -f …, goes on with it");
-    }
-    match memory.webroot {
-        Some(folder) => {
-            let webroot = format!("--http01-webroot={}", quoted(&folder));
-            format!("{untold}: {run} {webroot}, or order -f … {webroot}, goes on with it")
-        }
-        None => format!(
-            "nobody drives, so that this machine answers nothing now: {run}, or order -f …, serves it again"
-        ),
-    }
-}
-
-/// The command that goes on with a challenge whose record a person makes; none where somebody else answers.
-fn by_hand(challenge: &Challenge, namespace: &str) -> Option<String> {
-    let is_manual = |webhook: &Webhook| {
-        webhook.group_name == own_solver::names::GROUP
-            && webhook.solver_name == own_solver::names::MANUAL
-    };
-    let solver = challenge.spec.solver.dns01.as_ref();
-    let is_theirs = is_a_persons(challenge)
-        || solver.and_then(|solver| solver.webhook.as_ref()).is_some_and(is_manual);
-    let flag = match challenge.spec.kind {
-        // This record needs no flag.
-        ChallengeType::DnsPersist01 if solver.is_none() => "",
-        _ if is_theirs => " --dns01-manual",
-        _ => return None,
-    };
-    let order = &challenge.metadata.controller()?.name;
-    let command = format!("order resume {order}{flag}");
-    Some(invocation::current().like_in(namespace, &command))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    /// What to run for a local challenge of that type that nobody drives, with this solver and memory.
-    fn check(kind: &str, solver: &Value, memory: &Memory, expected: &str) {
-        let owner = json!({"apiVersion": "v1", "kind": "Order", "name": "web-1-5", "uid": "o", "controller": true});
-        let mut challenge: Challenge = serde_json::from_value(json!({
-            "metadata": {"name": "c", "namespace": "web", "ownerReferences": [owner]},
-            "spec": {
-                "url": "", "authorizationURL": "", "dnsName": "www.example.com", "type": kind, "token": "",
-                "key": "", "solver": solver, "issuerRef": {"name": "acme"},
-            },
-        }))
-        .unwrap();
-        memory.write(Holder::Challenge, &mut challenge.metadata.annotations);
-        let hint = nobody_drives(&challenge, false);
-        assert!(hint.contains(expected), "{hint}");
-    }
-
-    #[test]
-    fn what_nobody_drives_goes_on_by_whatever_answered_it() {
-        let (nothing, http) = (Memory::default(), json!({"http01": {}}));
-        check("HTTP-01", &http, &nothing, "this machine answers nothing now: kubectl-acme run, or");
-        let webroot = Some("/srv/my site".to_owned());
-        let in_webroot = Memory { webroot, ..Memory::default() };
-        let run = "the CA is not told when it is seen: kubectl-acme run --http01-webroot='/srv/my site', or order";
-        check("HTTP-01", &http, &in_webroot, run);
-        let provider = json!({"dns01": {"rfc2136": {"nameserver": "192.0.2.1"}}});
-        check("DNS-01", &provider, &nothing, ": kubectl-acme run, or order -f …, goes on with it");
-        let by_hand = Memory { by_hand: true, ..Memory::default() };
-        let resume = ": kubectl-acme order resume web-1-5 --dns01-manual -n web goes on with it";
-        check("DNS-01", &provider, &by_hand, resume);
-        let manual =
-            json!({"dns01": {"webhook": {"groupName": "kubectl-acme", "solverName": "manual"}}});
-        check("DNS-01", &manual, &nothing, resume);
-    }
 }

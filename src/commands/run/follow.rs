@@ -14,6 +14,8 @@ use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use super::told::Told;
+use super::wish::{Ended, NotWritten, Wish};
 use crate::app::failure::Failure;
 use crate::app::follow::results::{self, Patience, Written};
 use crate::diagnosis::failure_kind::FailureKind;
@@ -82,23 +84,6 @@ pub(super) async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Re
     }
 }
 
-/// What was said last of Certificates: a record changes more often than what it says.
-#[derive(Debug, Default)]
-struct Told(BTreeMap<ObjectName, String>);
-
-impl Told {
-    /// Remembers a message; tells whether it is another one than before.
-    fn is_news(&mut self, name: &ObjectName, message: &str) -> bool {
-        let before = self.0.insert(name.clone(), message.to_owned());
-        before.as_deref() != Some(message)
-    }
-
-    /// Forgets a Certificate that is gone.
-    fn forget(&mut self, name: &ObjectName) {
-        self.0.remove(name);
-    }
-}
-
 /// Keeps the files up to date. Those of several Certificates are written side by side: what holds up the folder of one is nothing
 /// to the others.
 pub(super) struct Files<'a> {
@@ -110,30 +95,6 @@ pub(super) struct Files<'a> {
     /// Certificates whose files are being written, and what is to be written after that.
     busy: BTreeMap<ObjectName, Option<Wish>>,
     under_way: FuturesUnordered<LocalBoxFuture<'a, Ended>>,
-}
-
-/// Files to be written.
-#[derive(Clone, Debug)]
-struct Wish {
-    certificate: ObjectName,
-    secret: ObjectName,
-    /// Whether it is told even if nothing stood in the way before.
-    is_news: bool,
-}
-
-/// What became of a wish.
-struct Ended {
-    wish: Wish,
-    /// Nothing was written where there is no Secret any more.
-    written: Result<Option<Written>, NotWritten>,
-}
-
-/// Why files were not written.
-enum NotWritten {
-    /// The store cannot be used any more.
-    Store(Failure),
-    /// The disk, or whoever shares it.
-    Disk(Failure),
 }
 
 impl<'a> Files<'a> {

@@ -6,6 +6,8 @@ mod follow;
 mod obstacles;
 mod provider_talk;
 mod reasons;
+mod told;
+mod wish;
 
 use std::path::PathBuf;
 use std::sync::Arc;

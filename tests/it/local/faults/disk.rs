@@ -39,7 +39,7 @@ hint: put that right, or choose another state folder with --local=DIR
 #[test]
 fn a_disk_that_is_full_in_the_middle_is_told_and_loses_nothing() {
     let site = Site::new();
-    check(&site, limited(&site, 200), 1, "\
+    check(&site, limited(&site, 240), 1, "\
 error: Certificate default/web: cannot use the state in state/state.db: it cannot be written: the disk failed, or the file-size limit of this process is reached
 hint: put that right, or choose another state folder with --local=DIR
 ", |_| {});

@@ -65,7 +65,7 @@ fn a_newer_file_is_refused() {
             newer.execute_batch(SCHEMA_1).unwrap();
             newer.execute_batch("PRAGMA user_version = 7").unwrap();
         },
-        "a newer kubectl-acme wrote it (schema 7; this one knows 4); use that one",
+        "a newer kubectl-acme wrote it (schema 7; this one knows 5); use that one",
     );
 }
 

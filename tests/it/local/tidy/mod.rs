@@ -15,6 +15,8 @@ const WALL: usize = 400;
 
 /// Lines that all verbs together may have.
 const VERBS: usize = 5_000;
+/// Most lines of one file of a verb, without its tests.
+const VERB: usize = 250;
 
 /// Rooms, and the rooms they may import; `*` stands for every room. Down only.
 const FLOORS: [(&str, &[&str]); 23] = [
@@ -310,6 +312,15 @@ fn verbs_stay_thin() {
         lines < VERBS,
         "{lines} lines in src/commands: what several verbs do belongs into src/app"
     );
+}
+
+#[test]
+fn no_verb_is_longer_than_the_wall() {
+    check(sources("src/commands").iter().filter_map(|source| {
+        let height = source.height();
+        (height > VERB)
+            .then(|| format!("{}: {height} lines, {VERB} at most", source.path.display()))
+    }));
 }
 
 #[test]

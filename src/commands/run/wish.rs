@@ -1,0 +1,29 @@
+//! Files that are to be written, and what became of them.
+
+use crate::app::failure::Failure;
+use crate::app::follow::results::Written;
+use crate::model::ObjectName;
+
+/// Files to be written.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) certificate: ObjectName,
+    pub(super) secret: ObjectName,
+    /// Whether it is told even if nothing stood in the way before.
+    pub(super) is_news: bool,
+}
+
+/// What became of a wish.
+pub(super) struct Ended {
+    pub(super) wish: Wish,
+    /// Nothing was written where there is no Secret any more.
+    pub(super) written: Result<Option<Written>, NotWritten>,
+}
+
+/// Why files were not written.
+pub(super) enum NotWritten {
+    /// The store cannot be used any more.
+    Store(Failure),
+    /// The disk, or whoever shares it.
+    Disk(Failure),
+}
