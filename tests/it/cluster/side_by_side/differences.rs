@@ -34,7 +34,13 @@ const fn waited_for(
 }
 
 /// Recording 07.
-pub(super) const ISSUERS: [Difference; 15] = [
+pub(super) const ISSUERS: [Difference; 16] = [
+    Difference {
+        about: "Issuer bad-email, managed by",
+        theirs: "cert-manager-issuers Update status, kubectl-client-side-apply Update",
+        ours: "cert-manager-issuers Update, cert-manager-issuers Update status, kubectl-client-side-apply Update",
+        why: "the CA's problem is kept in an annotation, beside the message that quotes it",
+    },
     both("Issuer bad-email, event Warning ErrRegisterACMEAccount: *", "cert-manager-issuers"),
     both("Issuer bad-email, event Warning ErrRegisterACMEAccount: *", "the same, kubectl-acme"),
     both("events of Issuer bad-email", "ErrRegisterACMEAccount"),

@@ -43,11 +43,11 @@ fn is_of_one_run(line: &str) -> bool {
         "tls.key:",
     ];
     let line = line.trim_start();
-    // A long annotation has a line of its own.
-    let is_ledger = line.starts_with("[{\"number\":");
+    // A long annotation has a line of its own: the ledger of orders, and what is known of a reason.
+    let is_annotation = ["[{\"number\":", "{\"of\":"].iter().any(|start| line.starts_with(start));
     FIELDS.iter().any(|field| line.starts_with(field))
         || line.contains("kubectl-acme/")
-        || is_ledger
+        || is_annotation
 }
 
 /// The line with one space between words, and without ages, moments, made-up names and what the CA says of one attempt.
