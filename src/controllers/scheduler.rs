@@ -53,7 +53,7 @@ impl Crowd {
 
 /// What of a challenge counts for those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum Standing {
     /// It waits.
     Waits,
     /// It has a slot and its name.
@@ -67,7 +67,7 @@ enum Part {
     Unknown,
 }
 
-impl Part {
+impl Standing {
     fn of(record: &Record) -> Self {
         let Ok(challenge) = Challenge::deserialize(&record.object) else { return Self::Unknown };
         let is_over = challenge.status.state.is_some_and(State::is_final);
@@ -82,8 +82,8 @@ impl Part {
 /// Looks at all challenges on every change that counts for those that wait.
 #[derive(Debug)]
 pub struct Scheduler {
-    /// The part of each challenge that has one, as it was told last.
-    parts: Mutex<HashMap<ObjectName, Part>>,
+    /// The standing of each challenge that has one, as it was told last, by UID: another one of that name is another challenge.
+    standings: Mutex<HashMap<String, Standing>>,
     challenges: Resources<Challenge>,
     orders: Resources<Order>,
     limits: Limits,
@@ -99,8 +99,8 @@ impl Scheduler {
         let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge)
             .written_by(source::CHALLENGES);
         let orders = Resources::new(Arc::clone(recorder.store()), Kind::Order);
-        let parts = Mutex::default();
-        Self { parts, challenges, orders, limits, selection, crowd, recorder }
+        let standings = Mutex::default();
+        Self { standings, challenges, orders, limits, selection, crowd, recorder }
     }
 
     /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
@@ -206,25 +206,24 @@ impl Controller for Scheduler {
 
     /// Every change that counts wakes the one pass there is; changes that come meanwhile are taken together.
     async fn wakes(&self, changed: &Record) -> Result<Vec<Key>, StoreError> {
-        let part = Part::of(changed);
-        let before = self.parts.lock().get(&changed.key.name).copied();
-        // Of one that is gone its last state is told.
-        let is_gone = before == Some(part)
-            && part != Part::Out
-            && self.recorder.store().get_known(&changed.key).await?.is_none();
-        if before == Some(part) && !is_gone {
+        let uid = changed.uid();
+        let before = self.standings.lock().get(uid).copied().unwrap_or(Standing::Out);
+        let mut standing = Standing::of(changed);
+        if standing != Standing::Out {
+            // Of one that is gone its last state is told.
+            let known = self.recorder.store().get_known(&changed.key).await?;
+            if known.is_none_or(|known| known.uid() != uid) {
+                standing = Standing::Out;
+            }
+        }
+        if standing == before {
             return Ok(Vec::new());
         }
-        let mut parts = self.parts.lock();
-        if part == Part::Out || is_gone {
-            parts.remove(&changed.key.name);
-        } else {
-            parts.insert(changed.key.name.clone(), part);
-        }
-        // Whoever had no part before, and has none now, changes nothing.
-        if before.is_none() && part == Part::Out {
-            return Ok(Vec::new());
-        }
+        let mut standings = self.standings.lock();
+        match standing {
+            Standing::Out => standings.remove(uid),
+            standing => standings.insert(uid.to_owned(), standing),
+        };
         Ok(vec![Key::new(Kind::Challenge, ObjectName::default())])
     }
 
@@ -300,6 +299,32 @@ mod tests {
         assert!(error.is_race());
         let all = scheduler.ours().await.unwrap();
         assert_eq!(all.iter().map(|c| c.status.processing).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[tokio::test]
+    async fn a_change_wakes_only_where_it_counts_for_those_that_wait() {
+        let spec = json!({"request": "", "issuerRef": {"name": "ca"}});
+        let (store, _) = store(order(&spec), &["a.example.com"]).await;
+        let scheduler = scheduler(Arc::clone(&store), Limits { max_in_flight: 1 });
+        let read = async || store.list(Kind::Challenge, &Scope::all()).await.unwrap().remove(0);
+        let wakes = async |record: &Record| !scheduler.wakes(record).await.unwrap().is_empty();
+        let waiting = read().await;
+        assert!(wakes(&waiting).await, "it is new");
+        assert!(!wakes(&waiting).await, "nothing has changed");
+        let mut running = waiting.clone();
+        running.object["status"] = json!({"processing": true});
+        let running = store.replace(running, Part::Status).await.unwrap();
+        assert!(wakes(&running).await, "it runs");
+        let mut presented = running.clone();
+        presented.object["status"]["presented"] = true.into();
+        let presented = store.replace(presented, Part::Status).await.unwrap();
+        assert!(!wakes(&presented).await, "its slot is taken as before");
+        store.delete(&presented.key).await.unwrap();
+        assert!(wakes(&presented).await, "it is gone, and its slot is free");
+        assert!(!wakes(&presented).await, "and stays so");
+        store.create(waiting.clone()).await.unwrap();
+        let another = read().await;
+        assert!(another.uid() != waiting.uid() && wakes(&another).await, "it only has the name");
     }
 
     #[tokio::test]
