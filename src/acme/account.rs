@@ -24,9 +24,9 @@ const SIGNERS: [(&str, KeyAlgorithm); 3] = [
 
 /// The key of an account. Cheap to clone.
 #[derive(Clone)]
-pub struct AccountKey(Arc<Inner>);
+pub struct AccountKey(Arc<KeyParts>);
 
-struct Inner {
+struct KeyParts {
     key: PrivateKey,
     signer: Signer,
     thumbprint: String,
@@ -52,7 +52,7 @@ impl AccountKey {
     fn new(key: PrivateKey) -> Result<Self, KeyError> {
         let signer = Signer::new(&key)?;
         let thumbprint = signer.jwk().thumbprint();
-        Ok(Self(Arc::new(Inner { key, signer, thumbprint })))
+        Ok(Self(Arc::new(KeyParts { key, signer, thumbprint })))
     }
 
     /// Kind and size.

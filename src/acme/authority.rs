@@ -70,7 +70,7 @@ pub(crate) struct Counts {
 
 /// A request that counts.
 #[derive(Clone, Copy)]
-pub(super) enum Asked {
+pub(super) enum CountedRequest {
     Signed,
     RefusedNonce,
 }
@@ -215,10 +215,10 @@ impl Authority {
     }
 
     /// Counts a request.
-    pub(super) fn count(&self, asked: Asked) {
+    pub(super) fn count(&self, asked: CountedRequest) {
         let counter = match asked {
-            Asked::Signed => &self.counts.signed,
-            Asked::RefusedNonce => &self.counts.refused_nonces,
+            CountedRequest::Signed => &self.counts.signed,
+            CountedRequest::RefusedNonce => &self.counts.refused_nonces,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }

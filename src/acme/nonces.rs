@@ -73,10 +73,10 @@ impl Nonces {
     }
 
     /// Notes how a pooled nonce fared.
-    pub(super) fn judged(&self, verdict: Verdict) {
+    pub(super) fn judged(&self, verdict: NonceUse) {
         match verdict {
-            Verdict::Taken => self.refused.store(0, Ordering::Relaxed),
-            Verdict::Refused => {
+            NonceUse::Taken => self.refused.store(0, Ordering::Relaxed),
+            NonceUse::Refused => {
                 if self.refused.fetch_add(1, Ordering::Relaxed) + 1 >= STALE {
                     self.refused.store(0, Ordering::Relaxed);
                     self.stock.lock().clear();
@@ -116,7 +116,7 @@ impl Nonces {
 
 /// How the CA took a nonce from the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum NonceUse {
     /// As good.
     Taken,
     /// With badNonce.
@@ -179,11 +179,11 @@ mod tests {
         for _ in 0..50 {
             nonces.put("stale".to_owned());
         }
-        for verdict in [Verdict::Refused, Verdict::Taken, Verdict::Refused, Verdict::Refused] {
+        for verdict in [NonceUse::Refused, NonceUse::Taken, NonceUse::Refused, NonceUse::Refused] {
             nonces.judged(verdict);
         }
         assert_eq!(nonces.take(none()).await.unwrap(), "stale");
-        nonces.judged(Verdict::Refused);
+        nonces.judged(NonceUse::Refused);
         assert_eq!(nonces.take(none()).await.unwrap(), "fetched");
         nonces.put("fresh".to_owned());
         assert_eq!(nonces.take(none()).await.unwrap(), "fresh");

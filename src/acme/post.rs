@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 
-use super::authority::{Asked, Authority, nonce_of, protocol};
+use super::authority::{Authority, CountedRequest, nonce_of, protocol};
 use super::error::{AcmeError, Fault, Retry};
 use super::http::Reply;
 use super::jws::{Identity, Signer, json};
-use super::nonces::Verdict;
+use super::nonces::NonceUse;
 use super::refusal::refused;
 use super::under_way::Effect;
 
@@ -66,9 +66,13 @@ pub(super) async fn post(
         let given = nonce_of(&reply.headers);
         let error = (reply.status >= 400).then(|| refused(&reply));
         let bad_nonce = error.as_ref().is_some_and(is_bad_nonce);
-        authority.count(if bad_nonce { Asked::RefusedNonce } else { Asked::Signed });
+        authority.count(if bad_nonce {
+            CountedRequest::RefusedNonce
+        } else {
+            CountedRequest::Signed
+        });
         if pooled {
-            let verdict = if bad_nonce { Verdict::Refused } else { Verdict::Taken };
+            let verdict = if bad_nonce { NonceUse::Refused } else { NonceUse::Taken };
             authority.nonces.judged(verdict);
         }
         tracing::debug!(url, status = reply.status, attempt, "the CA answered");

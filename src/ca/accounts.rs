@@ -21,7 +21,7 @@ use super::{binding, contact};
 /// What newAccount asks (§7.3).
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Wish {
+struct NewAccount {
     contact: Vec<String>,
     terms_of_service_agreed: bool,
     only_return_existing: bool,
@@ -31,7 +31,7 @@ struct Wish {
 /// What an account is to become (§7.3.2, §7.3.6); what is absent stays.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Change {
+struct AccountUpdate {
     contact: Option<Vec<String>>,
     status: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(super) async fn new_account(
     signed: Signed,
 ) -> Result<Response, Refusal> {
     let key = signed.key()?;
-    let wish: Wish = signed.payload()?;
+    let wish: NewAccount = signed.payload()?;
     if let Some((id, account)) = ca.state().account_of(key) {
         if account.deactivated {
             let detail = "An account with the provided public key exists but is deactivated";
@@ -81,7 +81,8 @@ pub(super) async fn account(
     signed: Signed,
 ) -> Result<Response, Refusal> {
     check_owner(&signed, id)?;
-    let change: Change = if signed.is_read() { Change::default() } else { signed.payload()? };
+    let change: AccountUpdate =
+        if signed.is_read() { AccountUpdate::default() } else { signed.payload()? };
     if let Some(contact) = &change.contact {
         contact::check(contact)?;
     }

@@ -22,7 +22,7 @@ use crate::model::Identifier;
 
 /// What an authorization is to become (§7.5.2).
 #[derive(Deserialize)]
-struct Change {
+struct AuthorizationUpdate {
     status: String,
 }
 
@@ -35,7 +35,7 @@ pub(super) async fn authorization(
     let mut state = ca.state();
     let authorization = state.authorization(id, signed.account()?, Timestamp::now())?;
     if !signed.is_read() {
-        let change: Change = signed.payload()?;
+        let change: AuthorizationUpdate = signed.payload()?;
         if change.status != "deactivated" {
             return Err(Refusal::malformed("Invalid status value"));
         }

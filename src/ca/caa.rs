@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 
 use super::accounts::account_url;
-use super::config::Account;
+use super::config::RecordAccount;
 use super::context::Ca;
 use super::refusal::{Kind, Refusal, dns_problem};
 use super::state::{Id, Method, Order, State, Validation};
@@ -35,16 +35,16 @@ pub(super) async fn check(
         Err((owner, error)) => return Err(refuse(Kind::Dns, &dns_problem("CAA", &owner, &error))),
     };
     let own = account_url(ca, account);
-    let wish = |account| Wish {
+    let wish = |account| CaaQuestion {
         is_wildcard: name.is_wildcard(),
         identities: &caa.identities,
         account,
         method: method.word(),
     };
     let account = match &caa.account {
-        Account::Own => Some(own.as_str()),
-        Account::Elsewhere(url) => Some(url.as_str()),
-        Account::Unmade => None,
+        RecordAccount::Own => Some(own.as_str()),
+        RecordAccount::Elsewhere(url) => Some(url.as_str()),
+        RecordAccount::Unmade => None,
     };
     if wish(Whose::Only(account)).is_granted(&records) {
         return Ok(());
@@ -126,14 +126,14 @@ enum Whose<'a> {
 }
 
 /// What is asked of a record set.
-struct Wish<'a> {
+struct CaaQuestion<'a> {
     is_wildcard: bool,
     identities: &'a [String],
     account: Whose<'a>,
     method: &'a str,
 }
 
-impl Wish<'_> {
+impl CaaQuestion<'_> {
     /// Whether the records allow it (RFC 8659 §4).
     fn is_granted(&self, records: &[CaaRecord]) -> bool {
         let tagged = |tag: &'static str| records.iter().filter(move |record| record.tag == tag);
@@ -216,7 +216,7 @@ mod tests {
         let identities = ["ca.example".to_owned(), "ca.test".to_owned()];
         let granted = |is_wildcard| {
             let (account, method) = (Whose::Only(Some(ACCOUNT)), "dns-01");
-            Wish { is_wildcard, identities: &identities, account, method }.is_granted(&read)
+            CaaQuestion { is_wildcard, identities: &identities, account, method }.is_granted(&read)
         };
         assert_eq!((granted(false), granted(true)), (name, wildcard), "{records:?}");
     }
@@ -269,7 +269,7 @@ mod tests {
         let offered = Method::on_offer(&Identifier::parse("www.example.com").unwrap());
         let identities = ["ca.example".to_owned()];
         let granted = offered.iter().map(|method| method.word()).filter(|method| {
-            let wish = Wish {
+            let wish = CaaQuestion {
                 is_wildcard: false,
                 identities: &identities,
                 account: Whose::Anybody,

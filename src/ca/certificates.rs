@@ -27,7 +27,7 @@ const ISSUING_RETRY_AFTER: u32 = 3;
 
 /// What finalize asks.
 #[derive(Deserialize)]
-struct Wish {
+struct FinalizeRequest {
     #[serde(default)]
     csr: String,
 }
@@ -39,7 +39,7 @@ pub(super) async fn finalize(
     signed: Signed,
 ) -> Result<Response, Refusal> {
     let account = signed.account()?;
-    let wish: Wish = signed.payload()?;
+    let wish: FinalizeRequest = signed.payload()?;
     let now = Timestamp::now();
     let (key, outdated) = {
         let state = ca.state();

@@ -120,12 +120,12 @@ pub struct Caa {
     /// Names by which the records may mean this CA (`caaIdentities`); without any, a record with `issue` excludes it.
     pub identities: Vec<String>,
     /// Which account `accounturi` has to mean (RFC 8657 §3).
-    pub account: Account,
+    pub account: RecordAccount,
 }
 
 /// The account that an order is for, as records see it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Account {
+pub enum RecordAccount {
     /// The one here.
     Own,
     /// The one with this URL, at the CA that this one stands for.

@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::config::{Config, Profile};
-use super::issuance::Authority;
+use super::issuance::IssuingAuthority;
 use super::look::Look;
 use super::nonces::Nonces;
 use super::state::State;
@@ -18,7 +18,7 @@ pub(super) struct Ca {
     pub(super) config: Config,
     /// Beginning of every URL: scheme, host and port.
     pub(super) base: String,
-    pub(super) authority: Authority,
+    pub(super) authority: IssuingAuthority,
     pub(super) nonces: Nonces,
     pub(super) state: Mutex<State>,
     pub(super) counters: Counters,

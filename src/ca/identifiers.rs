@@ -16,14 +16,17 @@ const FORBIDDEN: &str = "The ACME server refuses to issue a certificate for this
 
 /// An identifier as it was asked for.
 #[derive(Debug, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct RequestedIdentifier {
     #[serde(rename = "type")]
     kind: String,
     value: String,
 }
 
 /// Checks what was asked for: shape first, policy only when every shape is right. Sorted, each once.
-pub(super) fn check(wanted: &[Wanted], blocked: &[DnsName]) -> Result<Vec<Identifier>, Refusal> {
+pub(super) fn check(
+    wanted: &[RequestedIdentifier],
+    blocked: &[DnsName],
+) -> Result<Vec<Identifier>, Refusal> {
     if wanted.is_empty() {
         return Err(Refusal::malformed("NewOrder request did not specify any identifiers"));
     }
@@ -77,7 +80,7 @@ fn redundant(identifiers: &BTreeSet<Identifier>) -> Option<&DnsName> {
 }
 
 /// Reads one identifier; the inner error is why it is misshapen.
-fn parse(wanted: &Wanted) -> Result<Result<Identifier, &'static str>, Refusal> {
+fn parse(wanted: &RequestedIdentifier) -> Result<Result<Identifier, &'static str>, Refusal> {
     match wanted.kind.as_str() {
         "dns" => Ok(parse_name(&wanted.value).map(Identifier::Dns)),
         "ip" => Ok(wanted.value.parse().map(Identifier::Ip).map_err(|_| "IP address is invalid")),
@@ -146,7 +149,7 @@ fn objection(name: &DnsName, blocked: &[DnsName]) -> Option<&'static str> {
 fn refuse(
     deed: &str,
     kind_of_parts: Kind,
-    problems: &[(&Wanted, &'static str)],
+    problems: &[(&RequestedIdentifier, &'static str)],
 ) -> Result<(), Refusal> {
     let Some((wanted, why)) = problems.first() else {
         return Ok(());
@@ -173,7 +176,10 @@ mod tests {
     fn check(values: &[(&str, &str)], expected: Result<&[&str], &str>) {
         let wanted: Vec<_> = values
             .iter()
-            .map(|(kind, value)| Wanted { kind: (*kind).to_owned(), value: (*value).to_owned() })
+            .map(|(kind, value)| RequestedIdentifier {
+                kind: (*kind).to_owned(),
+                value: (*value).to_owned(),
+            })
             .collect();
         let blocked = [DnsName::parse("blocked.test").unwrap()];
         let seen = super::check(&wanted, &blocked)

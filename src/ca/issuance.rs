@@ -26,7 +26,7 @@ const AUTHORITY_VALIDITY: Duration = Duration::from_hours(10 * 365 * 24);
 const BACKDATED: Duration = Duration::from_hours(1);
 
 /// Who signs; its keys do not print.
-pub(super) struct Authority {
+pub(super) struct IssuingAuthority {
     root: String,
     alternate_root: String,
     intermediate: CertifiedIssuer<'static, KeyPair>,
@@ -72,19 +72,19 @@ impl PublicKeyData for SubjectKey {
 
 /// A certificate just made.
 #[derive(Debug)]
-pub(super) struct Signed {
+pub(super) struct IssuedCertificate {
     /// Serial number in hexadecimal.
     pub(super) serial: String,
     pub(super) der: Vec<u8>,
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for IssuingAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Authority(..)")
     }
 }
 
-impl Authority {
+impl IssuingAuthority {
     /// Makes all keys and the certificates above the leaves.
     pub(super) fn new(now: Timestamp) -> Result<Self, Error> {
         let root = CertifiedIssuer::self_signed(authority(ROOT, now)?, KeyPair::generate()?)?;
@@ -114,13 +114,17 @@ impl Authority {
     }
 
     /// Signs a leaf: names in its SAN only, for servers only.
-    pub(super) fn issue(&self, leaf: &Leaf<'_>, now: Timestamp) -> Result<Signed, Error> {
+    pub(super) fn issue(
+        &self,
+        leaf: &Leaf<'_>,
+        now: Timestamp,
+    ) -> Result<IssuedCertificate, Error> {
         let mut parameters = parameters(leaf.identifiers, now, leaf.lifetime)?;
         parameters.key_usages = key_usages(leaf.key.algorithm);
         let serial = random_serial()?;
         parameters.serial_number = Some(SerialNumber::from_slice(&serial.to_be_bytes()));
         let certificate = parameters.signed_by(leaf.key, &self.intermediate)?;
-        Ok(Signed { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
+        Ok(IssuedCertificate { serial: format!("{serial:032x}"), der: certificate.der().to_vec() })
     }
 
     /// The chain of a leaf in PEM, without its root, an empty line between certificates as at Boulder.

@@ -46,17 +46,17 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use self::behaviour::{Behaviours, Wanted};
+use self::behaviour::{Behaviours, RequestedBehaviour};
 pub use self::caa::NO_ACCOUNT;
-pub use self::config::{Account, Caa, Config, MacKey, Profile};
+pub use self::config::{Caa, Config, MacKey, Profile, RecordAccount};
 use self::context::Ca;
-use self::issuance::Authority;
+use self::issuance::IssuingAuthority;
 use self::look::Look;
 use self::nonces::Nonces;
 use self::orders::order_url;
 use self::statistics::{Counters, Statistics};
 use crate::model::Identifier;
-use crate::serve::{self, Places};
+use crate::serve::{self, ConnectionSlots};
 
 /// A CA at work; stops when dropped.
 #[derive(Debug)]
@@ -134,12 +134,12 @@ pub async fn serve(config: Config, look: Arc<dyn Look>) -> io::Result<Server> {
 /// Fails when the address cannot be listened on, or when no keys can be made.
 pub async fn serve_as(
     config: Config,
-    behaviours: &[Wanted],
+    behaviours: &[RequestedBehaviour],
     look: Arc<dyn Look>,
 ) -> io::Result<Server> {
     let listener = TcpListener::bind(config.listen).await?;
     let address = listener.local_addr()?;
-    let authority = Authority::new(Timestamp::now()).map_err(io::Error::other)?;
+    let authority = IssuingAuthority::new(Timestamp::now()).map_err(io::Error::other)?;
     let shown = authority.server(&config.names, Timestamp::now()).map_err(io::Error::other)?;
     let stop = CancellationToken::new();
     let ca = Arc::new(Ca {
@@ -167,7 +167,7 @@ pub async fn serve_as(
         }
     };
     let serving =
-        tokio::spawn(serve::accept_all(listener, Places::default(), stop.clone(), served));
+        tokio::spawn(serve::accept_all(listener, ConnectionSlots::default(), stop.clone(), served));
     Ok(Server { ca, address, stop: stop.drop_guard(), serving })
 }
 

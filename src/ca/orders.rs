@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::authorizations::retry_after;
 use super::context::Ca;
-use super::identifiers::{self, Wanted};
+use super::identifiers::{self, RequestedIdentifier};
 use super::issuance::latest_end;
 use super::nonces::random_text;
 use super::refusal::{Kind, Refusal, identifier_json};
@@ -24,9 +24,9 @@ use super::state::{self, Authorization, Id, Issuance, Order, Status, after, rfc3
 /// What newOrder asks.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wish {
+struct NewOrder {
     #[serde(default)]
-    identifiers: Vec<Wanted>,
+    identifiers: Vec<RequestedIdentifier>,
     profile: Option<String>,
     not_before: Option<String>,
     not_after: Option<String>,
@@ -94,7 +94,7 @@ pub(super) fn view(ca: &Ca, state: &state::State, id: Id, order: &Order) -> Valu
 }
 
 /// The order as it was asked for, with everything checked and no authorizations yet.
-fn wished_order(ca: &Ca, account: Id, wish: &Wish, now: Timestamp) -> Result<Order, Refusal> {
+fn wished_order(ca: &Ca, account: Id, wish: &NewOrder, now: Timestamp) -> Result<Order, Refusal> {
     let identifiers = identifiers::check(&wish.identifiers, &ca.config.blocked)?;
     let Some(profile) = ca.profile(wish.profile.as_deref()) else {
         let name = wish.profile.as_deref().unwrap_or_default();

@@ -19,13 +19,13 @@ use super::state::Id;
 pub(super) struct Signed {
     /// The URL it was sent to.
     pub(super) url: String,
-    signer: Signer,
+    signer: RequestSigner,
     payload: Vec<u8>,
 }
 
 /// Who signed.
 #[derive(Debug)]
-enum Signer {
+enum RequestSigner {
     /// `kid`: an account in good standing.
     Account(Id),
     /// `jwk`: whoever holds this key.
@@ -36,16 +36,16 @@ impl Signed {
     /// The account that asks; a key alone is refused.
     pub(super) fn account(&self) -> Result<Id, Refusal> {
         match self.signer {
-            Signer::Account(id) => Ok(id),
-            Signer::Key(_) => Err(invalid("No Key ID in JWS header")),
+            RequestSigner::Account(id) => Ok(id),
+            RequestSigner::Key(_) => Err(invalid("No Key ID in JWS header")),
         }
     }
 
     /// The key that asks; an account is refused.
     pub(super) fn key(&self) -> Result<&Jwk, Refusal> {
         match &self.signer {
-            Signer::Key(key) => Ok(key),
-            Signer::Account(_) => Err(invalid("No embedded JWK in JWS header")),
+            RequestSigner::Key(key) => Ok(key),
+            RequestSigner::Account(_) => Err(invalid("No embedded JWK in JWS header")),
         }
     }
 
@@ -103,12 +103,12 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Finds the key a request must be signed with: named by an account's URL or embedded, never both.
-fn signer(ca: &Ca, jws: &Jws) -> Result<(Signer, Jwk), Refusal> {
+fn signer(ca: &Ca, jws: &Jws) -> Result<(RequestSigner, Jwk), Refusal> {
     match (&jws.header.kid, &jws.header.jwk) {
         (Some(_), Some(_)) => Err(invalid("jwk and kid header fields are mutually exclusive")),
         (None, _) => {
             let key = jws.embedded_key()?;
-            Ok((Signer::Key(key.clone()), key))
+            Ok((RequestSigner::Key(key.clone()), key))
         }
         (Some(kid), None) => {
             let id = account_id(ca, kid).ok_or_else(|| {
@@ -124,7 +124,7 @@ fn signer(ca: &Ca, jws: &Jws) -> Result<(Signer, Jwk), Refusal> {
                     "Unable to validate JWS :: Account is not valid, has status \"deactivated\"";
                 return Err(Refusal::new(Kind::Unauthorized, detail));
             }
-            Ok((Signer::Account(id), account.key.clone()))
+            Ok((RequestSigner::Account(id), account.key.clone()))
         }
     }
 }

@@ -21,7 +21,7 @@ const REASONS: [u8; 5] = [0, 1, 3, 4, 5];
 
 /// What revokeCert asks.
 #[derive(Deserialize)]
-struct Wish {
+struct RevocationRequest {
     certificate: String,
     #[serde(default)]
     reason: u8,
@@ -32,7 +32,7 @@ pub(super) async fn revoke(
     State(ca): State<Arc<Ca>>,
     signed: Signed,
 ) -> Result<StatusCode, Refusal> {
-    let wish: Wish = signed.payload()?;
+    let wish: RevocationRequest = signed.payload()?;
     let unreadable = || Refusal::malformed("Unable to revoke :: Unable to parse certificate DER");
     let der = BASE64_URL_SAFE_NO_PAD.decode(&wish.certificate).map_err(|_| unreadable())?;
     let (_, certificate) = X509Certificate::from_der(&der).map_err(|_| unreadable())?;

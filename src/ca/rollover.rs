@@ -17,7 +17,7 @@ use super::request::Signed;
 /// What the new key says.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Change {
+struct NewKey {
     account: String,
     old_key: Value,
 }
@@ -37,7 +37,7 @@ pub(super) async fn key_change(
     if inner.header.url.as_deref() != Some(signed.url.as_str()) {
         return Err(invalid("Outer JWS 'url' value does not match inner JWS 'url' value"));
     }
-    let change: Change = serde_json::from_slice(&inner.payload)
+    let change: NewKey = serde_json::from_slice(&inner.payload)
         .map_err(|_| Refusal::malformed("Inner payload did not parse as JSON key change object"))?;
     if change.account != account_url(&ca, id) {
         return Err(invalid("Inner JWS contains an account that is not the one that asks"));

@@ -10,8 +10,8 @@ use crate::app::flags::look::LookArgs;
 use crate::app::flags::output::OutputArgs;
 use crate::app::follow::results;
 use crate::app::invocation;
-use crate::ca::behaviour::{self, Wanted};
-use crate::ca::{self, Account, Caa, Config};
+use crate::ca::behaviour::{self, RequestedBehaviour};
+use crate::ca::{self, Caa, Config, RecordAccount};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Identifier;
 use crate::print::colour::Colour;
@@ -72,7 +72,7 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
         retry_after: args.retry_after,
         refuse_nonces_percent: args.refuse_nonces,
         caa: (!args.caa_identity.is_empty())
-            .then(|| Caa { identities: args.caa_identity.clone(), account: Account::Own }),
+            .then(|| Caa { identities: args.caa_identity.clone(), account: RecordAccount::Own }),
         ..Config::default()
     };
     for name in &args.name {
@@ -82,7 +82,7 @@ pub async fn run(args: CaArgs, context: &mut Context) -> Result<(), Failure> {
     }
     let mut behaviours = Vec::new();
     for text in &args.behave {
-        let wanted = Wanted::parse(text).map_err(|why| {
+        let wanted = RequestedBehaviour::parse(text).map_err(|why| {
             Failure::usage(format!("cannot use --behave {text}: {why}"))
                 .hint(format!("{} ca --behave list shows what there is", invocation::program()))
         })?;

@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::follow::again::{self, AgainArgs, Wanted};
+use crate::app::follow::again::{self, AgainArgs, Rerun};
 use crate::app::input::target;
 use crate::model::{Kind, ObjectName};
 
@@ -38,7 +38,7 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
             });
             let named = words.collect::<Result<_, Failure>>()?;
             context.global.cluster.terms = renew.work.drive.lease.terms()?;
-            again::run(*renew, named, Wanted::Renewed, context).await
+            again::run(*renew, named, Rerun::Renewed, context).await
         }
     }
 }

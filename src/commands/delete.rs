@@ -7,7 +7,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
 use crate::app::input::selector::LabelSelector;
-use crate::app::input::target::{self, Wanted};
+use crate::app::input::target::{self, Targets};
 use crate::app::invocation;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Key, Kind, Record};
@@ -44,7 +44,7 @@ pub struct DeleteArgs {
 /// # Errors
 /// Fails when it is not clear what to delete, an object is not there, or the store cannot be written.
 pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure> {
-    let wanted = Wanted::parse(&args.objects)?;
+    let wanted = Targets::parse(&args.objects)?;
     args.check(&wanted)?;
     if context.cluster().is_some() {
         let place = format!("--namespace={}", context.namespace());
@@ -80,22 +80,22 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
 }
 
 impl DeleteArgs {
-    fn check(&self, wanted: &Wanted) -> Result<(), Failure> {
+    fn check(&self, wanted: &Targets) -> Result<(), Failure> {
         let is_selected = self.all || self.selector.is_some();
         if self.all && self.selector.is_some() {
             return Err(Failure::usage("--all cannot be combined with a selector"));
         }
         match wanted {
-            Wanted::Kinds(_) if !is_selected => Err(Failure::usage("no name is given")
+            Targets::Kinds(_) if !is_selected => Err(Failure::usage("no name is given")
                 .hint("delete KIND NAME; every object of a kind goes with --all")),
-            Wanted::Named(_) if is_selected => {
+            Targets::Named(_) if is_selected => {
                 Err(Failure::usage("names cannot be combined with --all or a selector"))
             }
-            Wanted::Named(_) if self.all_namespaces => {
+            Targets::Named(_) if self.all_namespaces => {
                 let what = "a name belongs to one namespace, so it cannot be combined with -A";
                 Err(Failure::usage(what))
             }
-            Wanted::Named(_) | Wanted::Kinds(_) => Ok(()),
+            Targets::Named(_) | Targets::Kinds(_) => Ok(()),
         }
     }
 }
@@ -103,13 +103,13 @@ impl DeleteArgs {
 /// Everything is found before anything is deleted: owners take their dependents along.
 async fn find(
     store: &Arc<dyn Store>,
-    wanted: &Wanted,
+    wanted: &Targets,
     args: &DeleteArgs,
     context: &Context,
 ) -> Result<(Vec<Record>, Vec<Failure>), Failure> {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     match wanted {
-        Wanted::Kinds(kinds) => {
+        Targets::Kinds(kinds) => {
             let namespace = (!args.all_namespaces).then(|| context.namespace());
             for kind in kinds {
                 let mut listed = store.list(*kind, &target::scope(*kind, namespace)).await?;
@@ -117,7 +117,7 @@ async fn find(
                 found.extend(listed);
             }
         }
-        Wanted::Named(named) => {
+        Targets::Named(named) => {
             for (kind, name) in named {
                 let key = target::key(*kind, name, context.namespace());
                 match store.get(&key).await? {
@@ -164,8 +164,8 @@ async fn say_what_waits(
     Ok(())
 }
 
-fn say_nothing_found(printer: &Printer, wanted: &Wanted, args: &DeleteArgs, context: &Context) {
-    if args.ignore_not_found || matches!(wanted, Wanted::Named(_)) {
+fn say_nothing_found(printer: &Printer, wanted: &Targets, args: &DeleteArgs, context: &Context) {
+    if args.ignore_not_found || matches!(wanted, Targets::Named(_)) {
         return;
     }
     let in_namespace = wanted.kinds().iter().any(|kind| kind.is_namespaced());

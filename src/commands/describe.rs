@@ -7,7 +7,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
 use crate::app::input::selector::LabelSelector;
-use crate::app::input::target::{self, Wanted};
+use crate::app::input::target::{self, Targets};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Event, Key, Kind, Record};
 use crate::print::{Printer, describe};
@@ -46,8 +46,8 @@ pub struct DescribeArgs {
 /// # Errors
 /// Fails when the kinds are unknown, an object is not there, or the store cannot be read.
 pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failure> {
-    let wanted = Wanted::parse(&args.objects)?;
-    if args.all_namespaces && matches!(wanted, Wanted::Named(_)) {
+    let wanted = Targets::parse(&args.objects)?;
+    if args.all_namespaces && matches!(wanted, Targets::Named(_)) {
         let what = "a name belongs to one namespace, so it cannot be combined with -A";
         return Err(Failure::usage(what));
     }
@@ -69,20 +69,20 @@ pub async fn run(args: DescribeArgs, context: &mut Context) -> Result<(), Failur
 }
 
 /// What a search brought.
-struct Found {
+struct FoundObjects {
     objects: Vec<Record>,
     missing: Vec<Failure>,
 }
 
 async fn find(
     store: &Arc<dyn Store>,
-    wanted: &Wanted,
+    wanted: &Targets,
     args: &DescribeArgs,
     namespace: Option<&str>,
-) -> Result<Found, StoreError> {
-    let mut found = Found { objects: Vec::new(), missing: Vec::new() };
+) -> Result<FoundObjects, StoreError> {
+    let mut found = FoundObjects { objects: Vec::new(), missing: Vec::new() };
     let named = match wanted {
-        Wanted::Kinds(kinds) => {
+        Targets::Kinds(kinds) => {
             for kind in kinds {
                 let listed = store.list(*kind, &target::scope(*kind, namespace)).await?;
                 let fits = |r: &Record| args.selector.as_ref().is_none_or(|labels| labels.fits(r));
@@ -90,7 +90,7 @@ async fn find(
             }
             return Ok(found);
         }
-        Wanted::Named(named) => named,
+        Targets::Named(named) => named,
     };
     for (kind, name) in named {
         let key = target::key(*kind, name, namespace.unwrap_or_default());
@@ -138,8 +138,8 @@ fn shown(
 
 fn conclude(
     printer: &Printer,
-    wanted: &Wanted,
-    found: &Found,
+    wanted: &Targets,
+    found: &FoundObjects,
     namespace: Option<&str>,
 ) -> Result<(), Failure> {
     for failure in &found.missing {

@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::completers;
-use crate::app::input::target::Wanted;
+use crate::app::input::target::Targets;
 use crate::app::listing::{ListArgs, show};
 
 /// Flags of `get`.
@@ -22,5 +22,5 @@ pub struct GetArgs {
 /// # Errors
 /// Fails when the kinds are unknown, an object is not there, or the store cannot be read.
 pub async fn run(args: GetArgs, context: &mut Context) -> Result<(), Failure> {
-    show(&Wanted::parse(&args.objects)?, &args.list, context).await
+    show(&Targets::parse(&args.objects)?, &args.list, context).await
 }

@@ -54,7 +54,7 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
     };
     let limits = args.slots.limits();
     let all = slots(&challenges, limits);
-    let running = all.iter().filter(|slot| slot.place == Place::Running).count();
+    let running = all.iter().filter(|slot| slot.place == SlotState::Running).count();
     let is_shown = |slot: &&Slot<'_>| {
         args.all_namespaces || slot.challenge.metadata.namespace == context.namespace()
     };
@@ -79,7 +79,7 @@ pub async fn run(args: ScheduleArgs, context: &mut Context) -> Result<(), Failur
 }
 
 fn conclude(printer: &Printer, all: &[Slot<'_>], shown: usize, limits: Limits, driven: bool) {
-    let running = all.iter().filter(|slot| slot.place == Place::Running).count();
+    let running = all.iter().filter(|slot| slot.place == SlotState::Running).count();
     let queued = all.len() - running;
     let elsewhere = match all.len() - shown {
         0 => String::new(),
@@ -96,12 +96,12 @@ fn conclude(printer: &Printer, all: &[Slot<'_>], shown: usize, limits: Limits, d
 #[derive(Debug)]
 struct Slot<'a> {
     challenge: &'a Challenge,
-    place: Place,
+    place: SlotState,
     waits: Wait<'a>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum SlotState {
     Running,
     /// Position among those that wait for the same, from 1; none for those that start next.
     Queued(Option<usize>),
@@ -113,18 +113,18 @@ fn slots(challenges: &[Challenge], limits: Limits) -> Vec<Slot<'_>> {
     running.sort_by_key(|c| (c.metadata.creation_timestamp, c.name()));
     let running = running.into_iter().map(|challenge| Slot {
         challenge,
-        place: Place::Running,
+        place: SlotState::Running,
         waits: Wait::of_running(challenge),
     });
     let Plan { admitted, queue } = schedule::plan(challenges, limits);
     let next = admitted.into_iter().map(|challenge| Slot {
         challenge,
-        place: Place::Queued(None),
+        place: SlotState::Queued(None),
         waits: Wait::Queue(Waits::Nothing),
     });
     let queue = queue.into_iter().map(|Queued { challenge, position, waits }| Slot {
         challenge,
-        place: Place::Queued(Some(position)),
+        place: SlotState::Queued(Some(position)),
         waits: Wait::Queue(waits),
     });
     running.chain(next).chain(queue).collect()
@@ -137,15 +137,15 @@ impl Slot<'_> {
 
     fn state(&self) -> &'static str {
         match self.place {
-            Place::Running => "running",
-            Place::Queued(_) => "queued",
+            SlotState::Running => "running",
+            SlotState::Queued(_) => "queued",
         }
     }
 
     fn position(&self) -> Option<usize> {
         match self.place {
-            Place::Running => None,
-            Place::Queued(position) => position,
+            SlotState::Running => None,
+            SlotState::Queued(position) => position,
         }
     }
 }

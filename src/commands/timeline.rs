@@ -5,7 +5,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::ReportArgs;
 use crate::app::input::completers;
-use crate::app::input::target::{self, Wanted};
+use crate::app::input::target::{self, Targets};
 use crate::app::{history, lead};
 use crate::store::local::Access;
 
@@ -25,7 +25,7 @@ pub struct TimelineArgs {
 /// # Errors
 /// Fails when nothing is known of the object, or the store cannot be read.
 pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failure> {
-    let (kind, name) = Wanted::parse_one(&args.object)?;
+    let (kind, name) = Targets::parse_one(&args.object)?;
     let key = target::key(kind, &name, context.namespace());
     let store = context.store(Access::ReadOnly).await?;
     let entries = history::entries(&store, &key).await?;

@@ -14,7 +14,7 @@ use super::challenge_records::ChallengeRecords;
 use super::challenge_requests::ChallengeRequests;
 use super::polls::Polls;
 use super::recorder::Recorder;
-use super::resolver_cache::{Looks, Published};
+use super::resolver_cache::{Published, ResolverCache};
 use super::solver_set::SolverSet;
 use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::cause::Cause;
@@ -22,7 +22,7 @@ use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
 };
-use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, Seen};
+use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, SeenChallenge};
 use crate::reconcile::pauses::{self, Polled};
 use crate::reconcile::{Wake, published, shown, visible};
 use crate::solvers::SolveError;
@@ -46,7 +46,7 @@ pub struct ChallengeController {
     clock: Arc<dyn Clock>,
     /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
     known: Mutex<HashMap<ObjectName, Arc<Order>>>,
-    looks: Looks,
+    looks: ResolverCache,
     /// Secrets that the providers of unfinished Challenges need.
     awaited: AwaitedSecrets,
     /// When authorizations were read last.
@@ -70,7 +70,7 @@ impl ChallengeController {
             means,
             clock,
             known: Mutex::default(),
-            looks: Looks::new(store),
+            looks: ResolverCache::new(store),
             awaited: AwaitedSecrets::default(),
             read: Polls::default(),
             ended: Notify::new(),
@@ -137,7 +137,7 @@ impl ChallengeController {
                     self.looks.told(challenge, std::mem::take(&mut published), self.clock.now());
                     self.accept(challenge).await?
                 }
-                Action::Adopt => Outcome::Accepted(Seen::default()),
+                Action::Adopt => Outcome::Accepted(SeenChallenge::default()),
                 Action::FetchState => self.requests.state(challenge).await?,
                 Action::TakeState(state) => Outcome::StateTaken(state),
                 Action::Settle => Outcome::Settled,

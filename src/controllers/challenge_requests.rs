@@ -15,7 +15,7 @@ use crate::acme::error::{AcmeError, Retry};
 use crate::acme::{AuthorizationReply, ChallengeReply};
 use crate::model::{Challenge, State};
 use crate::reconcile::Refusal;
-use crate::reconcile::challenge::{Outcome, Seen};
+use crate::reconcile::challenge::{Outcome, SeenChallenge};
 
 /// Asks the CA, by the account of each Challenge's issuer.
 #[derive(Debug)]
@@ -86,8 +86,8 @@ impl ChallengeRequests {
     }
 }
 
-fn said(reply: ChallengeReply) -> Seen {
-    Seen {
+fn said(reply: ChallengeReply) -> SeenChallenge {
+    SeenChallenge {
         state: State::of_acme(&reply.status),
         problem: reply.error,
         retry_after: reply.retry_after,
@@ -95,7 +95,7 @@ fn said(reply: ChallengeReply) -> Seen {
 }
 
 /// The state is the authorization's; the problem stands in the challenge that was tried.
-fn read(reply: AuthorizationReply, url: &str) -> Seen {
+fn read(reply: AuthorizationReply, url: &str) -> SeenChallenge {
     let state = State::of_acme(&reply.status);
     let lost = lost_word(&reply.status).map(lost_authorization);
     let mut problems: Vec<_> = reply
@@ -105,5 +105,5 @@ fn read(reply: AuthorizationReply, url: &str) -> Seen {
         .collect();
     problems.sort_by_key(|(is_ours, _)| !is_ours);
     let problem = problems.into_iter().next().map(|(_, problem)| problem);
-    Seen { state, problem: problem.or(lost), retry_after: reply.retry_after }
+    SeenChallenge { state, problem: problem.or(lost), retry_after: reply.retry_after }
 }

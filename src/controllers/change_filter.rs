@@ -15,10 +15,10 @@ use crate::model::{Key, Kind, Record};
 
 /// What objects were when last heard of.
 #[derive(Debug, Default)]
-pub(super) struct ChangeFilter(HashMap<Key, Known>);
+pub(super) struct ChangeFilter(HashMap<Key, Digests>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct Digests {
     /// What others want of it.
     wish: u64,
     /// A Challenge or an Order but for its reason.
@@ -34,7 +34,7 @@ impl ChangeFilter {
         }
         let has_reason = matches!(record.key.kind, Kind::Challenge | Kind::Order);
         let substance = has_reason.then(|| substance(record));
-        let now = Known { wish: wish(record), substance };
+        let now = Digests { wish: wish(record), substance };
         match self.0.insert(record.key.clone(), now) {
             Some(before) if before.wish != now.wish => Heard::Wish,
             Some(before) if now.substance.is_some() && before == now => Heard::Nothing,

@@ -19,7 +19,7 @@ use crate::model::memory::Holder;
 use crate::model::solver::Dns01Solver;
 use crate::model::{Blob, Issuer, Key, Kind, ObjectName, Record, Secret};
 use crate::reconcile::issuer::faults::Observed;
-use crate::reconcile::issuer::{self, Action, Deed, Outcome};
+use crate::reconcile::issuer::{self, AccountRequest, Action, Outcome};
 use crate::reconcile::{Refusal, Wake};
 use crate::store::Scope;
 use crate::store::error::StoreError;
@@ -38,20 +38,20 @@ pub struct IssuerController {
     by_hand: bool,
     recorder: Recorder,
     /// What the CA refused: asking for just that again brings nothing.
-    refused: PerIssuer<Asked>,
+    refused: PerIssuer<RegistrationBasis>,
     /// Revision of the Secret with a key that was made here and that no CA has heard of before.
     made: PerIssuer<String>,
 }
 
 /// All that a registration depends on: generation of the issuer, revisions of its Secrets.
-type Asked = (Option<i64>, Vec<String>);
+type RegistrationBasis = (Option<i64>, Vec<String>);
 
 /// What was gathered for one step.
 struct Gathered {
     observed: Observed,
     key_secret: Option<Secret>,
     external_account: Option<ExternalAccount>,
-    asked: Asked,
+    asked: RegistrationBasis,
 }
 
 impl IssuerController {
@@ -198,9 +198,9 @@ impl IssuerController {
     async fn failed(
         &self,
         issuer: &Issuer,
-        deed: Deed,
+        deed: AccountRequest,
         error: AcmeError,
-        asked: Asked,
+        asked: RegistrationBasis,
         now: Timestamp,
     ) -> Result<Wake, ReconcileError> {
         match (error.retry(), error) {
@@ -269,7 +269,9 @@ impl Controller for IssuerController {
                     let replaced = self.replace_key(issuer, acme, secret, &error).await?;
                     let Some(outcome) = replaced else {
                         let asked = gathered.asked;
-                        return Ok(self.failed(issuer, Deed::Register, error, asked, now).await?);
+                        return Ok(self
+                            .failed(issuer, AccountRequest::Register, error, asked, now)
+                            .await?);
                     };
                     outcome
                 }
@@ -281,7 +283,7 @@ impl Controller for IssuerController {
                     Err(error) => {
                         let asked = gathered.asked;
                         return Ok(self
-                            .failed(issuer, Deed::UpdateContact, error, asked, now)
+                            .failed(issuer, AccountRequest::UpdateContact, error, asked, now)
                             .await?);
                     }
                 }

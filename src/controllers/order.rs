@@ -25,9 +25,9 @@ use crate::model::{
     Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, Order, OrderStatus,
     Record, State,
 };
-use crate::reconcile::order::required::{Required, Types, Wanted, required};
+use crate::reconcile::order::required::{OrderTerms, Required, Types, required};
 use crate::reconcile::order::shared::Sharer;
-use crate::reconcile::order::{self, Action, Deed, Heard, Observed, Outcome};
+use crate::reconcile::order::{self, Action, LastRead, Observed, OrderRequest, Outcome};
 use crate::reconcile::{Note, Recorded, Wake};
 use crate::store::Scope;
 use crate::store::error::StoreError;
@@ -47,7 +47,7 @@ pub struct OrderController {
     shared: SharedOrders,
     unwritten: Arc<UnwrittenOrders>,
     budget: Arc<OrderBudget>,
-    heard: Polls<Heard>,
+    heard: Polls<LastRead>,
     types: Types,
     recorder: Recorder,
 }
@@ -158,7 +158,7 @@ impl OrderController {
         if let Some(polled) = polled {
             let has_failed = |c: &Challenge| c.status.state.is_some_and(State::is_failure);
             let after_failure = challenges.iter().any(has_failed);
-            self.heard.note(&order.metadata, Heard { polled, after_failure });
+            self.heard.note(&order.metadata, LastRead { polled, after_failure });
         }
         let forgets = !order.status.url.is_empty() && recorded.status.url.is_empty();
         if forgets {
@@ -198,7 +198,7 @@ impl OrderController {
         &self,
         at_ca: OrderAtCa<'_>,
         issuer: &Issuer,
-        wanted: Wanted,
+        wanted: OrderTerms,
     ) -> Result<Outcome, ReconcileError> {
         if let Some(seen) = self.unwritten.of(at_ca.order) {
             return Ok(Outcome::Created(seen));
@@ -234,7 +234,7 @@ impl OrderController {
     async fn permit(
         &self,
         at_ca: OrderAtCa<'_>,
-        wanted: &Wanted,
+        wanted: &OrderTerms,
     ) -> Result<Permit, ReconcileError> {
         let OrderAtCa { order, now, .. } = at_ca;
         let account = at_ca.acme.account_url().unwrap_or_default();
@@ -249,7 +249,7 @@ impl OrderController {
                 Ok(granted.permit)
             }
             Err(ReconcileError::OverBudget(over)) if !over.is_pause() => {
-                let why = Outcome::Unanswered(Deed::Create, None, over.to_string());
+                let why = Outcome::Unanswered(OrderRequest::Create, None, over.to_string());
                 self.write(order, why, now).await?;
                 Err(ReconcileError::OverBudget(over))
             }

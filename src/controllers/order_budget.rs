@@ -34,12 +34,12 @@ const TRIES: usize = 10;
 #[derive(Debug)]
 pub struct OrderBudget {
     allowance: Allowance,
-    known: Mutex<Vec<Known>>,
+    known: Mutex<Vec<BudgetEntry>>,
 }
 
 /// An entry of a ledger that this process has seen or made.
 #[derive(Clone, Debug)]
-struct Known {
+struct BudgetEntry {
     holder: String,
     entry: Entry,
     is_ours: bool,
@@ -114,7 +114,7 @@ impl OrderBudget {
             ledger.0.push(entry.clone());
             match write(&*store, &holder, &ledger).await {
                 Ok(()) => {
-                    self.all().push(Known {
+                    self.all().push(BudgetEntry {
                         holder: holder.uid,
                         entry,
                         is_ours: true,
@@ -179,7 +179,7 @@ impl OrderBudget {
     /// Why nothing goes out; what kept the CA from answering the last time is what there is to say until it may be asked again.
     fn denied(
         &self,
-        holder: &Holder,
+        holder: &LedgerHolder,
         order: &Order,
         denial: Denial,
         now: Timestamp,
@@ -223,18 +223,18 @@ impl OrderBudget {
     }
 
     /// Takes over what others have written, and drops what counts no more.
-    fn learn(&self, holder: &Holder, now: Timestamp) {
+    fn learn(&self, holder: &LedgerHolder, now: Timestamp) {
         let mut all = self.all();
         all.retain(|known| known.is_ours || known.ago() < COUNTS_FOR);
         for entry in &holder.ledger.0 {
-            let is_known = |known: &Known| {
+            let is_known = |known: &BudgetEntry| {
                 known.holder == holder.uid
                     && (known.entry.number, &known.entry.uid) == (entry.number, &entry.uid)
             };
             // One from the future was asked by another clock, or before ours was set back.
             let ago = now.duration_since(entry.at).max(SignedDuration::ZERO);
             if ago < COUNTS_FOR && !all.iter().any(is_known) {
-                all.push(Known {
+                all.push(BudgetEntry {
                     holder: holder.uid.clone(),
                     entry: entry.clone(),
                     is_ours: false,
@@ -248,7 +248,7 @@ impl OrderBudget {
     }
 
     fn past(&self) -> Vec<Past> {
-        let past = |known: &Known| Past {
+        let past = |known: &BudgetEntry| Past {
             entry: known.entry.clone(),
             holder: known.holder.clone(),
             ago: known.ago(),
@@ -269,19 +269,20 @@ impl OrderBudget {
 
     fn asked_again(&self, holder: &str, number: u64) {
         let mut all = self.all();
-        let found = |known: &&mut Known| known.holder == holder && known.entry.number == number;
+        let found =
+            |known: &&mut BudgetEntry| known.holder == holder && known.entry.number == number;
         if let Some(known) = all.iter_mut().find(found) {
             (known.is_ours, known.entry.became, known.error) = (true, Became::Asked, None);
             (known.ago, known.since) = (SignedDuration::ZERO, Instant::now());
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Known>> {
+    fn all(&self) -> MutexGuard<'_, Vec<BudgetEntry>> {
         self.known.lock()
     }
 }
 
-impl Known {
+impl BudgetEntry {
     fn ago(&self) -> SignedDuration {
         let elapsed: Duration = self.since.elapsed();
         SignedDuration::try_from(elapsed)
@@ -293,7 +294,7 @@ impl Known {
 
 /// The object whose orders are counted.
 #[derive(Debug)]
-struct Holder {
+struct LedgerHolder {
     key: Key,
     uid: String,
     ledger: Ledger,
@@ -304,7 +305,7 @@ struct Holder {
 }
 
 /// The Certificate above an Order, else the last owner that there is; `anew` after a write that rested on something old.
-async fn holder(store: &dyn Store, order: &Order, anew: bool) -> Result<Holder, StoreError> {
+async fn holder(store: &dyn Store, order: &Order, anew: bool) -> Result<LedgerHolder, StoreError> {
     let mut key = Key::new(Kind::Order, order.name());
     let mut metadata = order.metadata.clone();
     while let Some((above, uid)) = metadata.controller_key() {
@@ -312,7 +313,7 @@ async fn holder(store: &dyn Store, order: &Order, anew: bool) -> Result<Holder, 
         let Some(found) = found.filter(|found| found.uid() == uid) else { break };
         metadata = found.metadata();
         if above.kind == Kind::Certificate {
-            return Ok(Holder {
+            return Ok(LedgerHolder {
                 key: above,
                 uid: metadata.uid,
                 ledger: Ledger::read(&metadata.annotations),
@@ -323,10 +324,14 @@ async fn holder(store: &dyn Store, order: &Order, anew: bool) -> Result<Holder, 
         key = above;
     }
     let Metadata { uid, .. } = metadata;
-    Ok(Holder { key, uid, ledger: Ledger::default(), issued: 0, certificate: None })
+    Ok(LedgerHolder { key, uid, ledger: Ledger::default(), issued: 0, certificate: None })
 }
 
-async fn write(store: &dyn Store, holder: &Holder, ledger: &Ledger) -> Result<(), StoreError> {
+async fn write(
+    store: &dyn Store,
+    holder: &LedgerHolder,
+    ledger: &Ledger,
+) -> Result<(), StoreError> {
     let Some(certificate) = &holder.certificate else { return Ok(()) };
     let mut metadata = certificate.metadata();
     ledger.write(&mut metadata.annotations);
@@ -335,7 +340,7 @@ async fn write(store: &dyn Store, holder: &Holder, ledger: &Ledger) -> Result<()
     store.replace(Record { key, object }, Part::Metadata).await.map(drop)
 }
 
-fn over(holder: &Holder, denial: Denial, now: Timestamp) -> ReconcileError {
+fn over(holder: &LedgerHolder, denial: Denial, now: Timestamp) -> ReconcileError {
     let until = denial.pause().and_then(|pause| now.checked_add(pause).ok());
     ReconcileError::OverBudget(Box::new(OverBudget { holder: holder.key.clone(), denial, until }))
 }

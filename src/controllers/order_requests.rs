@@ -14,8 +14,8 @@ use crate::model::persist::{AccountForm, Offer};
 use crate::model::text::listed;
 use crate::model::{Challenge, Order, Problem, State};
 use crate::reconcile::Refusal;
-use crate::reconcile::order::required::Wanted;
-use crate::reconcile::order::{Deed, Outcome, Seen};
+use crate::reconcile::order::required::OrderTerms;
+use crate::reconcile::order::{OrderRequest, Outcome, SeenOrder};
 
 /// How many profiles of a CA are told, and how much of the name of each.
 const PROFILES: usize = 20;
@@ -42,7 +42,7 @@ pub struct OrderAtCa<'a> {
 #[derive(Debug)]
 pub struct Unanswered {
     /// What was asked for.
-    pub deed: Deed,
+    pub deed: OrderRequest,
     /// What the CA said, or why it said nothing.
     pub error: AcmeError,
 }
@@ -52,7 +52,7 @@ impl OrderAtCa<'_> {
     ///
     /// # Errors
     /// Fails when the CA does not answer.
-    pub async fn objection(&self, wanted: &Wanted) -> Result<Option<Outcome>, Unanswered> {
+    pub async fn objection(&self, wanted: &OrderTerms) -> Result<Option<Outcome>, Unanswered> {
         let Some(profile) = &wanted.profile else { return Ok(None) };
         let directory = self.acme.directory().await.map_err(unanswered)?;
         let why = not_offered(profile, &directory.profiles);
@@ -63,7 +63,7 @@ impl OrderAtCa<'_> {
     ///
     /// # Errors
     /// Fails when the CA does not answer, or no longer knows the account.
-    pub async fn create(&self, wanted: Wanted, permit: Permit) -> Result<Outcome, Unanswered> {
+    pub async fn create(&self, wanted: OrderTerms, permit: Permit) -> Result<Outcome, Unanswered> {
         let request = NewOrder {
             identifiers: wanted.identifiers,
             not_after: wanted.not_after,
@@ -73,7 +73,7 @@ impl OrderAtCa<'_> {
         match self.acme.create_order(&request, permit).await {
             Ok(reply) => Ok(Outcome::Created(seen(reply))),
             Err(error) if is_unknown_account(&error) => Err(unanswered(error)),
-            Err(error) => refused(Deed::Create, error),
+            Err(error) => refused(OrderRequest::Create, error),
         }
     }
 
@@ -91,7 +91,7 @@ impl OrderAtCa<'_> {
         });
         let read = match try_join_all(reads).await {
             Ok(read) => read,
-            Err(error) => return refused(Deed::FetchAuthorizations, error),
+            Err(error) => return refused(OrderRequest::FetchAuthorizations, error),
         };
         let lost = |reply: &AuthorizationReply| Some((name_of(reply), lost_word(&reply.status)?));
         if let Some((name, word)) = read.iter().find_map(|(_, reply)| lost(reply)) {
@@ -121,7 +121,7 @@ impl OrderAtCa<'_> {
     pub async fn fetch(&self) -> Result<Outcome, Unanswered> {
         let reply = match self.acme.order(&self.order.status.url).await {
             Ok(reply) => reply,
-            Err(error) => return refused(Deed::Fetch, error),
+            Err(error) => return refused(OrderRequest::Fetch, error),
         };
         Ok(self.conclude(reply).await?.map_or_else(|other| other, Outcome::Fetched))
     }
@@ -148,7 +148,7 @@ impl OrderAtCa<'_> {
                     // The CA took our signing request, and answers it with something else.
                     Ok(Err(Outcome::OtherKey(why))) => Outcome::GivenUp(why, None),
                     Ok(Err(Outcome::Refused(_, Refusal::Until(_, at)))) => {
-                        Outcome::Finalized(Seen { retry_after: Some(at), ..taken })
+                        Outcome::Finalized(SeenOrder { retry_after: Some(at), ..taken })
                     }
                     Ok(Err(other)) => other,
                     Err(_) => Outcome::Finalized(taken),
@@ -159,13 +159,13 @@ impl OrderAtCa<'_> {
             Err(error) if error.problem().is_some_and(|problem| problem.status == 403) => {
                 match self.acme.order(url).await {
                     Ok(reply) if is_ready(&reply) && !is_not_ready(&error) => {
-                        refused(Deed::Finalize, error)
+                        refused(OrderRequest::Finalize, error)
                     }
                     Ok(reply) => self.after_refusal(reply).await,
-                    Err(error) => refused(Deed::Fetch, error),
+                    Err(error) => refused(OrderRequest::Fetch, error),
                 }
             }
-            Err(error) => refused(Deed::Finalize, error),
+            Err(error) => refused(OrderRequest::Finalize, error),
         }
     }
 
@@ -179,7 +179,7 @@ impl OrderAtCa<'_> {
     }
 
     /// What the order brought: its state, or why that is all.
-    async fn conclude(&self, reply: OrderReply) -> Result<Result<Seen, Outcome>, Unanswered> {
+    async fn conclude(&self, reply: OrderReply) -> Result<Result<SeenOrder, Outcome>, Unanswered> {
         let certificate = reply.certificate.clone();
         let error = reply.error.clone();
         let mut seen = seen(reply);
@@ -192,7 +192,7 @@ impl OrderAtCa<'_> {
         let served = match chain::choose(self.acme, &url, self.preferred_chain).await {
             Ok(served) => served,
             Err(error) => {
-                return refused(Deed::Download, error).map(Err);
+                return refused(OrderRequest::Download, error).map(Err);
             }
         };
         let request = match csr::read(&self.order.spec.request.0) {
@@ -239,7 +239,7 @@ impl OrderAtCa<'_> {
 }
 
 fn unanswered(error: AcmeError) -> Unanswered {
-    Unanswered { deed: Deed::Create, error }
+    Unanswered { deed: OrderRequest::Create, error }
 }
 
 /// An authorization as it is kept: one that the CA proves already counts as processing, for the schema of an Order has no
@@ -328,7 +328,7 @@ fn is_not_ready(error: &AcmeError) -> bool {
 ///
 /// # Errors
 /// Fails when another try may help.
-pub fn refused(deed: Deed, error: AcmeError) -> Result<Outcome, Unanswered> {
+pub fn refused(deed: OrderRequest, error: AcmeError) -> Result<Outcome, Unanswered> {
     match (error.retry(), error) {
         (Retry::Never, AcmeError::Refused { problem, .. }) => {
             Ok(Outcome::Refused(deed, Refusal::Final(problem)))
@@ -340,8 +340,8 @@ pub fn refused(deed: Deed, error: AcmeError) -> Result<Outcome, Unanswered> {
     }
 }
 
-fn seen(reply: OrderReply) -> Seen {
-    Seen {
+fn seen(reply: OrderReply) -> SeenOrder {
+    SeenOrder {
         url: reply.url,
         finalize_url: reply.finalize,
         authorizations: reply.authorizations,

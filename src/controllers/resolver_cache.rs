@@ -14,7 +14,7 @@ use super::is_by_record;
 use crate::model::memory::{Holder, Memory};
 use crate::model::observation::{Observation, Said, Seen};
 use crate::model::{Challenge, Kind, Order, Record, State, Time};
-use crate::reconcile::lingering::{Lingering, Look};
+use crate::reconcile::lingering::{EarlierLook, Lingering};
 use crate::reconcile::published;
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
@@ -63,25 +63,25 @@ impl Published {
 
 /// The CA's looks, by the challenge for which it looks.
 #[derive(Debug)]
-pub(super) struct Looks {
+pub(super) struct ResolverCache {
     challenges: Resources<Challenge>,
     orders: Resources<Order>,
     /// What was there before this process has been read.
     before: OnceCell<()>,
-    known: Mutex<BTreeMap<String, Known>>,
+    known: Mutex<BTreeMap<String, ResolverEntry>>,
 }
 
 /// One of them.
 #[derive(Debug)]
-struct Known {
+struct ResolverEntry {
     /// Absolute names of the record: its own, and where that leads.
     names: BTreeSet<String>,
     /// Texts that it found for certain.
     texts: BTreeSet<String>,
-    look: Look,
+    look: EarlierLook,
 }
 
-impl Looks {
+impl ResolverCache {
     /// Reads what that store tells when it first matters.
     pub(super) fn new(store: &Arc<dyn Store>) -> Self {
         Self {
@@ -98,8 +98,8 @@ impl Looks {
             return;
         }
         let names = [record(challenge), seen.name].into_iter().filter(|name| !name.is_empty());
-        let look = Look { accepted_at: Some(now), finished_at: None };
-        let known = Known { names: names.collect(), texts: seen.texts, look };
+        let look = EarlierLook { accepted_at: Some(now), finished_at: None };
+        let known = ResolverEntry { names: names.collect(), texts: seen.texts, look };
         self.with_room(now).insert(challenge.metadata.uid.clone(), known);
     }
 
@@ -122,11 +122,11 @@ impl Looks {
         }
         let is_over = state.is_some_and(State::is_final) || challenge.metadata.is_deleted();
         let mut all = self.with_room(now);
-        let known = all.entry(challenge.metadata.uid.clone()).or_insert_with(|| Known {
+        let known = all.entry(challenge.metadata.uid.clone()).or_insert_with(|| ResolverEntry {
             names: [record(challenge)].into(),
             texts: BTreeSet::new(),
             // One that is over when it is first seen may have been so for long.
-            look: Look {
+            look: EarlierLook {
                 accepted_at: memory.accepted_at,
                 finished_at: ended_by(memory.accepted_at, now).filter(|_| is_over),
             },
@@ -144,8 +144,8 @@ impl Looks {
         let authorizations = order.status.authorizations.iter();
         let fresh = authorizations.filter(|a| a.initial_state != Some(State::Valid));
         let names = fresh.map(|a| format!("_acme-challenge.{}.", a.identifier.to_lowercase()));
-        let look = Look { accepted_at: None, finished_at: Some(finished_at) };
-        let known = Known { names: names.collect(), texts: BTreeSet::new(), look };
+        let look = EarlierLook { accepted_at: None, finished_at: Some(finished_at) };
+        let known = ResolverEntry { names: names.collect(), texts: BTreeSet::new(), look };
         self.with_room(now).entry(order.metadata.uid.clone()).or_insert(known);
     }
 
@@ -190,11 +190,11 @@ impl Looks {
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ResolverEntry>> {
         self.known.lock()
     }
 
-    fn with_room(&self, now: Timestamp) -> MutexGuard<'_, BTreeMap<String, Known>> {
+    fn with_room(&self, now: Timestamp) -> MutexGuard<'_, BTreeMap<String, ResolverEntry>> {
         let mut all = self.lock();
         // Looked through now and then only: each time there are twice as many.
         if all.len() >= FEW && all.len().is_power_of_two() {
@@ -227,9 +227,9 @@ mod tests {
     /// The other name of a record whose alias leads there.
     const ELSEWHERE: &str = "_acme-challenge.example.org.";
 
-    fn looks() -> Looks {
+    fn looks() -> ResolverCache {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        Looks::new(&store)
+        ResolverCache::new(&store)
     }
 
     /// A record as two servers have it, with a TTL of a minute.
@@ -265,7 +265,7 @@ mod tests {
     }
 
     /// Until when the wildcard waits, whose text was put up at second 100.
-    async fn until(looks: &Looks, name: &str, seen: &Published) -> Option<Timestamp> {
+    async fn until(looks: &ResolverCache, name: &str, seen: &Published) -> Option<Timestamp> {
         let wildcard = presented(name, "wildcard", 100);
         let lingering = looks.lingering(&wildcard, seen, at(101)).await.unwrap();
         lingering.map(|lingering| lingering.until)
@@ -318,7 +318,7 @@ mod tests {
         let memory = Memory { accepted_at: Some(at(60)), ..Memory::default() };
         memory.write(Holder::Challenge, &mut apex.metadata.annotations);
         challenges.create(&apex).await.unwrap();
-        assert_eq!(until(&Looks::new(&store), "example.com", &now).await, Some(at(162)));
+        assert_eq!(until(&ResolverCache::new(&store), "example.com", &now).await, Some(at(162)));
 
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let orders = Resources::<Order>::new(Arc::clone(&store), Kind::Order);
@@ -327,7 +327,7 @@ mod tests {
         memory.write(Holder::Order, &mut past.metadata.annotations);
         let created = orders.create(&past).await.unwrap();
         orders.replace_status(&created, &past.status).await.unwrap();
-        assert_eq!(until(&Looks::new(&store), "example.com", &now).await, Some(at(131)));
+        assert_eq!(until(&ResolverCache::new(&store), "example.com", &now).await, Some(at(131)));
     }
 
     #[tokio::test]

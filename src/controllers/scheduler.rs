@@ -79,7 +79,7 @@ impl Standing {
     }
 }
 
-/// Looks at all challenges on every change that counts for those that wait.
+/// ResolverCache at all challenges on every change that counts for those that wait.
 #[derive(Debug)]
 pub struct Scheduler {
     /// The standing of each challenge that has one, as it was told last, by UID: another one of that name is another challenge.

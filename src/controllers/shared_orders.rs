@@ -8,10 +8,10 @@ use crate::model::{ObjectName, Order, Record, State};
 
 /// What is known from every change seen; some may have another order by now.
 #[derive(Debug, Default)]
-pub struct SharedOrders(Mutex<Known>);
+pub struct SharedOrders(Mutex<OrderIndex>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct OrderIndex {
     /// By URL, in the order in which they got it.
     orders: HashMap<String, Vec<ObjectName>>,
     urls: HashMap<ObjectName, String>,

@@ -8,20 +8,20 @@ use std::collections::HashMap;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::model::{ObjectName, Order};
-use crate::reconcile::order::Seen;
+use crate::reconcile::order::SeenOrder;
 
 /// What the CA said of each, with the UID of the Order that asked.
 #[derive(Debug, Default)]
-pub struct UnwrittenOrders(Mutex<HashMap<ObjectName, (String, Seen)>>);
+pub struct UnwrittenOrders(Mutex<HashMap<ObjectName, (String, SeenOrder)>>);
 
 impl UnwrittenOrders {
     /// Remembers what the CA said.
-    pub fn remember(&self, order: &Order, seen: &Seen) {
+    pub fn remember(&self, order: &Order, seen: &SeenOrder) {
         self.all().insert(order.name(), (order.metadata.uid.clone(), seen.clone()));
     }
 
     /// What the CA said, if that is not written down yet.
-    pub fn of(&self, order: &Order) -> Option<Seen> {
+    pub fn of(&self, order: &Order) -> Option<SeenOrder> {
         let all = self.all();
         let (uid, seen) = all.get(&order.name())?;
         (*uid == order.metadata.uid).then(|| seen.clone())
@@ -32,7 +32,7 @@ impl UnwrittenOrders {
         self.all().remove(name);
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<ObjectName, (String, Seen)>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<ObjectName, (String, SeenOrder)>> {
         self.0.lock()
     }
 }
@@ -51,7 +51,8 @@ mod tests {
     #[test]
     fn what_the_ca_said_is_remembered_for_the_order_that_asked_until_it_is_written() {
         let unwritten = UnwrittenOrders::default();
-        let seen = Seen { url: "https://ca.example/order/1".to_owned(), ..Seen::default() };
+        let seen =
+            SeenOrder { url: "https://ca.example/order/1".to_owned(), ..SeenOrder::default() };
         assert_eq!(unwritten.of(&order("1")), None);
         unwritten.remember(&order("1"), &seen);
         assert_eq!(unwritten.of(&order("1")), Some(seen));

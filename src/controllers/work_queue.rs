@@ -31,7 +31,7 @@ pub(super) enum Heard {
 
 /// A look that has ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct EndedStep {
     /// What was heard of the object meanwhile.
     pub(super) heard: Heard,
     /// Until when changes of others wait: three times as long as it took. An Order of a hundred Challenges changes with each
@@ -60,9 +60,9 @@ type Alarm = (Timestamp, u64);
 #[derive(Debug, Default)]
 struct Work {
     phase: Phase,
-    /// Looks in a row that failed.
+    /// ResolverCache in a row that failed.
     failures: u32,
-    /// Looks in a row in which somebody else was quicker.
+    /// ResolverCache in a row in which somebody else was quicker.
     races: u32,
     /// Steps in a row.
     steps: u32,
@@ -132,19 +132,19 @@ impl WorkQueue {
     }
 
     /// Ends a look; what comes of its job is to be said next.
-    pub(super) fn ended(&mut self, job: &Job, now: Timestamp) -> Look {
+    pub(super) fn ended(&mut self, job: &Job, now: Timestamp) -> EndedStep {
         match self.enter(job, Phase::Idle) {
             Phase::Running { since, heard } => {
-                Look { heard, rest: now + (now.duration_since(since) * 3).min(LONGEST_REST) }
+                EndedStep { heard, rest: now + (now.duration_since(since) * 3).min(LONGEST_REST) }
             }
             Phase::Idle | Phase::Queued | Phase::Asleep(_) => {
-                Look { heard: Heard::Nothing, rest: now }
+                EndedStep { heard: Heard::Nothing, rest: now }
             }
         }
     }
 
     /// Goes on after a look that went well.
-    pub(super) fn went_well(&mut self, job: Job, wake: Wake, look: Look, now: Timestamp) {
+    pub(super) fn went_well(&mut self, job: Job, wake: Wake, look: EndedStep, now: Timestamp) {
         let work = self.work.entry(job.clone()).or_default();
         work.failures = 0;
         work.races = 0;

@@ -47,20 +47,20 @@ impl fmt::Display for Exposure {
 
 /// Why a private file or folder is not used.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum Unprotected {
     /// The system refuses.
     System(io::Error),
     /// We do.
     Exposed(Exposure),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for Unprotected {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
 }
 
-impl From<rustix::io::Errno> for Refusal {
+impl From<rustix::io::Errno> for Unprotected {
     fn from(error: rustix::io::Errno) -> Self {
         Self::System(error.into())
     }
@@ -71,7 +71,7 @@ impl From<rustix::io::Errno> for Refusal {
 ///
 /// # Errors
 /// Fails when it cannot be made, or is exposed.
-pub fn make_private(folder: &Path) -> Result<(), Refusal> {
+pub fn make_private(folder: &Path) -> Result<(), Unprotected> {
     if fs::symlink_metadata(folder).is_err() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
@@ -82,22 +82,22 @@ pub fn make_private(folder: &Path) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// Fails when it is no folder, or is exposed.
-pub fn judge_folder(folder: &Path) -> Result<(), Refusal> {
+pub fn judge_folder(folder: &Path) -> Result<(), Unprotected> {
     let found = fs::symlink_metadata(folder)?;
     if found.is_symlink() {
-        return Err(Refusal::Exposed(Exposure::Link));
+        return Err(Unprotected::Exposed(Exposure::Link));
     }
     if !found.is_dir() {
-        return Err(Refusal::System(io::ErrorKind::NotADirectory.into()));
+        return Err(Unprotected::System(io::ErrorKind::NotADirectory.into()));
     }
-    judge(&found, folder, 0o022).map_err(Refusal::Exposed)
+    judge(&found, folder, 0o022).map_err(Unprotected::Exposed)
 }
 
 /// Judges a private file, wherever it is there: it must be this user's or root's, and nobody else's to use.
 ///
 /// # Errors
 /// Fails when it is exposed, or cannot be looked at.
-pub fn judge_file(path: &Path) -> Result<(), Refusal> {
+pub fn judge_file(path: &Path) -> Result<(), Unprotected> {
     match fs::symlink_metadata(path) {
         Ok(found) => judge_found(&found, path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -109,7 +109,7 @@ pub fn judge_file(path: &Path) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// Fails when it is exposed, or the system refuses.
-pub fn open_private(path: &Path) -> Result<File, Refusal> {
+pub fn open_private(path: &Path) -> Result<File, Unprotected> {
     judge_file(path)?;
     let file = File::from(openat(CWD, path, OFlags::RDWR | OFlags::CREATE | CAREFULLY, PRIVATE)?);
     // What has come into its place meanwhile.
@@ -121,22 +121,22 @@ pub fn open_private(path: &Path) -> Result<File, Refusal> {
 ///
 /// # Errors
 /// Fails when it is not there or exposed, or the system refuses.
-pub fn open_private_to_read(path: &Path) -> Result<File, Refusal> {
+pub fn open_private_to_read(path: &Path) -> Result<File, Unprotected> {
     judge_file(path)?;
     let file = File::from(openat(CWD, path, OFlags::RDONLY | CAREFULLY, Mode::empty())?);
     judge_found(&file.metadata()?, path)?;
     Ok(file)
 }
 
-fn judge_found(found: &Metadata, path: &Path) -> Result<(), Refusal> {
+fn judge_found(found: &Metadata, path: &Path) -> Result<(), Unprotected> {
     if found.is_symlink() {
-        return Err(Refusal::Exposed(Exposure::Link));
+        return Err(Unprotected::Exposed(Exposure::Link));
     }
     if !found.is_file() {
-        return Err(Refusal::Exposed(Exposure::NoFile));
+        return Err(Unprotected::Exposed(Exposure::NoFile));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    judge(found, folder.unwrap_or_else(|| Path::new(".")), 0o077).map_err(Refusal::Exposed)
+    judge(found, folder.unwrap_or_else(|| Path::new(".")), 0o077).map_err(Unprotected::Exposed)
 }
 
 /// Judges owner and mode. Network file systems may give our files to another user, and some keep no modes: a trial in that folder
@@ -179,10 +179,10 @@ mod tests {
 
     use super::*;
 
-    fn told<T: fmt::Debug>(refused: Result<T, Refusal>) -> String {
+    fn told<T: fmt::Debug>(refused: Result<T, Unprotected>) -> String {
         match refused {
-            Err(Refusal::Exposed(exposure)) => exposure.to_string(),
-            Err(Refusal::System(error)) => error.kind().to_string(),
+            Err(Unprotected::Exposed(exposure)) => exposure.to_string(),
+            Err(Unprotected::System(error)) => error.kind().to_string(),
             Ok(_) => "used".to_owned(),
         }
     }

@@ -26,19 +26,19 @@ pub struct Cron {
 }
 
 /// One field: its bounds, and names that may stand for numbers.
-struct Field {
+struct CronField {
     what: &'static str,
     low: u32,
     high: u32,
     names: &'static [&'static str],
 }
 
-const FIELDS: [Field; 5] = [
-    Field { what: "minute", low: 0, high: 59, names: &[] },
-    Field { what: "hour", low: 0, high: 23, names: &[] },
-    Field { what: "day of the month", low: 1, high: 31, names: &[] },
-    Field { what: "month", low: 1, high: 12, names: &MONTHS },
-    Field { what: "day of the week", low: 0, high: 7, names: &WEEKDAYS },
+const FIELDS: [CronField; 5] = [
+    CronField { what: "minute", low: 0, high: 59, names: &[] },
+    CronField { what: "hour", low: 0, high: 23, names: &[] },
+    CronField { what: "day of the month", low: 1, high: 31, names: &[] },
+    CronField { what: "month", low: 1, high: 12, names: &MONTHS },
+    CronField { what: "day of the week", low: 0, high: 7, names: &WEEKDAYS },
 ];
 
 impl Cron {
@@ -117,7 +117,7 @@ impl Cron {
     }
 }
 
-impl Field {
+impl CronField {
     fn bits(&self, text: &str) -> Result<u64, String> {
         text.split(',').try_fold(0, |bits, part| Ok(bits | self.part(part)?))
     }

@@ -122,7 +122,7 @@ impl Persist {
 
     /// The record to make; `wildcard` has it hold for all names below, too.
     pub fn record(&self, wildcard: bool) -> String {
-        Record::default().corrected(self, wildcard, Timestamp::UNIX_EPOCH)
+        PersistRecord::default().corrected(self, wildcard, Timestamp::UNIX_EPOCH)
     }
 }
 
@@ -162,7 +162,7 @@ impl Demand<'_> {
 
     /// Everything that is wrong with a record, in words that go on after its text.
     pub fn faults(&self, text: &str) -> Vec<String> {
-        let record = Record::parse(text);
+        let record = PersistRecord::parse(text);
         let mut faults = record.malformed.clone();
         faults.extend(self.of_issuer(&record));
         faults.extend(self.of_account(&record));
@@ -188,16 +188,16 @@ impl Demand<'_> {
 
     /// The record as it should be: what is good in it stays.
     pub fn corrected(&self, text: &str) -> String {
-        Record::parse(text).corrected(self.persist, self.wildcard, self.now)
+        PersistRecord::parse(text).corrected(self.persist, self.wildcard, self.now)
     }
 
     /// When a good record ends, if that is soon.
     pub fn ends_soon(&self, text: &str) -> Option<Timestamp> {
-        let until = Record::parse(text).until?.ok()?;
+        let until = PersistRecord::parse(text).until?.ok()?;
         (until.duration_since(self.now) < WARNING).then_some(until)
     }
 
-    fn of_issuer(&self, record: &Record<'_>) -> Option<String> {
+    fn of_issuer(&self, record: &PersistRecord<'_>) -> Option<String> {
         let names = &self.persist.issuer_domain_names;
         let is_ours = names.iter().any(|name| name.eq_ignore_ascii_case(record.issuer));
         (!is_ours).then(|| match record.issuer {
@@ -206,7 +206,7 @@ impl Demand<'_> {
         })
     }
 
-    fn of_account(&self, record: &Record<'_>) -> Option<String> {
+    fn of_account(&self, record: &PersistRecord<'_>) -> Option<String> {
         let wanted = &self.persist.account_uris;
         let Some(uri) = record.account else { return Some("lacks accounturi".to_owned()) };
         if wanted.iter().any(|wanted| wanted == uri) {
@@ -224,7 +224,7 @@ impl Demand<'_> {
 
 /// A record, read as RFC 8659 §4.2 has it, with what is wrong with its form.
 #[derive(Debug, Default)]
-struct Record<'a> {
+struct PersistRecord<'a> {
     issuer: &'a str,
     account: Option<&'a str>,
     policy: Option<&'a str>,
@@ -233,7 +233,7 @@ struct Record<'a> {
     malformed: Vec<String>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> PersistRecord<'a> {
     fn parse(text: &'a str) -> Self {
         let mut parts = text.split(';').map(|part| part.trim_matches([' ', '\t']));
         let mut record = Self { issuer: parts.next().unwrap_or_default(), ..Self::default() };

@@ -16,7 +16,7 @@ const NAME_LIMIT: usize = 200;
 
 /// An ACME server, as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct AcmeServer {
     url: String,
     name: String,
 }
@@ -26,7 +26,7 @@ pub struct Server {
 #[error("\"{0}\" is neither letsencrypt nor letsencrypt-staging nor the URL of an ACME directory")]
 pub struct UnknownServer(String);
 
-impl Server {
+impl AcmeServer {
     /// Reads `letsencrypt`, `letsencrypt-staging` or the URL of a directory.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Server {
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct QuickOrder {
     /// Names and addresses; the first gives the Certificate its name.
     pub first: Identifier,
     /// More of them.
@@ -75,7 +75,7 @@ pub struct Wish {
     /// Contact of the account.
     pub email: Option<String>,
     /// The CA.
-    pub server: Server,
+    pub server: AcmeServer,
     /// Namespace of both objects.
     pub namespace: String,
     /// How names are proven.
@@ -109,7 +109,7 @@ impl Proof {
 }
 
 /// Makes Issuer and Certificate, in this order: one solver for every name, an ECDSA P-256 key.
-pub fn manifests(wish: &Wish) -> Vec<Record> {
+pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     let issuer = wish.server.name();
     let mut acme = json!({
         "server": wish.server.url(),
@@ -173,20 +173,20 @@ mod tests {
     use crate::model::manifest::set::Namespaces;
     use crate::model::manifest::{Source, read};
 
-    fn wish(names: &[&str], server: &str) -> Wish {
+    fn wish(names: &[&str], server: &str) -> QuickOrder {
         let mut names = names.iter().map(|name| Identifier::parse(name).unwrap());
-        Wish {
+        QuickOrder {
             first: names.next().unwrap(),
             more: names.collect(),
             email: None,
-            server: Server::parse(server).unwrap(),
+            server: AcmeServer::parse(server).unwrap(),
             namespace: "default".into(),
             proof: Proof::Http01,
         }
     }
 
     /// What is made, read back as a user's manifest.
-    fn check(wish: &Wish) -> Vec<Value> {
+    fn check(wish: &QuickOrder) -> Vec<Value> {
         let records = manifests(wish);
         let sources: Vec<Source> = records
             .iter()
@@ -270,12 +270,12 @@ mod tests {
                 "acme-zerossl-com-v2-dv90",
             ),
         ] {
-            let server = Server::parse(text).unwrap();
+            let server = AcmeServer::parse(text).unwrap();
             assert_eq!((server.url(), server.name()), (url, name));
             check(&wish(&["a.example"], text));
         }
         for text in ["letsencypt", "", "acme.example/dir", "ftp://ca.example"] {
-            assert_eq!(Server::parse(text), Err(UnknownServer(text.to_owned())));
+            assert_eq!(AcmeServer::parse(text), Err(UnknownServer(text.to_owned())));
         }
     }
 }

@@ -45,7 +45,7 @@ pub enum Namespaces {
 
 /// How the table of a kind shall look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look<'a> {
+pub struct ColumnStyle<'a> {
     /// How many columns.
     pub width: Width,
     /// How objects are named.
@@ -64,7 +64,7 @@ pub struct Look<'a> {
 pub fn table<'a>(
     kind: Kind,
     objects: impl IntoIterator<Item = &'a Value>,
-    look: &Look<'_>,
+    look: &ColumnStyle<'_>,
     now: Timestamp,
 ) -> String {
     let columns: Vec<&Column> =
@@ -105,12 +105,12 @@ fn named(kind: Kind) -> Option<&'static str> {
 struct Column {
     title: &'static str,
     wide: bool,
-    source: Source,
+    source: CellSource,
     empty: &'static str,
 }
 
 /// Where a cell's text comes from.
-enum Source {
+enum CellSource {
     /// The value at a JSON pointer.
     At(&'static str),
     /// A field of the condition of that type.
@@ -126,7 +126,7 @@ enum Source {
 }
 
 impl Column {
-    const fn new(title: &'static str, source: Source) -> Self {
+    const fn new(title: &'static str, source: CellSource) -> Self {
         Self { title, wide: false, source, empty: "" }
     }
 
@@ -142,19 +142,19 @@ impl Column {
 
     fn cell(&self, object: &Value, now: Timestamp) -> String {
         let text = match self.source {
-            Source::At(pointer) => object.pointer(pointer).map(plain).unwrap_or_default(),
-            Source::Condition(kind, field) => condition(object, kind, field).to_owned(),
-            Source::Flag(pointer) => {
+            CellSource::At(pointer) => object.pointer(pointer).map(plain).unwrap_or_default(),
+            CellSource::Condition(kind, field) => condition(object, kind, field).to_owned(),
+            CellSource::Flag(pointer) => {
                 let flag = object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
                 if flag { "yes" } else { "no" }.to_owned()
             }
-            Source::Age(pointer) => age(text(object, pointer).parse().ok(), now),
-            Source::Count(pointer) => object
+            CellSource::Age(pointer) => age(text(object, pointer).parse().ok(), now),
+            CellSource::Count(pointer) => object
                 .pointer(pointer)
                 .and_then(Value::as_object)
                 .map_or(0, serde_json::Map::len)
                 .to_string(),
-            Source::Subject => {
+            CellSource::Subject => {
                 let kind = text(object, "/involvedObject/kind").to_ascii_lowercase();
                 format!("{kind}/{}", text(object, "/involvedObject/name"))
             }
@@ -169,46 +169,49 @@ fn condition<'a>(object: &'a Value, kind: &str, field: &str) -> &'a str {
     found.and_then(|c| c[field].as_str()).unwrap_or_default()
 }
 
-const AGE: Column = Column::new("AGE", Source::Age("/metadata/creationTimestamp"));
-const ISSUER: Column = Column::new("ISSUER", Source::At("/spec/issuerRef/name"));
-const READY: Column = Column::new("READY", Source::Condition("Ready", "status"));
-const REASON: Column = Column::new("REASON", Source::At("/status/reason")).ours();
-const STATE: Column = Column::new("STATE", Source::At("/status/state")).ours();
-const STATUS: Column = Column::new("STATUS", Source::Condition("Ready", "message")).wide();
+const AGE: Column = Column::new("AGE", CellSource::Age("/metadata/creationTimestamp"));
+const ISSUER: Column = Column::new("ISSUER", CellSource::At("/spec/issuerRef/name"));
+const READY: Column = Column::new("READY", CellSource::Condition("Ready", "status"));
+const REASON: Column = Column::new("REASON", CellSource::At("/status/reason")).ours();
+const STATE: Column = Column::new("STATE", CellSource::At("/status/state")).ours();
+const STATUS: Column = Column::new("STATUS", CellSource::Condition("Ready", "message")).wide();
 
 const CERTIFICATE: &[Column] =
-    &[READY, Column::new("SECRET", Source::At("/spec/secretName")), ISSUER.wide(), STATUS, AGE];
+    &[READY, Column::new("SECRET", CellSource::At("/spec/secretName")), ISSUER.wide(), STATUS, AGE];
 const CERTIFICATE_REQUEST: &[Column] = &[
-    Column::new("APPROVED", Source::Condition("Approved", "status")),
-    Column::new("DENIED", Source::Condition("Denied", "status")),
+    Column::new("APPROVED", CellSource::Condition("Approved", "status")),
+    Column::new("DENIED", CellSource::Condition("Denied", "status")),
     READY,
     ISSUER,
-    Column::new("REQUESTER", Source::At("/spec/username")),
+    Column::new("REQUESTER", CellSource::At("/spec/username")),
     STATUS,
     AGE,
 ];
 /// SLOT says whether the challenge holds one of the scheduler's slots, which is what `status.processing` means.
 const CHALLENGE: &[Column] = &[
     STATE,
-    Column::new("DOMAIN", Source::At("/spec/dnsName")).ours(),
-    Column::new("TYPE", Source::At("/spec/type")).ours().wide(),
-    Column::new("PRESENTED", Source::Flag("/status/presented")).wide(),
-    Column::new("SLOT", Source::Flag("/status/processing")).wide(),
+    Column::new("DOMAIN", CellSource::At("/spec/dnsName")).ours(),
+    Column::new("TYPE", CellSource::At("/spec/type")).ours().wide(),
+    Column::new("PRESENTED", CellSource::Flag("/status/presented")).wide(),
+    Column::new("SLOT", CellSource::Flag("/status/processing")).wide(),
     ISSUER.ours().wide(),
     REASON,
     AGE,
 ];
 const EVENT: &[Column] = &[
-    Column::new("LAST SEEN", Source::Age("/lastTimestamp")),
-    Column::new("TYPE", Source::At("/type")),
-    Column::new("REASON", Source::At("/reason")),
-    Column::new("OBJECT", Source::Subject),
-    Column::new("MESSAGE", Source::At("/message")),
+    Column::new("LAST SEEN", CellSource::Age("/lastTimestamp")),
+    Column::new("TYPE", CellSource::At("/type")),
+    Column::new("REASON", CellSource::At("/reason")),
+    Column::new("OBJECT", CellSource::Subject),
+    Column::new("MESSAGE", CellSource::At("/message")),
 ];
 const ISSUERS: &[Column] = &[READY, STATUS, AGE];
 const ORDER: &[Column] = &[STATE, ISSUER.ours().wide(), REASON, AGE];
-const SECRET: &[Column] =
-    &[Column::new("TYPE", Source::At("/type")), Column::new("DATA", Source::Count("/data")), AGE];
+const SECRET: &[Column] = &[
+    Column::new("TYPE", CellSource::At("/type")),
+    Column::new("DATA", CellSource::Count("/data")),
+    AGE,
+];
 
 fn columns(kind: Kind) -> &'static [Column] {
     match kind {
@@ -227,7 +230,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(kind: Kind, objects: &[Value], look: Look<'_>) -> String {
+    fn check(kind: Kind, objects: &[Value], look: ColumnStyle<'_>) -> String {
         table(kind, objects, &look, "2026-11-21T04:32:25Z".parse().unwrap())
     }
 
@@ -250,7 +253,7 @@ mod tests {
 
     #[test]
     fn challenges_show_their_reason() {
-        let text = check(Kind::Challenge, &challenges(), Look::default());
+        let text = check(Kind::Challenge, &challenges(), ColumnStyle::default());
         insta::assert_snapshot!(text, @"
         NAME                         STATE     DOMAIN            REASON                                                                               AGE
         web-1-2726938748-762612507   pending   www.example.com   Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200'   22s
@@ -260,7 +263,11 @@ mod tests {
 
     #[test]
     fn wide_challenges_show_type_presented_slot_and_issuer() {
-        let look = Look { width: Width::Wide, namespaces: Namespaces::Shown, ..Look::default() };
+        let look = ColumnStyle {
+            width: Width::Wide,
+            namespaces: Namespaces::Shown,
+            ..ColumnStyle::default()
+        };
         insta::assert_snapshot!(check(Kind::Challenge, &challenges(), look), @"
         NAMESPACE   NAME                         STATE     DOMAIN            TYPE      PRESENTED   SLOT   ISSUER   REASON                                                                               AGE
         web         web-1-2726938748-762612507   pending   www.example.com   HTTP-01   yes         yes    acme     Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200'   22s
@@ -274,10 +281,11 @@ mod tests {
             "apiVersion": "acme.cert-manager.io/v1", "kind": "Order", "metadata": {"name": "web-1-1"},
             "spec": {"issuerRef": {"name": "acme"}}, "status": {"state": "valid"},
         });
-        let wide = Look { width: Width::Wide, naming: Naming::WithKind, ..Look::default() };
+        let wide =
+            ColumnStyle { width: Width::Wide, naming: Naming::WithKind, ..ColumnStyle::default() };
         let orders = [order];
-        let text =
-            check(Kind::Order, &orders, Look::default()) + &check(Kind::Order, &orders, wide);
+        let text = check(Kind::Order, &orders, ColumnStyle::default())
+            + &check(Kind::Order, &orders, wide);
         insta::assert_snapshot!(text, @"
         NAME      STATE   REASON   AGE
         web-1-1   valid   <none>   <unknown>
@@ -293,7 +301,7 @@ mod tests {
             "metadata": {"name": "acme", "creationTimestamp": "2026-11-20T04:32:03Z"},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let look = Look { namespaces: Namespaces::Shown, ..Look::default() };
+        let look = ColumnStyle { namespaces: Namespaces::Shown, ..ColumnStyle::default() };
         insta::assert_snapshot!(check(Kind::ClusterIssuer, &[issuer], look), @"
         NAME   READY   AGE
         acme   True    24h
@@ -307,7 +315,7 @@ mod tests {
             "involvedObject": {"kind": "Certificate", "name": "web"}, "lastTimestamp": "2026-11-21T04:32:03Z",
             "message": "Issuing certificate as Secret does not exist",
         });
-        insta::assert_snapshot!(check(Kind::Event, &[event], Look::default()), @"
+        insta::assert_snapshot!(check(Kind::Event, &[event], ColumnStyle::default()), @"
         LAST SEEN   TYPE     REASON    OBJECT            MESSAGE
         22s         Normal   Issuing   certificate/web   Issuing certificate as Secret does not exist
         ");

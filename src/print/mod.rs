@@ -32,7 +32,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use self::colour::{Colour, Colours};
-use self::columns::{Look, Namespaces, Naming, Width};
+use self::columns::{ColumnStyle, Namespaces, Naming, Width};
 use self::escape::escape;
 use self::format::Format;
 use self::label_columns::LabelColumns;
@@ -179,7 +179,8 @@ impl Printer {
         };
         let naming = if filled.len() > 1 { Naming::WithKind } else { Naming::Bare };
         let (headers, colour) = (self.headers, self.colours.out);
-        let look = Look { width, naming, namespaces, headers, colour, labels: Some(&self.labels) };
+        let look =
+            ColumnStyle { width, naming, namespaces, headers, colour, labels: Some(&self.labels) };
         let tables = filled
             .iter()
             .map(|group| columns::table(group.kind, group.objects.iter().copied(), &look, now));

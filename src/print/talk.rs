@@ -12,9 +12,9 @@ use super::escape::{escape, escape_but_colours, set_off};
 
 /// Where the conversation goes; clones share one stream.
 #[derive(Clone)]
-pub struct Talk(Arc<Mutex<Inner>>);
+pub struct Talk(Arc<Mutex<TalkState>>);
 
-struct Inner {
+struct TalkState {
     sink: Box<dyn Write + Send>,
     /// Spinners that must be off the screen while something else is written.
     spinners: Option<MultiProgress>,
@@ -23,7 +23,7 @@ struct Inner {
 impl Talk {
     /// Talks to a stream.
     pub fn new(sink: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Inner { sink, spinners: None })))
+        Self(Arc::new(Mutex::new(TalkState { sink, spinners: None })))
     }
 
     /// Writes a line; nothing in it steers the terminal, and what follows a line break is set off. A stream that takes no more is no reason to stop working, so there
@@ -56,7 +56,7 @@ impl Talk {
         self.inner().spinners = spinners;
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, TalkState> {
         self.0.lock()
     }
 }

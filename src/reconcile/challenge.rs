@@ -19,7 +19,7 @@ pub use super::challenge_facts::first_state;
 use super::challenge_facts::{
     has_failed, has_finalizer, has_only_our_finalizer, memory, settled_by_order,
 };
-pub use super::challenge_outcome::{Outcome, Seen, polled, record};
+pub use super::challenge_outcome::{Outcome, SeenChallenge, polled, record};
 use super::lingering::Lingering;
 use super::pauses::{Pace, Polled, poll_at};
 use crate::model::cause::Sighting;
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(new.status.reason, format!("Error accepting challenge: {why}"));
         assert_eq!((new.status.state, new.notes.len()), (Some(State::Pending), 0));
         let failed = running(|c| c.status.reason.clone_from(&new.status.reason));
-        let new = record(&failed, Outcome::Accepted(Seen::default()), at(21));
+        let new = record(&failed, Outcome::Accepted(SeenChallenge::default()), at(21));
         assert_eq!(new.status.reason, "");
     }
 
@@ -400,7 +400,11 @@ mod tests {
         let accepted = running(|c| accepted_at(c, 12));
         let read = |retry_after: i64| {
             let state = Some(State::Pending);
-            let said = Seen { state, retry_after: Some(at(retry_after)), ..Seen::default() };
+            let said = SeenChallenge {
+                state,
+                retry_after: Some(at(retry_after)),
+                ..SeenChallenge::default()
+            };
             record(&accepted, Outcome::StateFetched(said), at(14))
         };
         let unchanged = (accepted.status.clone(), memory(&accepted));
@@ -473,7 +477,11 @@ mod tests {
             status: 403,
             ..Problem::default()
         };
-        let said = Seen { state: Some(State::Invalid), problem: Some(problem), retry_after: None };
+        let said = SeenChallenge {
+            state: Some(State::Invalid),
+            problem: Some(problem),
+            retry_after: None,
+        };
         let new = record(&accepted, Outcome::StateFetched(said), at(14));
         assert_eq!(new.status.state, Some(State::Invalid));
         assert_eq!(

@@ -16,7 +16,7 @@ pub enum Outcome {
     /// The Order has failed, or is gone.
     Abandoned,
     /// The CA knows; this is its first word.
-    Accepted(Seen),
+    Accepted(SeenChallenge),
     /// The CA could not be told, which may pass: why, in words, and what it answered, if it did.
     AcceptFailed(String, Option<Box<Problem>>),
     /// The answer and the finalizer are gone.
@@ -46,12 +46,12 @@ pub enum Outcome {
     /// The state the Order has read.
     StateTaken(State),
     /// The authorization was read.
-    StateFetched(Seen),
+    StateFetched(SeenChallenge),
 }
 
 /// What the CA said of a challenge or its authorization.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct SeenChallenge {
     /// State; none for a word we do not know, which counts as not final.
     pub state: Option<State>,
     /// Why it is invalid.

@@ -17,14 +17,14 @@ const FRACTION: SignedDuration = SignedDuration::from_secs(1);
 
 /// When the CA may have looked at a record for another challenge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct EarlierLook {
     /// It was told then that it may, if that is known.
     pub accepted_at: Option<Timestamp>,
     /// It had its answer by then; none while it may look, or when that is not known.
     pub finished_at: Option<Timestamp>,
 }
 
-impl Look {
+impl EarlierLook {
     /// The last moment of it before our own text was there.
     fn at_the_latest(&self, presented_at: Timestamp) -> Timestamp {
         let ours = presented_at.saturating_add(FRACTION).unwrap_or(presented_at);
@@ -49,7 +49,7 @@ impl Lingering {
     pub fn of(
         record: &str,
         ttl: u32,
-        looks: impl IntoIterator<Item = Look>,
+        looks: impl IntoIterator<Item = EarlierLook>,
         presented_at: Timestamp,
     ) -> Option<Self> {
         let last = looks.into_iter().map(|look| look.at_the_latest(presented_at)).max()?;
@@ -77,7 +77,7 @@ mod tests {
     /// Until when a text waits that was put up at second 100, with a TTL of a minute.
     #[track_caller]
     fn check(looks: &[(Option<i64>, Option<i64>)], expected: Option<i64>) {
-        let looks = looks.iter().map(|(accepted, finished)| Look {
+        let looks = looks.iter().map(|(accepted, finished)| EarlierLook {
             accepted_at: accepted.map(at),
             finished_at: finished.map(at),
         });
@@ -103,13 +103,14 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_what_nobody_may_keep() {
-        let look = Look { accepted_at: Some(at(80)), finished_at: None };
+        let look = EarlierLook { accepted_at: Some(at(80)), finished_at: None };
         assert_eq!(Lingering::of("_acme-challenge.example.com.", 0, [look], at(100)), None);
     }
 
     #[test]
     fn the_reason_says_what_is_waited_for_and_until_when() {
-        let lingering = Lingering::of("_acme-challenge.example.com.", 60, [Look::default()], at(9));
+        let lingering =
+            Lingering::of("_acme-challenge.example.com.", 60, [EarlierLook::default()], at(9));
         assert_eq!(
             lingering.unwrap().reason(&challenge("example.com").dns01().build()),
             "Waiting until 2027-01-15T08:01:11Z before accepting DNS-01 challenge: the CA has asked for \

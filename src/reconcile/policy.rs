@@ -34,9 +34,9 @@ pub struct Input<'a> {
     pub current: Option<&'a RequestFacts>,
 }
 
-type Rule = fn(&Input<'_>) -> Option<Violation>;
+type PolicyCheck = fn(&Input<'_>) -> Option<Violation>;
 
-const CHAIN: [Rule; 10] = [
+const CHAIN: [PolicyCheck; 10] = [
     secret_is_missing,
     data_is_missing,
     key_cannot_be_used,

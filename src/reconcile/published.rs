@@ -75,7 +75,7 @@ fn fault(
         }
     };
     let asked = by_name(servers);
-    let wanted = &Wanted::of(challenge, answer, look.at);
+    let wanted = &ExpectedText::of(challenge, answer, look.at);
     let wanting: Vec<_> = asked.iter().filter(|server| !server.has(wanted)).collect();
     if !asked.is_empty() && wanting.is_empty() {
         return None;
@@ -117,14 +117,14 @@ pub fn demand(challenge: &Challenge, now: Timestamp) -> Option<Demand<'_>> {
 }
 
 /// What the CA looks for among the texts of a name.
-enum Wanted<'a> {
+enum ExpectedText<'a> {
     /// This one.
     Text(&'a str),
     /// One that shows as much.
     Persistent(Demand<'a>),
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> ExpectedText<'a> {
     fn of(challenge: &'a Challenge, answer: &'a Answer, at: Timestamp) -> Self {
         demand(challenge, at).map_or(Self::Text(&answer.key_authorization), Self::Persistent)
     }
@@ -161,12 +161,12 @@ fn follows(challenge: &Challenge) -> bool {
 }
 
 /// A server with what it says at each of its addresses; those that are silent are left out where others speak.
-struct Asked<'a> {
+struct NamedServer<'a> {
     name: &'a str,
     said: Vec<&'a NameServer>,
 }
 
-fn by_name(servers: &[NameServer]) -> Vec<Asked<'_>> {
+fn by_name(servers: &[NameServer]) -> Vec<NamedServer<'_>> {
     let mut named: BTreeMap<&str, Vec<&NameServer>> = BTreeMap::new();
     for server in servers {
         named.entry(&server.name).or_default().push(server);
@@ -180,13 +180,13 @@ fn by_name(servers: &[NameServer]) -> Vec<Asked<'_>> {
         } else if somebody_is_heard {
             said.retain(|server| server.said != Said::NoRoute);
         }
-        Asked { name, said }
+        NamedServer { name, said }
     });
     asked.filter(|server| !server.said.is_empty()).collect()
 }
 
-impl Asked<'_> {
-    fn has(&self, wanted: &Wanted<'_>) -> bool {
+impl NamedServer<'_> {
+    fn has(&self, wanted: &ExpectedText<'_>) -> bool {
         self.said.iter().all(|server| has(server, wanted))
     }
 
@@ -225,7 +225,7 @@ impl Asked<'_> {
     }
 
     /// What is wrong at which of its addresses; the same is said once.
-    fn fault(&self, wanted: &Wanted<'_>) -> String {
+    fn fault(&self, wanted: &ExpectedText<'_>) -> String {
         let mut faults: Vec<(String, Vec<String>)> = Vec::new();
         for server in self.said.iter().filter(|server| !has(server, wanted)) {
             let words = wanted.words(&server.said);
@@ -255,7 +255,7 @@ impl Asked<'_> {
     }
 }
 
-fn has(server: &NameServer, wanted: &Wanted<'_>) -> bool {
+fn has(server: &NameServer, wanted: &ExpectedText<'_>) -> bool {
     matches!(&server.said, Said::Texts(texts) if wanted.is_among(texts))
 }
 

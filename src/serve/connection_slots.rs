@@ -18,13 +18,13 @@ const SHARE: u64 = 4;
 /// A newcomer always gets one: when all are taken, the address with the most connections loses its oldest. An attacker with
 /// few addresses takes places from itself only, and one with many has to be faster than a CA that sends one request.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct ConnectionSlots {
     most: usize,
     /// The oldest first.
     taken: Arc<Mutex<Vec<(IpAddr, AbortHandle)>>>,
 }
 
-impl Places {
+impl ConnectionSlots {
     /// That many places.
     pub fn of(most: usize) -> Self {
         Self { most, taken: Arc::default() }
@@ -50,7 +50,7 @@ impl Places {
     }
 }
 
-impl Default for Places {
+impl Default for ConnectionSlots {
     /// 512, or a quarter of the files that this process may have open where that is less.
     fn default() -> Self {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);

@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub use self::connection_slots::Places;
+pub use self::connection_slots::ConnectionSlots;
 
 /// Longest a client may take for its TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -49,10 +49,10 @@ impl Patience {
 
 /// Accepts connections until told to stop, then waits for those under way; all end with this future.
 ///
-/// When all places are taken, a newcomer gets the place of the one that [`Places`] chooses, which is cut off.
+/// When all places are taken, a newcomer gets the place of the one that [`ConnectionSlots`] chooses, which is cut off.
 pub async fn accept_all<F, Served>(
     socket: TcpListener,
-    places: Places,
+    places: ConnectionSlots,
     stop: CancellationToken,
     serve: F,
 ) where
@@ -135,7 +135,7 @@ mod tests {
         let (address, stop) = (socket.local_addr().unwrap(), CancellationToken::new());
         let (router, stopped) = (Router::new().fallback(async || "hello"), stop.clone());
         let serve = move |stream| http(stream, router.clone(), patience, stopped.clone());
-        tokio::spawn(accept_all(socket, Places::of(most), stop.clone(), serve));
+        tokio::spawn(accept_all(socket, ConnectionSlots::of(most), stop.clone(), serve));
         (address, stop)
     }
 

@@ -13,12 +13,12 @@ const REMEMBERED: usize = 4_096;
 /// Remembers Events, so that a repetition is known without asking a server: an API server finds the Events about one
 /// object only by reading all of a namespace. cert-manager remembers its own, too, and only as long as it runs.
 #[derive(Default)]
-pub struct Told(Mutex<HashMap<Saying, Record>>);
+pub struct EventCache(Mutex<HashMap<Saying, Record>>);
 
 /// UID of the object, reason, message, component, severity.
 type Saying = (String, String, String, &'static str, Severity);
 
-impl Told {
+impl EventCache {
     /// The Event that said the same.
     pub(super) fn before(&self, about: &ObjectReference, notice: Notice<'_>) -> Option<Record> {
         self.sayings().get(&saying(about, notice)).cloned()
@@ -43,9 +43,9 @@ impl Told {
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for EventCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Told({} sayings)", self.sayings().len())
+        write!(f, "EventCache({} sayings)", self.sayings().len())
     }
 }
 

@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use super::error::StoreError;
-use crate::disk::private::{self, Refusal};
+use crate::disk::private::{self, Unprotected};
 
 /// The folder in which a file is.
 pub(super) fn of(file: &Path) -> &Path {
@@ -47,15 +47,15 @@ pub(super) fn open_file(path: &Path) -> Result<File, StoreError> {
 pub(super) fn open_file_to_read(path: &Path) -> Result<Option<File>, StoreError> {
     match private::open_private_to_read(path) {
         Ok(file) => Ok(Some(file)),
-        Err(Refusal::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(Unprotected::System(error)) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(refusal) => Err(refused(path, refusal)),
     }
 }
 
-fn refused(path: &Path, refusal: Refusal) -> StoreError {
+fn refused(path: &Path, refusal: Unprotected) -> StoreError {
     match refusal {
-        Refusal::System(error) => unusable(path, &error),
-        Refusal::Exposed(exposure) => StoreError::Exposed { place: path.to_owned(), exposure },
+        Unprotected::System(error) => unusable(path, &error),
+        Unprotected::Exposed(exposure) => StoreError::Exposed { place: path.to_owned(), exposure },
     }
 }
 

@@ -11,7 +11,7 @@ use futures_util::stream::BoxStream;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::error::StoreError;
-use super::event_cache::Told;
+use super::event_cache::EventCache;
 use super::manager::Manager;
 use super::object::leave_out_bulk;
 use super::{Change, Part, Scope, Store};
@@ -168,7 +168,7 @@ impl Store for Glance {
         self.store.in_cluster()
     }
 
-    fn told(&self) -> Option<&Told> {
+    fn told(&self) -> Option<&EventCache> {
         self.store.told()
     }
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 
 pub(crate) use self::error::StoreError;
-use self::event_cache::Told;
+use self::event_cache::EventCache;
 use self::manager::Manager;
 use crate::model::{Key, Kind, ObjectName, Record};
 
@@ -221,7 +221,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     }
 
     /// What was told through this store lately; nothing where looking it up costs no request.
-    fn told(&self) -> Option<&Told> {
+    fn told(&self) -> Option<&EventCache> {
         None
     }
 }

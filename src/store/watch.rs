@@ -54,7 +54,7 @@ pub(super) fn changes(
     kind: Kind,
     scope: Scope,
 ) -> BoxStream<'static, Result<Change, StoreError>> {
-    let watcher = Watcher {
+    let watcher = JournalWatcher {
         journal,
         revisions,
         kind,
@@ -70,7 +70,7 @@ pub(super) fn changes(
     .boxed()
 }
 
-struct Watcher<J> {
+struct JournalWatcher<J> {
     journal: J,
     revisions: Receiver<i64>,
     kind: Kind,
@@ -83,7 +83,7 @@ struct Watcher<J> {
     failed: bool,
 }
 
-impl<J: Journal> Watcher<J> {
+impl<J: Journal> JournalWatcher<J> {
     async fn next(&mut self) -> Option<Result<Change, StoreError>> {
         loop {
             if let Some(change) = self.waiting.pop_front() {

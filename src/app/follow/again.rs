@@ -41,7 +41,7 @@ pub struct AgainArgs {
 
 /// What is wanted of the Certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Rerun {
     /// A fresh order, whatever there is.
     Renewed,
     /// A fresh order for one that failed.
@@ -60,7 +60,7 @@ pub type Named = BTreeMap<ObjectName, Vec<ObjectName>>;
 pub async fn run(
     args: AgainArgs,
     named: Named,
-    wanted: Wanted,
+    wanted: Rerun,
     context: &Context,
 ) -> Result<(), Failure> {
     let started = Timestamp::now();
@@ -92,7 +92,7 @@ pub async fn run(
             None => wanting.push(record),
         }
     }
-    if wanted != Wanted::Resumed && venue.has_providers() {
+    if wanted != Rerun::Resumed && venue.has_providers() {
         let told = (context, &args.work.output);
         let due = wanting.iter().map(|record| &record.key);
         provider_check::check(due, &store, &args.work.drive, None, told).await?;
@@ -103,7 +103,7 @@ pub async fn run(
     for record in wanting {
         let certificate = typed::<Certificate>(record.clone())?;
         let name = certificate.name();
-        if wanted != Wanted::Resumed {
+        if wanted != Rerun::Resumed {
             mark_for_renewal(&store, &name).await?;
         }
         let revision = certificate.status.revision.unwrap_or(0);
@@ -142,7 +142,7 @@ async fn nothing_to_do(
     inspection: &Inspection,
     record: &Record,
     named: &Named,
-    wanted: Wanted,
+    wanted: Rerun,
 ) -> Result<Option<String>, Failure> {
     let (store, name) = (inspection.store(), &record.key.name);
     let certificate = typed::<Certificate>(record.clone())?;
@@ -150,9 +150,9 @@ async fn nothing_to_do(
     // Whatever is asked for: the Secret of another Certificate is not overwritten.
     let is_due = inspection.look(name).await?;
     match wanted {
-        Wanted::Renewed => Ok(None),
-        Wanted::Resumed if is_under_way => Ok(None),
-        Wanted::Resumed => match is_due {
+        Rerun::Renewed => Ok(None),
+        Rerun::Resumed if is_under_way => Ok(None),
+        Rerun::Resumed => match is_due {
             Due::Issue { revision } | Due::TryAgain { revision } => {
                 Err(nothing_to_resume(store, name, revision).await?)
             }
@@ -160,7 +160,7 @@ async fn nothing_to_do(
                 Ok(Some(format!("Certificate {name}: nothing is under way")))
             }
         },
-        Wanted::Retried => {
+        Rerun::Retried => {
             let orders = Resources::<Order>::new(Arc::clone(store), Kind::Order);
             let mut ends = Vec::new();
             for order in named.get(name).into_iter().flatten() {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::manual;
-use super::results::{self, Patience, Written};
+use super::results::{self, WriteWait, Written};
 use super::tracked::End;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
@@ -130,7 +130,7 @@ async fn write_all<'a>(
     context: &Context,
 ) -> Vec<Result<Option<Written>, Failure>> {
     let Some(out) = results.out else { return Vec::new() };
-    let patience = Patience::until(results.deadline, context.interrupted());
+    let patience = WriteWait::until(results.deadline, context.interrupted());
     let patience = &patience;
     let write = |(index, name)| async move { (index, write(results, name, out, patience).await) };
     let writes = stream::iter(names.enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
@@ -147,7 +147,7 @@ async fn write(
     results: &Results<'_>,
     name: &ObjectName,
     folder: &Path,
-    patience: &Patience,
+    patience: &WriteWait,
 ) -> Result<Option<Written>, Failure> {
     let store = results.store;
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);

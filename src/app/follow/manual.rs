@@ -77,7 +77,7 @@ impl ManualArgs {
 
 /// A record that a person has to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ManualRecord {
     /// Absolute name, with the final dot; where it is an alias, what that leads to.
     pub name: String,
     /// The text, without quotes.
@@ -101,7 +101,7 @@ pub struct Lack {
     pub is_checked: bool,
 }
 
-impl Wanted {
+impl ManualRecord {
     /// The record of a Challenge of that Certificate, at that name.
     pub fn new(
         name: String,
@@ -144,8 +144,12 @@ impl Wanted {
 ///
 /// # Errors
 /// Fails when stdout cannot be written.
-pub fn print(printer: &mut Printer, headers: Headers, wanted: &[Wanted]) -> Result<(), Failure> {
-    let records: Vec<Value> = wanted.iter().map(Wanted::report).collect();
+pub fn print(
+    printer: &mut Printer,
+    headers: Headers,
+    wanted: &[ManualRecord],
+) -> Result<(), Failure> {
+    let records: Vec<Value> = wanted.iter().map(ManualRecord::report).collect();
     if *printer.format() == Format::Jsonl {
         let lines: String = records.iter().map(json_line).collect();
         return Ok(printer.data(&lines)?);
@@ -158,9 +162,9 @@ pub fn print(printer: &mut Printer, headers: Headers, wanted: &[Wanted]) -> Resu
     Ok(printer.report(&report, |colour| table(wanted).render(headers, colour))?)
 }
 
-fn table(wanted: &[Wanted]) -> Table {
+fn table(wanted: &[ManualRecord]) -> Table {
     let mut table = Table::new(["NAME", "TYPE", "TTL", "VALUE", "CERTIFICATE", "CHALLENGE"]);
-    for Wanted { name, value, certificate, challenge, .. } in wanted {
+    for ManualRecord { name, value, certificate, challenge, .. } in wanted {
         let certificate = certificate.to_string();
         table.row([name, "TXT", &TTL.to_string(), value, &certificate, challenge]);
     }
@@ -173,10 +177,10 @@ fn table(wanted: &[Wanted]) -> Table {
 /// Fails when the file cannot be written.
 pub async fn write(
     path: &Path,
-    wanted: &[Wanted],
+    wanted: &[ManualRecord],
     interrupted: &Interrupted,
 ) -> Result<(), Failure> {
-    let lines: String = wanted.iter().map(Wanted::line).collect();
+    let lines: String = wanted.iter().map(ManualRecord::line).collect();
     results::write_text(path, &lines, interrupted).await
 }
 
@@ -187,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_record_is_a_row_and_a_line_of_a_zone_file() {
-        let wanted = [Wanted {
+        let wanted = [ManualRecord {
             name: "_acme-challenge.example.com.".into(),
             value: "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA".into(),
             certificate: ObjectName::new("web", "example-com"),
@@ -207,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_long_record_is_several_strings() {
-        let wanted = Wanted {
+        let wanted = ManualRecord {
             name: "a.".into(),
             value: "x".repeat(300),
             certificate: ObjectName::new("web", "a"),

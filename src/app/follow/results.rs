@@ -49,12 +49,12 @@ pub struct Written {
 
 /// How long a write waits for others who write to the same folder.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub struct WriteWait {
     limit: Duration,
     interrupted: Interrupted,
 }
 
-impl Patience {
+impl WriteWait {
     /// That of a command that works until it is interrupted.
     pub fn new(interrupted: &Interrupted) -> Self {
         Self { limit: LONGEST_WRITE, interrupted: interrupted.clone() }
@@ -97,7 +97,7 @@ pub async fn write(
     folder: &Path,
     secret: &Secret,
     manifest: Option<String>,
-    patience: &Patience,
+    patience: &WriteWait,
 ) -> Result<Written, Failure> {
     let name = &secret.metadata.name;
     let (Some(certificate), Some(key)) = (secret.value("tls.crt"), secret.value("tls.key")) else {
@@ -230,7 +230,7 @@ fn take_places<'a>(
 
 /// Waits until nobody else writes to a folder, such as `run` beside a command that watches it; where the file system knows no
 /// locks, the writers are few. Whoever may read the folder may lock it, so this ends. The turn ends when the folder is closed.
-async fn wait_for_turn(path: &Path, folder: &Folder, patience: &Patience) -> Result<(), Failure> {
+async fn wait_for_turn(path: &Path, folder: &Folder, patience: &WriteWait) -> Result<(), Failure> {
     let file = folder.handle();
     let end = Instant::now() + patience.limit;
     loop {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     async fn write(folder: &Path, secret: &Secret) -> Result<Written, Failure> {
-        super::write(folder, secret, None, &Patience::new(&Interrupted::default())).await
+        super::write(folder, secret, None, &WriteWait::new(&Interrupted::default())).await
     }
 
     #[tokio::test]
@@ -398,7 +398,7 @@ mod tests {
     }
 
     /// Writes to a folder that somebody has locked, who may only read it; time passes at once. Tells how it failed.
-    async fn refused(patience: &Patience) -> (FailureKind, String) {
+    async fn refused(patience: &WriteWait) -> (FailureKind, String) {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("web-tls");
         fs::create_dir(&results).unwrap();
@@ -419,9 +419,9 @@ mod tests {
         let told = "cannot write OUT/web-tls: another process holds a lock on that folder";
         let interrupted = Interrupted::default();
         for (patience, seconds) in [
-            (Patience::new(&interrupted), 10),
-            (Patience::until(Timestamp::MAX, &interrupted), 10),
-            (Patience::until(Timestamp::MIN, &interrupted), 1),
+            (WriteWait::new(&interrupted), 10),
+            (WriteWait::until(Timestamp::MAX, &interrupted), 10),
+            (WriteWait::until(Timestamp::MIN, &interrupted), 1),
         ] {
             let begun = Instant::now();
             assert_eq!(refused(&patience).await, (FailureKind::Unexpected, told.to_owned()));
@@ -434,7 +434,7 @@ mod tests {
         let interrupted = Interrupted::default();
         interrupted.by_system.cancel();
         let told = "cannot write OUT/web-tls: interrupted while another process holds a lock on that folder";
-        let patience = Patience::new(&interrupted);
+        let patience = WriteWait::new(&interrupted);
         assert_eq!(refused(&patience).await, (FailureKind::Terminated, told.to_owned()));
     }
 }

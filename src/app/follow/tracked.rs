@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::manual::Wanted;
+use super::manual::ManualRecord;
 use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::diagnosis::chain::Chain;
@@ -18,7 +18,7 @@ pub enum End {
     /// Only a change helps, or time is up.
     Failed(Failure),
     /// A person has to make these records first.
-    ByHand(Failure, Vec<Wanted>),
+    ByHand(Failure, Vec<ManualRecord>),
 }
 
 /// An object that is followed.

@@ -7,7 +7,7 @@ use crate::model::memory::{Holder, Memory};
 
 /// Who answers a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum AnsweredBy {
     /// This machine, at port 80.
     Here,
     /// This machine, at another port.
@@ -21,15 +21,21 @@ enum Way {
 }
 
 /// All of them.
-const ANY: &[Way] = &[Way::Here, Way::Forwarded, Way::Webroot, Way::Ingress, Way::Gateway];
+const ANY: &[AnsweredBy] = &[
+    AnsweredBy::Here,
+    AnsweredBy::Forwarded,
+    AnsweredBy::Webroot,
+    AnsweredBy::Ingress,
+    AnsweredBy::Gateway,
+];
 /// Those in a cluster.
-const CLUSTER: &[Way] = &[Way::Ingress, Way::Gateway];
+const CLUSTER: &[AnsweredBy] = &[AnsweredBy::Ingress, AnsweredBy::Gateway];
 /// Those with a listener of this program.
-const LISTENER: &[Way] = &[Way::Here, Way::Forwarded];
+const LISTENER: &[AnsweredBy] = &[AnsweredBy::Here, AnsweredBy::Forwarded];
 
 /// What helps each, in the first line that is theirs. In braces: the domain, who answers, where it listens or writes, and what shows
 /// what leads there.
-type Steps = &'static [(&'static [Way], &'static str)];
+type Steps = &'static [(&'static [AnsweredBy], &'static str)];
 
 #[expect(clippy::too_many_lines, reason = "one table, from what was seen to what helps")]
 fn steps(symptom: Option<Symptom>) -> Steps {
@@ -69,27 +75,27 @@ fn steps(symptom: Option<Symptom>) -> Steps {
         )],
         Some(Symptom::NotFound) => &[
             (
-                &[Way::Here],
+                &[AnsweredBy::Here],
                 "see that {domain} leads to this machine in public DNS: another server answers at its port 80. If it is one \
                  of this machine, have it serve the answers: --http01-webroot DIR, its document root",
             ),
             (
-                &[Way::Forwarded],
+                &[AnsweredBy::Forwarded],
                 "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}, where this program \
                  listens: it answers by itself now",
             ),
             (
-                &[Way::Webroot],
+                &[AnsweredBy::Webroot],
                 "name the document root from which the server of {domain} serves files, by --http01-webroot: it does not \
                  serve {at}; or have it serve that folder, names that begin with a dot included",
             ),
             (
-                &[Way::Ingress],
+                &[AnsweredBy::Ingress],
                 "see that {who} takes the solver's Ingress, and that {domain} leads to its ADDRESS: {show} shows class and \
                  address; the solver's ingressClassName names another class",
             ),
             (
-                &[Way::Gateway],
+                &[AnsweredBy::Gateway],
                 "see that {who} takes the solver's HTTPRoute by a listener for HTTP on port 80 that allows its namespace, \
                  and that {domain} leads to that Gateway: {show} shows what it says (status.parents)",
             ),
@@ -117,7 +123,7 @@ fn steps(symptom: Option<Symptom>) -> Steps {
         )],
         Some(Symptom::WrongAnswer) => &[
             (
-                &[Way::Forwarded],
+                &[AnsweredBy::Forwarded],
                 "have the server at port 80 of {domain} forward /.well-known/acme-challenge/ to {at}, where this program \
                  listens, before it answers with a page of its own",
             ),
@@ -129,17 +135,17 @@ fn steps(symptom: Option<Symptom>) -> Steps {
         ],
         Some(Symptom::ConnectionRefused) => &[
             (
-                &[Way::Here],
+                &[AnsweredBy::Here],
                 "see that {domain} leads to this machine in public DNS, and that what stands before it forwards port 80: \
                  nothing takes connections there",
             ),
             (
-                &[Way::Forwarded],
+                &[AnsweredBy::Forwarded],
                 "forward port 80 of {domain} to {at}, where this program listens (by the router, a web server or the \
                  firewall), or leave --http01-listen out: nothing takes connections at port 80",
             ),
             (
-                &[Way::Webroot],
+                &[AnsweredBy::Webroot],
                 "start the web server of {domain} that serves {at} at port 80, and see that the name leads to it in public \
                  DNS",
             ),
@@ -214,7 +220,7 @@ const SIX_STEP: &str =
 
 /// What helps against what was seen in place of the answer.
 pub(super) fn line(challenge: &Challenge, sighting: Option<Sighting>, in_cluster: bool) -> String {
-    let place = Place::of(challenge, in_cluster);
+    let place = Answerer::of(challenge, in_cluster);
     let steps = steps(sighting.map(|sighting| sighting.symptom));
     let step = steps.iter().find(|(ways, _)| ways.contains(&place.way));
     let step = step.map_or("", |(_, step)| step);
@@ -229,8 +235,8 @@ pub(super) fn line(challenge: &Challenge, sighting: Option<Sighting>, in_cluster
 }
 
 /// Who answers a challenge, in words.
-struct Place {
-    way: Way,
+struct Answerer {
+    way: AnsweredBy,
     who: String,
     /// Where this program listens, or writes.
     at: String,
@@ -238,14 +244,19 @@ struct Place {
     show: String,
 }
 
-impl Place {
+impl Answerer {
     fn of(challenge: &Challenge, in_cluster: bool) -> Self {
         let called = invocation::current();
         let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
         let written = memory.webroot.as_deref().filter(|_| !in_cluster);
         if let Some(folder) = called.webroot().or(written) {
             let who = "the web server that serves the answers".to_owned();
-            return Self { way: Way::Webroot, who, at: folder.to_owned(), show: String::new() };
+            return Self {
+                way: AnsweredBy::Webroot,
+                who,
+                at: folder.to_owned(),
+                show: String::new(),
+            };
         }
         let listeners = called.listeners();
         if listeners.is_empty() && in_cluster {
@@ -253,7 +264,7 @@ impl Place {
         }
         let is_at_80 = |address: &String| address.ends_with(":80");
         let is_here = listeners.is_empty() || listeners.iter().any(is_at_80);
-        let way = if is_here { Way::Here } else { Way::Forwarded };
+        let way = if is_here { AnsweredBy::Here } else { AnsweredBy::Forwarded };
         let (who, at) = ("this machine".to_owned(), listeners.join(" or "));
         Self { way, who, at, show: String::new() }
     }
@@ -271,7 +282,7 @@ impl Place {
         if http01.is_some_and(|solver| solver.gateway_http_route.is_some()) {
             let who = "the Gateway that the solver names".to_owned();
             let show = shown("pods,services,httproutes") + " -o yaml";
-            return Self { way: Way::Gateway, who, at: String::new(), show };
+            return Self { way: AnsweredBy::Gateway, who, at: String::new(), show };
         }
         let name = ingress.map(|ingress| ingress.name.as_str()).filter(|name| !name.is_empty());
         let class =
@@ -281,7 +292,12 @@ impl Place {
             (None, Some(class)) => format!("the controller of Ingress class {class}"),
             (None, None) => "the cluster's Ingress controller".to_owned(),
         };
-        Self { way: Way::Ingress, who, at: String::new(), show: shown("pods,services,ingresses") }
+        Self {
+            way: AnsweredBy::Ingress,
+            who,
+            at: String::new(),
+            show: shown("pods,services,ingresses"),
+        }
     }
 }
 

@@ -36,7 +36,7 @@ const HELD: [Kind; 7] = [
 
 /// What would become of an object.
 #[derive(Debug)]
-struct Outcome {
+struct DryRunResult {
     object: Value,
     kind: Kind,
     /// What kubectl calls it.
@@ -114,8 +114,8 @@ async fn check_providers(
     provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await
 }
 
-fn outcome(record: Record, word: &'static str) -> Outcome {
-    Outcome { kind: record.key.kind, object: record.object, word }
+fn outcome(record: Record, word: &'static str) -> DryRunResult {
+    DryRunResult { kind: record.key.kind, object: record.object, word }
 }
 
 async fn word(store: &Arc<dyn Store>, after: &Record) -> Result<&'static str, Failure> {
@@ -141,14 +141,14 @@ fn wish(record: &Record) -> Value {
 
 /// Prints as documents where one is asked for, else by name as kubectl does.
 fn print(
-    outcomes: &[Outcome],
+    outcomes: &[DryRunResult],
     how: &str,
     context: &Context,
     output: &OutputArgs,
 ) -> Result<(), Failure> {
     let mut printer = context.printer(output);
     if printer.format().is_for_people() {
-        let line = |outcome: &Outcome| {
+        let line = |outcome: &DryRunResult| {
             format!("{} {} ({how})\n", columns::qualified_name(&outcome.object), outcome.word)
         };
         return Ok(printer.text(&outcomes.iter().map(line).collect::<String>())?);

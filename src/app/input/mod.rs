@@ -22,7 +22,7 @@ use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Location, Set};
-use crate::model::quick::{self, Proof, Server, Wish};
+use crate::model::quick::{self, AcmeServer, Proof, QuickOrder};
 use crate::model::{Identifier, Record};
 use crate::print::{Printer, document};
 use crate::store::manager::Manager;
@@ -171,7 +171,7 @@ impl InputArgs {
                 .map_err(|why| Failure::usage(format!("cannot use --domain {domain}: {why}")))?;
             names.push(name);
         }
-        let server = Server::parse(&self.server)
+        let server = AcmeServer::parse(&self.server)
             .map_err(|why| Failure::usage(format!("cannot use --server: {why}")))?;
         let mut names = names.into_iter();
         let Some(first) = names.next() else {
@@ -187,7 +187,7 @@ impl InputArgs {
             (None | Some("dns-account-01"), proof) => proof,
             (Some(_), _) => Proof::Unaided,
         };
-        let wish = Wish {
+        let wish = QuickOrder {
             first,
             more: names.collect(),
             email: self.email.clone(),

@@ -14,14 +14,14 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// What a command line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Targets {
     /// Every object of these kinds.
     Kinds(Vec<Kind>),
     /// These objects, in this order.
     Named(Vec<(Kind, String)>),
 }
 
-impl Wanted {
+impl Targets {
     /// Reads the words of a command line.
     ///
     /// # Errors
@@ -267,11 +267,11 @@ mod tests {
 
     /// What the line names, or the error.
     fn check(line: &str, expected: &str) {
-        let named = match Wanted::parse(&words(line)) {
-            Ok(Wanted::Kinds(kinds)) => {
+        let named = match Targets::parse(&words(line)) {
+            Ok(Targets::Kinds(kinds)) => {
                 kinds.iter().map(|k| k.singular()).collect::<Vec<_>>().join(" ")
             }
-            Ok(Wanted::Named(named)) => {
+            Ok(Targets::Named(named)) => {
                 let named = named.iter().map(|(kind, name)| format!("{}/{name}", kind.singular()));
                 named.collect::<Vec<_>>().join(" ")
             }
@@ -328,9 +328,9 @@ mod tests {
         for (line, kind) in
             [("web", Kind::Certificate), ("order/web", Kind::Order), ("order web", Kind::Order)]
         {
-            let one = Wanted::parse_one(&words(line)).map_err(|f| f.to_string());
+            let one = Targets::parse_one(&words(line)).map_err(|f| f.to_string());
             assert_eq!(one, Ok((kind, "web".to_owned())), "{line}");
         }
-        assert!(Wanted::parse_one(&words("cert web mail")).is_err());
+        assert!(Targets::parse_one(&words("cert web mail")).is_err());
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use self::standby::{Look, Patience};
+use self::standby::{StandbyState, StandbyTimes};
 use super::context::Context;
 use super::failure::Failure;
 use super::flags::connection::DriverChoice;
@@ -26,7 +26,7 @@ use super::preflight::permissions::needs::Part;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
-use crate::store::cluster::lease_object::{Holder, Who};
+use crate::store::cluster::lease_object::{LeaseHolder, Who};
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::{Guard, LocalLease, Role};
 
@@ -194,7 +194,7 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
         let who = match driver {
             Driver::Nobody => {
                 return Ok(match lease.try_acquire(Role::Always).await? {
-                    Some(guard) => Look::Settled(drives(context, guard)),
+                    Some(guard) => StandbyState::Settled(drives(context, guard)),
                     None => overtaken(),
                 });
             }
@@ -203,7 +203,7 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
             Driver::Holder(holder) => holder.identity,
         };
         let line = format!("standing by while {who} holds the Lease");
-        Ok(Look::Held { line, refusal: driven(&who) })
+        Ok(StandbyState::Held { line, refusal: driven(&who) })
     };
     settle(context, CLUSTER_POLL, None, look).await
 }
@@ -219,24 +219,24 @@ async fn local(context: &Context, deadline: Timestamp) -> Result<Claim, Failure>
     let mut told = None;
     let look = async || {
         if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
-            return Ok(Look::Settled(Claim::Drives(Turn::Local(guard))));
+            return Ok(StandbyState::Settled(Claim::Drives(Turn::Local(guard))));
         }
         let another = "another process".to_owned();
         let Some(holder) = lease.holder()? else {
-            return Ok(Look::Overtaken { refusal: taken(&another) });
+            return Ok(StandbyState::Overtaken { refusal: taken(&another) });
         };
         let who = holder.process.map_or(another, |pid| format!("process {pid}"));
         if holder.role == Some(Role::Always) {
             let line = format!("{who} (run) drives this state folder; watching it");
             context.printer(&OutputArgs::default()).note(&line);
-            return Ok(Look::Settled(local_run()));
+            return Ok(StandbyState::Settled(local_run()));
         }
         let refusal = taken(&who);
         // Whoever has the lock takes a moment to sign it, and to take the signature off: that is nobody new.
         let line = told.get_or_insert_with(|| {
             format!("{who} works on {}; waiting for its end", folder.display())
         });
-        Ok(Look::Held { line: line.clone(), refusal })
+        Ok(StandbyState::Held { line: line.clone(), refusal })
     };
     settle(context, POLL, Some(deadline), look).await
 }
@@ -257,12 +257,12 @@ async fn in_cluster(
         let (driver, ()) = tokio::join!(Driver::of(cluster, namespace), permit.prepare());
         let driver = driver?;
         if let Some(other) = other(&driver) {
-            return watches(wish, other).map(Look::Settled);
+            return watches(wish, other).map(StandbyState::Settled);
         }
         let Driver::Holder(holder) = driver else {
             permit.check(Part::Drive).await?;
             return Ok(match lease.try_acquire(Role::Once).await? {
-                Some(guard) => Look::Settled(drives(context, guard)),
+                Some(guard) => StandbyState::Settled(drives(context, guard)),
                 None => overtaken(),
             });
         };
@@ -271,7 +271,7 @@ async fn in_cluster(
         } else {
             format!("{} works on this cluster; waiting for its end", holder.identity)
         };
-        Ok(Look::Held { line, refusal: driven(&holder.identity) })
+        Ok(StandbyState::Held { line, refusal: driven(&holder.identity) })
     };
     settle(context, CLUSTER_POLL, Some(deadline), look).await
 }
@@ -281,16 +281,16 @@ async fn settle(
     context: &Context,
     gap: Duration,
     deadline: Option<Timestamp>,
-    look: impl AsyncFnMut() -> Result<Look<Claim>, Failure>,
+    look: impl AsyncFnMut() -> Result<StandbyState<Claim>, Failure>,
 ) -> Result<Claim, Failure> {
-    let patience = Patience { gap, deadline, interrupted: context.interrupted() };
+    let patience = StandbyTimes { gap, deadline, interrupted: context.interrupted() };
     let printer = context.printer(&OutputArgs::default());
     patience.settle(|line| printer.note(line), look).await
 }
 
 /// Somebody wrote the Lease of a cluster between our look and our write.
-fn overtaken() -> Look<Claim> {
-    Look::Overtaken { refusal: driven("another process") }
+fn overtaken() -> StandbyState<Claim> {
+    StandbyState::Overtaken { refusal: driven("another process") }
 }
 
 /// The claim of whoever has the Lease, which is given back when the command ends.
@@ -343,8 +343,8 @@ fn watches(wish: DriverChoice, other: Other) -> Result<Claim, Failure> {
     }
 }
 
-fn cert_manager(holder: &Holder) -> Other {
-    let Holder { identity, namespace, .. } = holder;
+fn cert_manager(holder: &LeaseHolder) -> Other {
+    let LeaseHolder { identity, namespace, .. } = holder;
     Other {
         seen: None,
         program: Program::CertManager,
@@ -355,7 +355,7 @@ fn cert_manager(holder: &Holder) -> Other {
     }
 }
 
-fn run(holder: &Holder) -> Other {
+fn run(holder: &LeaseHolder) -> Other {
     Other {
         seen: None,
         program: Program::KubectlAcme,

@@ -9,7 +9,7 @@ use crate::app::failure::Failure;
 
 /// What one look has shown.
 #[derive(Debug)]
-pub(super) enum Look<T> {
+pub(super) enum StandbyState<T> {
     /// It is settled so.
     Settled(T),
     /// Somebody works whose end is waited for.
@@ -28,7 +28,7 @@ pub(super) enum Look<T> {
 
 /// How one stands by.
 #[derive(Debug)]
-pub(super) struct Patience<'a> {
+pub(super) struct StandbyTimes<'a> {
     /// Time between two looks.
     pub gap: Duration,
     /// When it ends, unless never.
@@ -37,7 +37,7 @@ pub(super) struct Patience<'a> {
     pub interrupted: &'a Interrupted,
 }
 
-impl Patience<'_> {
+impl StandbyTimes<'_> {
     /// Looks until it is settled. Every round that settles nothing ends with a pause, whatever it has shown: no answer of a
     /// server makes this a storm of requests.
     ///
@@ -46,14 +46,14 @@ impl Patience<'_> {
     pub(super) async fn settle<T>(
         &self,
         tell: impl Fn(&str),
-        mut look: impl AsyncFnMut() -> Result<Look<T>, Failure>,
+        mut look: impl AsyncFnMut() -> Result<StandbyState<T>, Failure>,
     ) -> Result<T, Failure> {
         let mut told = String::new();
         loop {
             let refusal = match look().await? {
-                Look::Settled(settled) => return Ok(settled),
-                Look::Overtaken { refusal } => refusal,
-                Look::Held { line, refusal } => {
+                StandbyState::Settled(settled) => return Ok(settled),
+                StandbyState::Overtaken { refusal } => refusal,
+                StandbyState::Held { line, refusal } => {
                     if told != line {
                         tell(&line);
                         told = line;
@@ -79,12 +79,12 @@ mod tests {
     use super::*;
     use crate::diagnosis::failure_kind::FailureKind;
 
-    fn held(who: &str) -> Look<()> {
-        Look::Held { line: format!("{who} works"), refusal: refusal(who) }
+    fn held(who: &str) -> StandbyState<()> {
+        StandbyState::Held { line: format!("{who} works"), refusal: refusal(who) }
     }
 
-    fn overtaken() -> Look<()> {
-        Look::Overtaken { refusal: refusal("another") }
+    fn overtaken() -> StandbyState<()> {
+        StandbyState::Overtaken { refusal: refusal("another") }
     }
 
     fn refusal(who: &str) -> Failure {
@@ -94,12 +94,12 @@ mod tests {
     /// Stands by until a signal comes after 10 s, which pass at once, with a look every second; the last look repeats itself.
     async fn check(
         deadline: Option<Timestamp>,
-        looks: &[fn() -> Look<()>],
+        looks: &[fn() -> StandbyState<()>],
         (ended, told, count): (Result<(), &str>, &[&str], usize),
     ) {
         let interrupted = Interrupted::default();
         let patience =
-            Patience { gap: Duration::from_secs(1), deadline, interrupted: &interrupted };
+            StandbyTimes { gap: Duration::from_secs(1), deadline, interrupted: &interrupted };
         let (lines, mut looked) = (RefCell::new(Vec::new()), 0);
         let standing_by = patience.settle(
             |line| lines.borrow_mut().push(line.to_owned()),
@@ -129,7 +129,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_settled_ends_it() {
-        check(None, &[overtaken, || Look::Settled(())], (Ok(()), &[], 2)).await;
+        check(None, &[overtaken, || StandbyState::Settled(())], (Ok(()), &[], 2)).await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -144,7 +144,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_holder_is_told_once() {
-        let looks: [fn() -> Look<()>; 4] =
+        let looks: [fn() -> StandbyState<()>; 4] =
             [|| held("one"), || held("one"), overtaken, || held("two")];
         check(None, &looks, (INTERRUPTED, &["one works", "two works"], 10)).await;
     }

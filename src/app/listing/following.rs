@@ -10,7 +10,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::selector::{FieldSelector, LabelSelector};
 use crate::model::{Key, Kind, Record};
-use crate::print::columns::{self, Look, Namespaces, Width};
+use crate::print::columns::{self, ColumnStyle, Namespaces, Width};
 use crate::print::format::Format;
 use crate::print::table::Headers;
 use crate::print::{Group, Printer, Shape};
@@ -114,7 +114,8 @@ impl Following {
             }
         };
         let labels = Some(printer.labels());
-        let look = Look { width, namespaces: self.namespaces, labels, ..Look::default() };
+        let look =
+            ColumnStyle { width, namespaces: self.namespaces, labels, ..ColumnStyle::default() };
         let table = columns::table(self.kind, rows, &look, now);
         let row = table.lines().last().unwrap_or_default();
         let text = if headers == Headers::Shown { table } else { format!("{row}\n") };

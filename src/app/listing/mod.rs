@@ -13,7 +13,7 @@ use super::context::{Context, store_when_there};
 use super::failure::Failure;
 use super::flags::output::OutputArgs;
 use super::input::selector::{FieldSelector, LabelSelector};
-use super::input::target::{self, Wanted};
+use super::input::target::{self, Targets};
 use crate::model::{Kind, Record};
 use crate::print::columns::Namespaces;
 use crate::print::format::Format;
@@ -75,7 +75,7 @@ impl LabelArgs {
 ///
 /// # Errors
 /// Fails when an object is not there, or the store cannot be read.
-pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
+pub async fn show(wanted: &Targets, args: &ListArgs, context: &mut Context) -> Result<(), Failure> {
     args.check(wanted)?;
     let mut printer = context.printer(&args.output);
     printer.show_labels(args.labels.columns());
@@ -114,8 +114,8 @@ pub async fn show(wanted: &Wanted, args: &ListArgs, context: &mut Context) -> Re
 }
 
 impl ListArgs {
-    fn check(&self, wanted: &Wanted) -> Result<(), Failure> {
-        let is_named = matches!(wanted, Wanted::Named(_));
+    fn check(&self, wanted: &Targets) -> Result<(), Failure> {
+        let is_named = matches!(wanted, Targets::Named(_));
         if is_named && self.all_namespaces {
             let what = "a name belongs to one namespace, so it cannot be combined with -A";
             return Err(Failure::usage(what));
@@ -124,8 +124,8 @@ impl ListArgs {
             return Err(Failure::usage("names cannot be combined with a selector"));
         }
         let several = match wanted {
-            Wanted::Kinds(kinds) => kinds.len() > 1,
-            Wanted::Named(named) => named.len() > 1,
+            Targets::Kinds(kinds) => kinds.len() > 1,
+            Targets::Named(named) => named.len() > 1,
         };
         if self.watch && several {
             return Err(Failure::usage("--watch follows one kind or one object")
@@ -139,7 +139,7 @@ impl ListArgs {
     }
 
     /// Nothing listed, no headings yet.
-    fn headers_to_come(&self, found: &Found) -> Headers {
+    fn headers_to_come(&self, found: &ListedObjects) -> Headers {
         let is_empty = found.objects.values().all(Vec::is_empty);
         if is_empty && !self.output.no_headers { Headers::Shown } else { Headers::Hidden }
     }
@@ -165,7 +165,7 @@ enum Detail {
 }
 
 /// What a search brought.
-struct Found {
+struct ListedObjects {
     /// By kind.
     objects: BTreeMap<Kind, Vec<Record>>,
     /// What was named and is not there.
@@ -174,14 +174,14 @@ struct Found {
 
 async fn find(
     store: &Arc<dyn Store>,
-    wanted: &Wanted,
+    wanted: &Targets,
     args: &ListArgs,
     namespace: Option<&str>,
     detail: Detail,
-) -> Result<Found, StoreError> {
-    let mut found = Found { objects: BTreeMap::new(), missing: Vec::new() };
+) -> Result<ListedObjects, StoreError> {
+    let mut found = ListedObjects { objects: BTreeMap::new(), missing: Vec::new() };
     match wanted {
-        Wanted::Kinds(kinds) => {
+        Targets::Kinds(kinds) => {
             for kind in kinds {
                 let scope = target::scope(*kind, namespace);
                 let scope = if detail == Detail::Brief { scope.brief() } else { scope };
@@ -197,7 +197,7 @@ async fn find(
                 found.objects.insert(*kind, listed);
             }
         }
-        Wanted::Named(named) => {
+        Targets::Named(named) => {
             for (kind, name) in named {
                 let key = target::key(*kind, name, namespace.unwrap_or_default());
                 match store.get(&key).await? {
@@ -218,8 +218,8 @@ async fn find(
 
 fn print(
     printer: &mut Printer,
-    wanted: &Wanted,
-    found: &Found,
+    wanted: &Targets,
+    found: &ListedObjects,
     args: &ListArgs,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -230,7 +230,7 @@ fn print(
     let groups: Vec<Group<'_>> =
         kinds.iter().map(|kind| Group { kind: *kind, objects: objects(kind) }).collect();
     let is_empty = groups.iter().all(|group| group.objects.is_empty());
-    if is_empty && matches!(wanted, Wanted::Named(_)) {
+    if is_empty && matches!(wanted, Targets::Named(_)) {
         return Ok(());
     }
     if is_empty && printer.format().is_for_people() {
@@ -256,9 +256,9 @@ fn absent_state(context: &Context) -> Result<Option<PathBuf>, Failure> {
     Ok((!LocalStore::exists(&folder)?).then_some(folder))
 }
 
-fn names(wanted: &Wanted) -> Vec<String> {
+fn names(wanted: &Targets) -> Vec<String> {
     match wanted {
-        Wanted::Kinds(_) => Vec::new(),
-        Wanted::Named(named) => named.iter().map(|(_, name)| name.clone()).collect(),
+        Targets::Kinds(_) => Vec::new(),
+        Targets::Named(named) => named.iter().map(|(_, name)| name.clone()).collect(),
     }
 }

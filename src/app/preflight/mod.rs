@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::certificates::{certificates, choices};
-use self::provider_secrets::Places;
+use self::provider_secrets::SecretPlaces;
 use super::failure::Failure;
 use super::invocation;
 use super::venue::Venue;
@@ -39,7 +39,7 @@ pub async fn check(
     cluster_resources: &str,
 ) -> Result<(), Failure> {
     let is_one_folder = out.is_some() || !venue.is_in_cluster();
-    let places = Places { records, store, cluster_resources };
+    let places = SecretPlaces { records, store, cluster_resources };
     for record in records {
         if venue.is_ours_alone() && matches!(record.key.kind, Kind::Issuer | Kind::ClusterIssuer) {
             check_type(record)?;
@@ -150,7 +150,7 @@ async fn check_solvers(
     key: &Key,
     issuer: &Issuer,
     venue: Venue,
-    places: Places<'_>,
+    places: SecretPlaces<'_>,
 ) -> Result<(), Failure> {
     if issuer.spec.acme.is_none() {
         return Ok(());

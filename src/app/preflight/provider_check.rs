@@ -163,7 +163,7 @@ pub(crate) async fn errands(
         let Some(issuer) = issuer_key(&certificate) else { continue };
         let Some(record) = store.get(&issuer).await? else { continue };
         let Ok(found) = typed::<Issuer>(record) else { continue };
-        for Wanted { text, record_name, position, solver } in wanted(&certificate, &found) {
+        for NameToCheck { text, record_name, position, solver } in wanted(&certificate, &found) {
             let subject = Subject {
                 issuer: issuer.clone(),
                 uid: found.metadata.uid.clone(),
@@ -185,7 +185,7 @@ pub(crate) async fn errands(
 }
 
 /// A name of a Certificate, and the dns01 solver that answers for it.
-struct Wanted {
+struct NameToCheck {
     text: String,
     record_name: String,
     position: usize,
@@ -193,7 +193,7 @@ struct Wanted {
 }
 
 /// The names of a Certificate that a dns01 solver answers.
-fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<Wanted> {
+fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<NameToCheck> {
     let mut wanted = Vec::new();
     for (text, chosen) in choices(certificate, issuer) {
         let Ok(Chosen { kind, solver, position, .. }) = chosen else { continue };
@@ -201,7 +201,7 @@ fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<Wanted> {
         if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver) {
             // The account that a label would name may not be there yet.
             let record_name = record_name(kind, name.base(), "");
-            wanted.push(Wanted { text: text.to_owned(), record_name, position, solver });
+            wanted.push(NameToCheck { text: text.to_owned(), record_name, position, solver });
         }
     }
     wanted

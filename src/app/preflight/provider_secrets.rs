@@ -11,7 +11,7 @@ use crate::store::resources::typed;
 
 /// Where the Secrets of an issuer are looked for.
 #[derive(Clone, Copy)]
-pub(crate) struct Places<'a> {
+pub(crate) struct SecretPlaces<'a> {
     /// What is about to be applied.
     pub(crate) records: &'a [Record],
     /// What is there already.
@@ -29,7 +29,7 @@ pub(crate) async fn check(
     issuer: &Issuer,
     key: &Key,
     whose: &str,
-    places: Places<'_>,
+    places: SecretPlaces<'_>,
 ) -> Result<(), Failure> {
     let namespace = issuer.secret_namespace(places.cluster_resources);
     for SecretKeySelector { name, key: entry } in solver.secrets() {

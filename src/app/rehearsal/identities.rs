@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::acme::{Clients, TlsOptions};
 use crate::app::context::Context;
 use crate::app::flags::output::OutputArgs;
-use crate::ca::{Account, Caa};
+use crate::ca::{Caa, RecordAccount};
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::Store;
 use crate::store::resources::typed;
@@ -56,12 +56,12 @@ pub(super) async fn read(
 
 /// The account that an Issuer has at that CA. Where the store cannot tell, a record for one account is refused without more
 /// words: it may be for this issuer's.
-async fn account(key: &Key, server: &str, source: &Arc<dyn Store>) -> Account {
-    let Ok(record) = source.get(key).await else { return Account::Own };
-    let Some((_, issuer)) = record.as_ref().and_then(issuer) else { return Account::Unmade };
+async fn account(key: &Key, server: &str, source: &Arc<dyn Store>) -> RecordAccount {
+    let Ok(record) = source.get(key).await else { return RecordAccount::Own };
+    let Some((_, issuer)) = record.as_ref().and_then(issuer) else { return RecordAccount::Unmade };
     let is_there = issuer.spec.acme.is_some_and(|acme| acme.server == server);
     let uri = issuer.status.acme.map(|account| account.uri).unwrap_or_default();
-    if is_there && !uri.is_empty() { Account::Elsewhere(uri) } else { Account::Unmade }
+    if is_there && !uri.is_empty() { RecordAccount::Elsewhere(uri) } else { RecordAccount::Unmade }
 }
 
 fn issuer(record: &Record) -> Option<(Key, Issuer)> {

@@ -1,6 +1,6 @@
 //! A behaviour of the kit: its name, what it shows, and the value it takes.
 
-use super::rule::Rule;
+use super::rule::Trigger;
 
 /// One thing that a server or the network may do.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Behaviour {
     pub does: &'static str,
     /// What a client should do then.
     pub reaction: &'static str,
-    pub(super) rules: &'static [Rule],
+    pub(super) rules: &'static [Trigger],
 }
 
 /// What a value behind a behaviour's name says, and what it is when none is given.

@@ -19,12 +19,12 @@ use axum::http::request::Parts;
 use parking_lot::Mutex;
 
 use self::definition::Behaviour;
-use self::rule::{Active, Asked, Deed};
+use self::rule::{Active, Effect, ObservedRequest};
 use super::statistics;
 
 /// A behaviour that is asked for, with its value.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct RequestedBehaviour {
     behaviour: &'static Behaviour,
     value: u64,
 }
@@ -55,7 +55,7 @@ pub enum Unknown {
     },
 }
 
-impl Wanted {
+impl RequestedBehaviour {
     /// Reads `NAME` or `NAME=VALUE`.
     ///
     /// # Errors
@@ -96,31 +96,31 @@ pub(super) struct Behaviours {
 
 impl Behaviours {
     /// Sets up those that are asked for.
-    pub(super) fn new(wanted: &[Wanted]) -> Self {
-        let active = wanted.iter().flat_map(|Wanted { behaviour, value }| {
+    pub(super) fn new(wanted: &[RequestedBehaviour]) -> Self {
+        let active = wanted.iter().flat_map(|RequestedBehaviour { behaviour, value }| {
             behaviour.rules.iter().map(|rule| Active::new(rule, *value))
         });
         Self { active: active.collect(), seen: Mutex::default() }
     }
 
     /// How connections are served.
-    pub(super) fn wire(&self) -> wire::Wire {
+    pub(super) fn wire(&self) -> wire::ConnectionBehaviour {
         let wires = self.active.iter().filter_map(|active| match active.rule.deed {
-            Deed::Speaks(wire) => Some(wire(active.value)),
+            Effect::Speaks(wire) => Some(wire(active.value)),
             _ => None,
         });
         wires.last().unwrap_or_default()
     }
 
     /// Takes note of a request.
-    fn note(&self, head: &Parts, body: Bytes) -> Asked {
+    fn note(&self, head: &Parts, body: Bytes) -> ObservedRequest {
         let (what, now) = (statistics::what(head.uri.path()), Instant::now());
         let mut seen = self.seen.lock();
         let (first, count) = seen.entry(what).or_insert((now, 0));
         let (since_first, nth) = (now.duration_since(*first), *count);
         *count += 1;
         let since_finalize = seen.get("finalize").map(|(first, _)| now.duration_since(*first));
-        Asked {
+        ObservedRequest {
             what,
             method: head.method.clone(),
             path: head.uri.path().to_owned(),
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_value_is_a_number_where_there_is_one_to_give() {
         let check = |text: &str, expected: Result<u64, &str>| {
-            let parsed = Wanted::parse(text).map(|wanted| wanted.value);
+            let parsed = RequestedBehaviour::parse(text).map(|wanted| wanted.value);
             assert_eq!(parsed.map_err(|why| why.to_string()), expected.map_err(str::to_owned));
         };
         check("bad-nonce-once", Ok(1));

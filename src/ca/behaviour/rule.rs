@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::super::context::Ca;
 use super::super::state::Id;
 use super::sending::Sending;
-use super::wire::Wire;
+use super::wire::ConnectionBehaviour;
 
 /// Every signed request that a client needs for a certificate.
 pub(super) const SIGNED: &[&str] =
@@ -23,7 +23,7 @@ pub(super) const SIGNED: &[&str] =
 
 /// One request, as far as behaviours look at it.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct ObservedRequest {
     /// What it asks, in the words of the statistics.
     pub(super) what: &'static str,
     pub(super) method: Method,
@@ -37,7 +37,7 @@ pub(super) struct Asked {
     pub(super) body: Bytes,
 }
 
-impl Asked {
+impl ObservedRequest {
     /// The number in its path.
     pub(super) fn id(&self) -> Option<Id> {
         self.path.split('/').nth(3)?.parse().ok()
@@ -65,19 +65,19 @@ impl Asked {
 }
 
 /// What a deed has before it: the CA, the request, and the value that was given with the behaviour's name.
-pub(super) struct Scene<'a> {
+pub(super) struct RequestScene<'a> {
     pub(super) ca: &'a Arc<Ca>,
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a ObservedRequest,
     pub(super) value: u64,
 }
 
 /// Where a behaviour shows.
-pub(super) struct Rule {
+pub(super) struct Trigger {
     /// At requests that ask this, in the words of the statistics.
     at: &'static [&'static str],
-    only: fn(&Scene<'_>) -> bool,
+    only: fn(&RequestScene<'_>) -> bool,
     limit: Limit,
-    pub(super) deed: Deed,
+    pub(super) deed: Effect,
 }
 
 /// How often a rule is followed.
@@ -90,50 +90,50 @@ enum Limit {
 }
 
 /// What is done.
-pub(super) enum Deed {
+pub(super) enum Effect {
     /// Changes what the CA remembers, before it hears of the request.
-    Arranges(fn(&Scene<'_>)),
+    Arranges(fn(&RequestScene<'_>)),
     /// Answers in the CA's place, which does not hear of the request.
-    Answers(fn(&Scene<'_>) -> Response),
+    Answers(fn(&RequestScene<'_>) -> Response),
     /// Never answers; the CA does not hear of the request.
     IsSilent,
     /// Gives another answer, after the CA did what it was asked.
-    Replaces(fn(&Scene<'_>) -> Response),
+    Replaces(fn(&RequestScene<'_>) -> Response),
     /// Changes status and headers of the answer.
-    Heads(fn(&Scene<'_>, &mut response::Parts)),
+    Heads(fn(&RequestScene<'_>, &mut response::Parts)),
     /// Changes the object of a good answer.
-    Edits(fn(&Scene<'_>, &mut Value)),
+    Edits(fn(&RequestScene<'_>, &mut Value)),
     /// Writes another chain, out of the certificates (DER, leaf first) that the CA would send.
-    Chains(fn(&Scene<'_>, &[Vec<u8>]) -> String),
+    Chains(fn(&RequestScene<'_>, &[Vec<u8>]) -> String),
     /// Sends the answer in another way.
     Sends(Sending),
     /// Speaks with everybody in this way.
-    Speaks(fn(u64) -> Wire),
+    Speaks(fn(u64) -> ConnectionBehaviour),
 }
 
-impl Rule {
+impl Trigger {
     /// Follows whenever this is asked.
-    pub(super) const fn always(at: &'static [&'static str], deed: Deed) -> Self {
+    pub(super) const fn always(at: &'static [&'static str], deed: Effect) -> Self {
         Self { at, only: |_| true, limit: Limit::None, deed }
     }
 
     /// Follows the first time that this is asked.
-    pub(super) const fn once(at: &'static [&'static str], deed: Deed) -> Self {
+    pub(super) const fn once(at: &'static [&'static str], deed: Effect) -> Self {
         Self { limit: Limit::Once, ..Self::always(at, deed) }
     }
 
     /// Follows the first times that this is asked, as many as the value says.
-    pub(super) const fn times(at: &'static [&'static str], deed: Deed) -> Self {
+    pub(super) const fn times(at: &'static [&'static str], deed: Effect) -> Self {
         Self { limit: Limit::Value, ..Self::always(at, deed) }
     }
 
     /// Follows only where this is so; other requests do not count.
-    pub(super) const fn only(self, only: fn(&Scene<'_>) -> bool) -> Self {
+    pub(super) const fn only(self, only: fn(&RequestScene<'_>) -> bool) -> Self {
         Self { at: self.at, only, limit: self.limit, deed: self.deed }
     }
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rule")
             .field("at", &self.at)
@@ -145,19 +145,23 @@ impl fmt::Debug for Rule {
 /// A rule of a behaviour that was asked for.
 #[derive(Debug)]
 pub(super) struct Active {
-    pub(super) rule: &'static Rule,
+    pub(super) rule: &'static Trigger,
     pub(super) value: u64,
     followed: AtomicU64,
 }
 
 impl Active {
-    pub(super) fn new(rule: &'static Rule, value: u64) -> Self {
+    pub(super) fn new(rule: &'static Trigger, value: u64) -> Self {
         Self { rule, value, followed: AtomicU64::new(0) }
     }
 
     /// What there is to see at this request, if the rule is to be followed there; that counts as once.
-    pub(super) fn meets<'a>(&self, ca: &'a Arc<Ca>, asked: &'a Asked) -> Option<Scene<'a>> {
-        let scene = Scene { ca, asked, value: self.value };
+    pub(super) fn meets<'a>(
+        &self,
+        ca: &'a Arc<Ca>,
+        asked: &'a ObservedRequest,
+    ) -> Option<RequestScene<'a>> {
+        let scene = RequestScene { ca, asked, value: self.value };
         if !self.rule.at.contains(&asked.what) || !(self.rule.only)(&scene) {
             return None;
         }

@@ -11,7 +11,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
 use super::Behaviours;
-use super::rule::{Active, Asked, Deed};
+use super::rule::{Active, Effect, ObservedRequest};
 use crate::ca::context::Ca;
 use crate::ca::refusal::Refusal;
 use crate::ca::reply::REPLAY_NONCE;
@@ -44,33 +44,33 @@ pub(in crate::ca) fn outside(routes: Router<Arc<Ca>>, stage: &Stage) -> Router<A
 
 async fn before(
     State(Stage { ca, behaviours }): State<Stage>,
-    Extension(asked): Extension<Arc<Asked>>,
+    Extension(asked): Extension<Arc<ObservedRequest>>,
     request: Request,
     next: Next,
 ) -> Response {
     for active in &behaviours.active {
         match active.rule.deed {
-            Deed::Arranges(arrange) => {
+            Effect::Arranges(arrange) => {
                 if let Some(scene) = active.meets(&ca, &asked) {
                     arrange(&scene);
                 }
             }
-            Deed::Answers(answer) => {
+            Effect::Answers(answer) => {
                 if let Some(scene) = active.meets(&ca, &asked) {
                     return answer(&scene);
                 }
             }
-            Deed::IsSilent => {
+            Effect::IsSilent => {
                 if active.meets(&ca, &asked).is_some() {
                     pending::<()>().await;
                 }
             }
-            Deed::Replaces(_)
-            | Deed::Heads(_)
-            | Deed::Edits(_)
-            | Deed::Chains(_)
-            | Deed::Sends(_)
-            | Deed::Speaks(_) => {}
+            Effect::Replaces(_)
+            | Effect::Heads(_)
+            | Effect::Edits(_)
+            | Effect::Chains(_)
+            | Effect::Sends(_)
+            | Effect::Speaks(_) => {}
         }
     }
     next.run(request).await
@@ -96,12 +96,17 @@ async fn around(
 }
 
 /// What a rule makes of an answer.
-async fn change(active: &Active, ca: &Arc<Ca>, asked: &Asked, response: Response) -> Response {
+async fn change(
+    active: &Active,
+    ca: &Arc<Ca>,
+    asked: &ObservedRequest,
+    response: Response,
+) -> Response {
     let good = response.status().is_success();
     let is_due = match active.rule.deed {
-        Deed::Replaces(_) | Deed::Heads(_) | Deed::Sends(_) => true,
-        Deed::Edits(_) | Deed::Chains(_) => good,
-        Deed::Arranges(_) | Deed::Answers(_) | Deed::IsSilent | Deed::Speaks(_) => false,
+        Effect::Replaces(_) | Effect::Heads(_) | Effect::Sends(_) => true,
+        Effect::Edits(_) | Effect::Chains(_) => good,
+        Effect::Arranges(_) | Effect::Answers(_) | Effect::IsSilent | Effect::Speaks(_) => false,
     };
     let Some(scene) = is_due.then(|| active.meets(ca, asked)).flatten() else {
         return response;
@@ -110,31 +115,31 @@ async fn change(active: &Active, ca: &Arc<Ca>, asked: &Asked, response: Response
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
     head.headers.remove(CONTENT_LENGTH);
     match active.rule.deed {
-        Deed::Replaces(replace) => {
+        Effect::Replaces(replace) => {
             let mut replaced = replace(&scene);
             if let Some(nonce) = head.headers.remove(&REPLAY_NONCE) {
                 replaced.headers_mut().insert(REPLAY_NONCE, nonce);
             }
             replaced
         }
-        Deed::Heads(change) => {
+        Effect::Heads(change) => {
             change(&scene, &mut head);
             Response::from_parts(head, Body::from(body))
         }
-        Deed::Edits(edit) => match serde_json::from_slice(&body) {
+        Effect::Edits(edit) => match serde_json::from_slice(&body) {
             Ok(mut object) => {
                 edit(&scene, &mut object);
                 Response::from_parts(head, Body::from(object.to_string()))
             }
             Err(_) => Response::from_parts(head, Body::from(body)),
         },
-        Deed::Chains(write) => {
+        Effect::Chains(write) => {
             let chain = pem::parse_many(&body).unwrap_or_default();
             let chain: Vec<_> = chain.into_iter().map(pem::Pem::into_contents).collect();
             Response::from_parts(head, Body::from(write(&scene, &chain)))
         }
-        Deed::Sends(sending) => Response::from_parts(head, sending.body(body)),
-        Deed::Arranges(_) | Deed::Answers(_) | Deed::IsSilent | Deed::Speaks(_) => {
+        Effect::Sends(sending) => Response::from_parts(head, sending.body(body)),
+        Effect::Arranges(_) | Effect::Answers(_) | Effect::IsSilent | Effect::Speaks(_) => {
             Response::from_parts(head, Body::from(body))
         }
     }

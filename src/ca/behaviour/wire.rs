@@ -24,7 +24,7 @@ const FAREWELL: Duration = Duration::from_millis(300);
 
 /// How connections are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::ca) enum Wire {
+pub(in crate::ca) enum ConnectionBehaviour {
     /// HTTP/1.1, as always.
     #[default]
     Http1,
@@ -34,7 +34,7 @@ pub(in crate::ca) enum Wire {
     GoAway(u64),
 }
 
-impl Wire {
+impl ConnectionBehaviour {
     /// What is offered in the TLS handshake (ALPN).
     pub(in crate::ca) fn protocol(self) -> &'static [u8] {
         match self {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Bed;
 use super::client::{Client, Key, base64url, signing_request};
 use crate::ca::newer::account_label;
-use crate::ca::{Account, Caa, Config, NO_ACCOUNT};
+use crate::ca::{Caa, Config, NO_ACCOUNT, RecordAccount};
 use crate::dns::lookup::DirectResolver;
 use crate::dns::testing::{World, Zone};
 
@@ -48,7 +48,7 @@ async fn records_are_looked_for_from_the_name_upwards_and_who_is_not_meant_is_re
     let broken = Zone::new("broken.test.").saying(RecordType::CAA, ResponseCode::ServFail);
     let world = World::start(vec![Zone::new("."), bed, broken], &[]).await;
     let identities = vec!["ca.example".to_owned()];
-    let caa = Some(Caa { identities, account: Account::Elsewhere(account.to_owned()) });
+    let caa = Some(Caa { identities, account: RecordAccount::Elsewhere(account.to_owned()) });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -87,7 +87,7 @@ async fn the_label_of_an_account_is_a_method_of_its_own() {
         .with("dns.bed.test.", only("dns-01,dns-persist-01"));
     let world = World::start(vec![Zone::new("."), zone.clone()], &[]).await;
     let identities = vec!["ca.example".to_owned()];
-    let caa = Some(Caa { identities, account: Account::Own });
+    let caa = Some(Caa { identities, account: RecordAccount::Own });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -117,7 +117,8 @@ async fn a_record_for_one_account_is_for_none_that_is_yet_to_be_made_and_that_is
         .with("bound.bed.test.", bound("ca.example"))
         .with("theirs.bed.test.", bound("other.example"));
     let world = World::start(vec![Zone::new("."), bed], &[]).await;
-    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: Account::Unmade });
+    let caa =
+        Some(Caa { identities: vec!["ca.example".to_owned()], account: RecordAccount::Unmade });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -151,7 +152,7 @@ async fn records_that_were_read_long_ago_are_read_again_before_anything_is_issue
     };
     let (ours, theirs) = ("ca.example", "other.example");
     let world = World::start(zones(ours, ours), &[]).await;
-    let caa = Some(Caa { identities: vec![ours.to_owned()], account: Account::Own });
+    let caa = Some(Caa { identities: vec![ours.to_owned()], account: RecordAccount::Own });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;
@@ -189,7 +190,7 @@ async fn records_that_were_read_a_while_ago_still_count() {
         vec![Zone::new("."), Zone::new("bed.test.").with("bed.test.", issue(authority, Vec::new()))]
     };
     let world = World::start(zones("ca.example"), &[]).await;
-    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: Account::Own });
+    let caa = Some(Caa { identities: vec!["ca.example".to_owned()], account: RecordAccount::Own });
     let resolver = Arc::new(DirectResolver::new(world.address));
     let bed = Bed::resolving(Config { caa, ..Config::default() }, resolver).await;
     let client = Client::registered(&bed, Key::generate("ES256")).await;

@@ -72,14 +72,14 @@ pub struct AnswerArgs {
 
 /// What is wanted of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum AnswerAction {
     /// That it is up.
     Present,
     /// That it is not.
     CleanUp,
 }
 
-impl Deed {
+impl AnswerAction {
     fn words(self) -> &'static str {
         match self {
             Self::Present => "put up",
@@ -92,7 +92,11 @@ impl Deed {
 ///
 /// # Errors
 /// Fails when there is no such challenge, when somebody else drives, and when the solver fails.
-pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<(), Failure> {
+pub async fn run(
+    args: AnswerArgs,
+    deed: AnswerAction,
+    context: &mut Context,
+) -> Result<(), Failure> {
     let name = target::name_of(Kind::Challenge, &args.name)?;
     let key = target::key(Kind::Challenge, &name, context.namespace());
     let found = context.store(Access::ReadOnly).await?;
@@ -100,12 +104,12 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
     let answer = Answer::of(&challenge).map_err(|why| {
         Failure::new(FailureKind::Solver, format!("{}: {why}", cannot(deed, &name)))
     })?;
-    if deed == Deed::Present
+    if deed == AnswerAction::Present
         && let Some(why) = over(&challenge)
     {
         return Err(Failure::usage(format!("{}: {why}", cannot(deed, &name))));
     }
-    if deed == Deed::Present
+    if deed == AnswerAction::Present
         && let Some(record) = made_by_a_person(&challenge)
     {
         let message =
@@ -114,7 +118,7 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
             .hint(format!("make this record: {record}"))
             .hint("or add a dns01 solver to its issuer, and delete its order"));
     }
-    if args.serves(&challenge, context) && deed == Deed::Present {
+    if args.serves(&challenge, context) && deed == AnswerAction::Present {
         return serve(&args, &challenge, &answer, context).await;
     }
     let answers = args.http01_webroot.is_none() && args.http01_listen.is_empty();
@@ -137,12 +141,12 @@ pub async fn run(args: AnswerArgs, deed: Deed, context: &mut Context) -> Result<
     let answering = Answering::new(&store, args.solver(&challenge, &store, context).await?);
     let now = Timestamp::now();
     let done = match deed {
-        Deed::Present => answering.put_up(&challenge, &answer, now).await,
-        Deed::CleanUp => answering.take_down(&challenge, &answer, now).await,
+        AnswerAction::Present => answering.put_up(&challenge, &answer, now).await,
+        AnswerAction::CleanUp => answering.take_down(&challenge, &answer, now).await,
     };
     done.map_err(|error| failed(deed, &name, &error))?;
     let mut printer = context.printer(&args.output);
-    if deed == Deed::CleanUp && challenge.spec.kind == ChallengeType::DnsPersist01 {
+    if deed == AnswerAction::CleanUp && challenge.spec.kind == ChallengeType::DnsPersist01 {
         printer.note(&format!(
             "the record stays, for the next order; remove it when no certificate needs it any more: {}",
             record(&challenge)
@@ -218,7 +222,7 @@ async fn serve(
         ),
     };
     let presented = solver.present(challenge, answer).await;
-    presented.map_err(|error| failed(Deed::Present, name, &error.into()))?;
+    presented.map_err(|error| failed(AnswerAction::Present, name, &error.into()))?;
     let domain = &challenge.spec.dns_name;
     context
         .printer(&args.output)
@@ -227,11 +231,11 @@ async fn serve(
     Ok(())
 }
 
-fn cannot(deed: Deed, name: &str) -> String {
+fn cannot(deed: AnswerAction, name: &str) -> String {
     format!("cannot {} the answer of challenge {name}", deed.words())
 }
 
-fn failed(deed: Deed, name: &str, error: &ReconcileError) -> Failure {
+fn failed(deed: AnswerAction, name: &str, error: &ReconcileError) -> Failure {
     let failure =
         Failure::new(FailureKind::of_error(error), format!("{}: {error}", cannot(deed, name)));
     match error {

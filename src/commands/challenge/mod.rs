@@ -4,7 +4,7 @@ pub mod answer;
 
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{AnswerArgs, Deed};
+use self::answer::{AnswerAction, AnswerArgs};
 use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
@@ -14,7 +14,7 @@ use crate::app::flags::probe_pod::ProbePodArgs;
 use crate::app::hints::by_hand::{by_hand, nobody_drives};
 use crate::app::hints::reproduce::Instruments;
 use crate::app::input::completers;
-use crate::app::input::target::{self, Wanted};
+use crate::app::input::target::{self, Targets};
 use crate::app::invocation;
 use crate::app::listing::{self, ListArgs};
 use crate::app::preflight::provider_check;
@@ -97,7 +97,7 @@ pub struct CheckArgs {
 pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failure> {
     match args.command {
         ChallengeCommand::Get(args) => {
-            listing::show(&Wanted::of_kind(Kind::Challenge, &args.names)?, &args.list, context)
+            listing::show(&Targets::of_kind(Kind::Challenge, &args.names)?, &args.list, context)
                 .await?;
             let printer = context.printer(&args.list.output);
             if !args.names.is_empty() || !printer.format().is_for_people() {
@@ -109,10 +109,10 @@ pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failu
         }
         ChallengeCommand::Check(args) => check(args, context).await,
         ChallengeCommand::Present(args) => {
-            Box::pin(answer::run(*args, Deed::Present, context)).await
+            Box::pin(answer::run(*args, AnswerAction::Present, context)).await
         }
         ChallengeCommand::Cleanup(args) => {
-            Box::pin(answer::run(*args, Deed::CleanUp, context)).await
+            Box::pin(answer::run(*args, AnswerAction::CleanUp, context)).await
         }
     }
 }

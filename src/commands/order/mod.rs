@@ -9,7 +9,7 @@ use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::follow::again::{AgainArgs, Named, Wanted, certificate_of_order};
+use crate::app::follow::again::{AgainArgs, Named, Rerun, certificate_of_order};
 use crate::app::follow::work::WorkArgs;
 use crate::app::input::{completers, target};
 use crate::app::listing::{self, ListArgs};
@@ -98,16 +98,16 @@ pub async fn run(args: OrderArgs, context: &mut Context) -> Result<(), Failure> 
         None => Box::pin(create::run(args.create, context)).await,
         Some(OrderCommand::Create(create)) => Box::pin(create::run(*create, context)).await,
         Some(OrderCommand::Get(args)) => {
-            let wanted = target::Wanted::of_kind(Kind::Order, &args.names)?;
+            let wanted = target::Targets::of_kind(Kind::Order, &args.names)?;
             listing::show(&wanted, &args.list, context).await
         }
-        Some(OrderCommand::Retry(again)) => go_on(*again, Wanted::Retried, context).await,
-        Some(OrderCommand::Resume(again)) => go_on(*again, Wanted::Resumed, context).await,
+        Some(OrderCommand::Retry(again)) => go_on(*again, Rerun::Retried, context).await,
+        Some(OrderCommand::Resume(again)) => go_on(*again, Rerun::Resumed, context).await,
         Some(OrderCommand::Delete(delete)) => delete::run(*delete, context).await,
     }
 }
 
-async fn go_on(args: AgainArgs, wanted: Wanted, context: &Context) -> Result<(), Failure> {
+async fn go_on(args: AgainArgs, wanted: Rerun, context: &Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     let mut named = Named::new();
     for word in &args.names {

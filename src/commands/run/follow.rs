@@ -14,10 +14,10 @@ use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use super::told::Told;
-use super::wish::{Ended, NotWritten, Wish};
+use super::files_to_write::{Ended, FilesToWrite, NotWritten};
+use super::reported::ReportedMessages;
 use crate::app::failure::Failure;
-use crate::app::follow::results::{self, Patience, Written};
+use crate::app::follow::results::{self, WriteWait, Written};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Secret};
@@ -36,7 +36,7 @@ const LAST: Duration = Duration::from_secs(2);
 /// Tells what becomes of Certificates, and writes what was issued.
 pub(super) async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<(), Failure> {
     let mut changes = files.store.watch(Kind::Certificate, Scope::all());
-    let mut told = Told::default();
+    let mut told = ReportedMessages::default();
     let mut again = interval(TRY_AGAIN);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -89,17 +89,17 @@ pub(super) async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Re
 pub(super) struct Files<'a> {
     store: &'a Arc<dyn Store>,
     /// Absent where nothing is written.
-    out: Option<(&'a Path, &'a Patience)>,
+    out: Option<(&'a Path, &'a WriteWait)>,
     /// Certificates whose files could not be written, and what was said of each.
     missed: BTreeMap<ObjectName, String>,
     /// Certificates whose files are being written, and what is to be written after that.
-    busy: BTreeMap<ObjectName, Option<Wish>>,
+    busy: BTreeMap<ObjectName, Option<FilesToWrite>>,
     under_way: FuturesUnordered<LocalBoxFuture<'a, Ended>>,
 }
 
 impl<'a> Files<'a> {
     /// Writes below a folder, where one is given.
-    pub(super) fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, &'a Patience)>) -> Self {
+    pub(super) fn new(store: &'a Arc<dyn Store>, out: Option<(&'a Path, &'a WriteWait)>) -> Self {
         let (missed, busy) = (BTreeMap::new(), BTreeMap::new());
         Self { store, out, missed, busy, under_way: FuturesUnordered::new() }
     }
@@ -114,17 +114,17 @@ impl<'a> Files<'a> {
             return;
         }
         let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
-        let wish = Wish { certificate: name, secret, is_news };
+        let wish = FilesToWrite { certificate: name, secret, is_news };
         match self.busy.get_mut(&wish.certificate) {
             Some(next) => {
                 let was_news = next.as_ref().is_some_and(|next| next.is_news);
-                *next = Some(Wish { is_news: is_news || was_news, ..wish });
+                *next = Some(FilesToWrite { is_news: is_news || was_news, ..wish });
             }
             None => self.begin(wish),
         }
     }
 
-    fn begin(&mut self, wish: Wish) {
+    fn begin(&mut self, wish: FilesToWrite) {
         let (store, Some((out, patience))) = (self.store, self.out) else { return };
         self.busy.insert(wish.certificate.clone(), None);
         self.under_way.push(Box::pin(async move {
@@ -142,7 +142,7 @@ impl<'a> Files<'a> {
     }
 
     fn conclude(&mut self, ended: Ended, progress: &mut Progress) -> Result<(), Failure> {
-        let Ended { wish: Wish { certificate: name, is_news, .. }, written } = ended;
+        let Ended { wish: FilesToWrite { certificate: name, is_news, .. }, written } = ended;
         let now = Timestamp::now();
         // A full disk must not end the controllers: the Secret is safe in the store.
         match written {
@@ -207,7 +207,7 @@ async fn write(
     store: &Arc<dyn Store>,
     secret: &ObjectName,
     out: &Path,
-    patience: &Patience,
+    patience: &WriteWait,
 ) -> Result<Option<Written>, NotWritten> {
     let key = Key::new(Kind::Secret, secret.clone());
     let of_store = |error: StoreError| NotWritten::Store(error.into());
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn a_message_is_told_once_in_every_issuance() {
         let (web, mail) = (ObjectName::new("default", "web"), ObjectName::new("default", "mail"));
-        let mut told = Told::default();
+        let mut told = ReportedMessages::default();
         assert!(told.is_news(&web, "issuing"));
         assert!(!told.is_news(&web, "issuing"));
         assert!(told.is_news(&mail, "issuing"));
@@ -337,7 +337,7 @@ mod tests {
         fs::create_dir(&held).unwrap();
         let theirs = File::open(&held).unwrap();
         theirs.lock().unwrap();
-        let patience = Patience::new(&Interrupted::default());
+        let patience = WriteWait::new(&Interrupted::default());
         let mut progress = Progress::new(Talk::new(Box::new(err.clone())), false);
         let mut files = Files::new(&store, Some((out.path(), &patience)));
         let script = async {
@@ -366,7 +366,7 @@ mod tests {
         let folder = out.path().join("web-tls");
         let obstacle = folder.join("tls.crt.new");
         fs::create_dir_all(&obstacle).unwrap();
-        let patience = Patience::new(&Interrupted::default());
+        let patience = WriteWait::new(&Interrupted::default());
         let mut progress = Progress::new(Talk::new(Box::new(err.clone())), false);
         let mut files = Files::new(&store, Some((out.path(), &patience)));
         // Without the time, which comes first.

@@ -2,12 +2,12 @@
 //!
 //! `-n` is refused: this command works everywhere, and cert-manager's own flag of that name limits it to a namespace.
 
+mod files_to_write;
 mod follow;
 mod obstacles;
 mod provider_talk;
 mod reasons;
-mod told;
-mod wish;
+mod reported;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::app::engine::{Engine, Equipment};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
-use crate::app::follow::results::Patience;
+use crate::app::follow::results::WriteWait;
 use crate::app::invocation;
 use crate::app::lead::claim_everything;
 use crate::app::lead::stopping::{self, say_interrupted, say_stopped};
@@ -91,7 +91,8 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let (zones, resolver) = (equipment.zones.clone(), &equipment.fetcher.resolver);
     let dns01 = equipment.dns01.clone().providers(&store, zones, resolver, namespace);
     let talk = talk(Arc::clone(&store), dns01, context.printer(&OutputArgs::default()));
-    let (out, patience) = (context.out(args.out.as_deref())?, Patience::new(context.interrupted()));
+    let (out, patience) =
+        (context.out(args.out.as_deref())?, WriteWait::new(context.interrupted()));
     let grace = context.global.cluster.terms.lease.grace();
     let engine = Engine::start_looking(equipment, probe, stop).with_grace(grace);
     let mut files = Files::new(&store, out.as_deref().map(|out| (out, &patience)));

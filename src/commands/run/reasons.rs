@@ -64,13 +64,13 @@ pub(super) async fn tell(
 /// What is known of the reasons of objects.
 #[derive(Debug, Default)]
 struct Reasons {
-    known: BTreeMap<Key, Known>,
+    known: BTreeMap<Key, ReportedReason>,
     /// Those whose reason is another one than what was told last.
     fresh: BTreeSet<Key>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ReportedReason {
     /// As it is now.
     reason: String,
     /// The same without the moment of the next try.

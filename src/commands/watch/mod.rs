@@ -2,7 +2,7 @@
 
 mod family;
 mod news;
-mod scene;
+mod watched;
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{BoxStream, select_all};
 
 use self::family::Family;
-use self::scene::Scene;
+use self::watched::WatchedObjects;
 use crate::app::context::{Context, store_when_there};
 use crate::app::failure::Failure;
 use crate::app::flags::output::StreamArgs;
 use crate::app::input::completers;
-use crate::app::input::target::{self, Wanted};
+use crate::app::input::target::{self, Targets};
 use crate::model::{Key, Kind};
 use crate::print::screen::Screen;
 use crate::print::{Printer, terminal};
@@ -49,7 +49,7 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     let root = match args.object.as_slice() {
         [] => None,
         words => {
-            let (kind, name) = Wanted::parse_one(words)?;
+            let (kind, name) = Targets::parse_one(words)?;
             Some(target::key(kind, &name, context.namespace()))
         }
     };
@@ -65,7 +65,8 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
     let root_kind = root.as_ref().map(|key| key.kind);
     let mut changes = changes(&store, root.as_ref(), namespace.as_deref());
-    let mut scene = Scene::new(Arc::clone(&store), root.map(Family::of), args.all_namespaces);
+    let mut scene =
+        WatchedObjects::new(Arc::clone(&store), root.map(Family::of), args.all_namespaces);
     let mut screen = is_screen.then(Screen::default);
     let mut tick = tokio::time::interval(TICK);
     // The second that is on the screen; none when something has changed since.
@@ -108,9 +109,9 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
     Ok(())
 }
 
-type Changes = BoxStream<'static, (Kind, Result<Change, StoreError>)>;
+type WatchStream = BoxStream<'static, (Kind, Result<Change, StoreError>)>;
 
-fn changes(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> Changes {
+fn changes(store: &Arc<dyn Store>, root: Option<&Key>, namespace: Option<&str>) -> WatchStream {
     let events = match (root, namespace) {
         (Some(key), _) => target::events_scope(&key.name.namespace),
         (None, Some(namespace)) => target::events_scope(namespace),
@@ -130,7 +131,7 @@ fn may_be_left_out(kind: Kind, root: Option<Kind>, error: &StoreError) -> bool {
 }
 
 /// The changes of all other kinds.
-fn others(changes: Changes, kind: Kind) -> Changes {
+fn others(changes: WatchStream, kind: Kind) -> WatchStream {
     changes.filter(move |(other, _)| std::future::ready(*other != kind)).boxed()
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::version::Version;
 use crate::model::field::{FieldPath, Remark};
 use crate::model::key::Kind;
-use crate::model::manifest::{Content, Draft, Entry, Node, Position};
+use crate::model::manifest::{Content, Draft, FieldEntry, Node, Position};
 
 /// Moves the choice of solvers from Certificates to their issuers; returns what was changed, for each draft.
 pub(super) fn move_to_issuers(drafts: &mut [Draft]) -> Vec<Vec<String>> {
@@ -183,7 +183,7 @@ fn add(issuer: &mut Node, solver: Node, at: Position) {
     };
     let by_name = |node: &Node| {
         let selector = node.get("selector").map(Node::entries).unwrap_or_default();
-        matches!(selector, [Entry { key, .. }] if key == "dnsNames")
+        matches!(selector, [FieldEntry { key, .. }] if key == "dnsNames")
     };
     let Some(twin) = solvers.iter_mut().find(|other| by_name(other) && same_way(other, &solver))
     else {
@@ -264,7 +264,8 @@ fn moved(node: &Node, at: Position) -> Node {
     let content = match &node.content {
         Content::List(items) => Content::List(items.iter().map(|item| moved(item, at)).collect()),
         Content::Map(entries) => {
-            let entry = |e: &Entry| Entry { key: e.key.clone(), at, value: moved(&e.value, at) };
+            let entry =
+                |e: &FieldEntry| FieldEntry { key: e.key.clone(), at, value: moved(&e.value, at) };
             Content::Map(entries.iter().map(entry).collect())
         }
         Content::Null | Content::Bool(_) | Content::Number(_) | Content::Text(_) => {

@@ -2,7 +2,7 @@
 
 use super::fields;
 use super::schema::{Findings, check, closest};
-use super::tree::{Content, Entry, Node, Position};
+use super::tree::{Content, FieldEntry, Node, Position};
 use crate::model::conversion::version::Version;
 use crate::model::field::{FieldPath, Matter, Remark};
 use crate::model::key::Kind;
@@ -20,7 +20,7 @@ pub(crate) struct Draft {
 }
 
 /// What a document turns out to be.
-pub(crate) enum Identity {
+pub(crate) enum DocumentKind {
     Ours(Kind, Option<Version>),
     /// Of no concern to us; the kind.
     Foreign(String),
@@ -56,7 +56,8 @@ pub(crate) fn expand(node: Node) -> Vec<Node> {
     let Some(item_kind) = kind.strip_suffix("List") else { return vec![node] };
     let version = node.text_of("apiVersion").to_owned();
     let mut node = node;
-    let Some(Entry { value: Node { content: Content::List(items), .. }, .. }) = node.take("items")
+    let Some(FieldEntry { value: Node { content: Content::List(items), .. }, .. }) =
+        node.take("items")
     else {
         return vec![node];
     };
@@ -72,7 +73,7 @@ pub(crate) fn expand(node: Node) -> Vec<Node> {
 }
 
 /// Finds out what a document is.
-pub(crate) fn identify(node: &Node) -> Result<Identity, Remark> {
+pub(crate) fn identify(node: &Node) -> Result<DocumentKind, Remark> {
     let error = |path: &str, message: String| Remark::new(FieldPath::of(path), message);
     if !node.is_object() {
         let message =
@@ -99,7 +100,7 @@ pub(crate) fn identify(node: &Node) -> Result<Identity, Remark> {
             {
                 Err(error("kind", format!("unknown kind {kind}, did you mean {meant}?")))
             }
-            _ => Ok(Identity::Foreign(kind.to_owned())),
+            _ => Ok(DocumentKind::Foreign(kind.to_owned())),
         };
     };
     if let Some(old) = Version::parse(version, named) {
@@ -113,7 +114,7 @@ pub(crate) fn identify(node: &Node) -> Result<Identity, Remark> {
         };
         return Err(error("apiVersion", what).hint(format!("write {}", named.api_version())));
     }
-    Ok(Identity::Foreign(kind.to_owned()))
+    Ok(DocumentKind::Foreign(kind.to_owned()))
 }
 
 /// The annotation of an Ingress or Gateway by which cert-manager makes a Certificate for it.
@@ -122,10 +123,10 @@ pub(crate) fn asks_for_certificate(node: &Node) -> Option<&'static str> {
     SHIM.into_iter().find(|name| annotations.iter().any(|entry| entry.key == *name))
 }
 
-fn known(kind: Kind, version: Option<Version>) -> Identity {
+fn known(kind: Kind, version: Option<Version>) -> DocumentKind {
     match fields::of(kind) {
-        Some(_) => Identity::Ours(kind, version),
-        None => Identity::Foreign(kind.as_str().to_owned()),
+        Some(_) => DocumentKind::Ours(kind, version),
+        None => DocumentKind::Foreign(kind.as_str().to_owned()),
     }
 }
 

@@ -13,15 +13,15 @@ mod yaml;
 pub use self::complaint::{Complaint, Location, Source};
 pub(crate) use self::draft::Draft;
 pub use self::tree::Position;
-pub(crate) use self::tree::{Content, Entry, Node};
+pub(crate) use self::tree::{Content, FieldEntry, Node};
 
 use serde::Deserialize;
 
 use self::complaint::{Show, excerpt};
-use self::draft::Identity;
+use self::draft::DocumentKind;
 use self::set::Namespaces;
 use super::field::{FieldPath, Remark};
-use super::validation::{self, Verdict};
+use super::validation::{self, Validation};
 use super::{Certificate, Issuer, Kind, Record, Secret, conversion};
 
 /// One object of a manifest.
@@ -134,10 +134,10 @@ impl Reading<'_> {
 
     fn draft(&mut self, source: usize, node: Node) -> Option<Draft> {
         match draft::identify(&node) {
-            Ok(Identity::Ours(kind, version)) => {
+            Ok(DocumentKind::Ours(kind, version)) => {
                 Some(Draft { source, kind, version, node, found: schema::Findings::default() })
             }
-            Ok(Identity::Foreign(kind)) => {
+            Ok(DocumentKind::Foreign(kind)) => {
                 let location = self.location(source, node.at);
                 let name = node.text_of("metadata.name").to_owned();
                 let asks_for_certificate = draft::asks_for_certificate(&node);
@@ -161,7 +161,7 @@ impl Reading<'_> {
             Ok(found) => found,
             Err(error) => {
                 draft.found.error(&FieldPath::default(), format!("cannot be read: {error}"));
-                (None, Verdict::default())
+                (None, Validation::default())
             }
         };
         for error in verdict.errors {
@@ -220,7 +220,7 @@ impl Reading<'_> {
 fn typed(
     kind: Kind,
     object: &serde_json::Value,
-) -> Result<(Option<Manifest>, Verdict), serde_json::Error> {
+) -> Result<(Option<Manifest>, Validation), serde_json::Error> {
     Ok(match kind {
         Kind::Certificate => {
             let certificate = Certificate::deserialize(object)?;
@@ -234,10 +234,10 @@ fn typed(
         }
         Kind::Secret => {
             let secret = Secret::deserialize(object)?;
-            (Some(Manifest::Secret(Box::new(secret))), Verdict::default())
+            (Some(Manifest::Secret(Box::new(secret))), Validation::default())
         }
         Kind::CertificateRequest | Kind::Challenge | Kind::Event | Kind::Order => {
-            (None, Verdict::default())
+            (None, Validation::default())
         }
     })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use strsim::osa_distance;
 
-use super::tree::{Content, Entry, Node};
+use super::tree::{Content, FieldEntry, Node};
 use crate::model::common::{Blob, Duration};
 use crate::model::field::{FieldPath, Remark};
 
@@ -127,7 +127,7 @@ pub(crate) fn check(node: &Node, shape: Shape, path: &FieldPath, found: &mut Fin
 }
 
 fn object(
-    entries: &[Entry],
+    entries: &[FieldEntry],
     fields: &'static [Field],
     path: &FieldPath,
     found: &mut Findings,

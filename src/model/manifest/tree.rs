@@ -28,12 +28,12 @@ pub(crate) enum Content {
     Number(Number),
     Text(String),
     List(Vec<Node>),
-    Map(Vec<Entry>),
+    Map(Vec<FieldEntry>),
 }
 
 /// A field and where its name stands.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct FieldEntry {
     pub(crate) key: String,
     pub(crate) at: Position,
     pub(crate) value: Node,
@@ -75,7 +75,7 @@ impl Node {
     }
 
     /// The fields, none if it is no object.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[FieldEntry] {
         match &self.content {
             Content::Map(entries) => entries,
             Content::Null
@@ -117,7 +117,7 @@ impl Node {
     }
 
     /// Takes a field out.
-    pub(crate) fn take(&mut self, key: &str) -> Option<Entry> {
+    pub(crate) fn take(&mut self, key: &str) -> Option<FieldEntry> {
         let entries = self.entries_mut()?;
         let index = entries.iter().position(|entry| entry.key == key)?;
         Some(entries.remove(index))
@@ -145,12 +145,12 @@ impl Node {
             }
             (None, None) => value,
         };
-        entries.push(Entry { key: key.to_owned(), at, value });
+        entries.push(FieldEntry { key: key.to_owned(), at, value });
         true
     }
 
     /// The fields to change.
-    pub(crate) fn entries_mut(&mut self) -> Option<&mut Vec<Entry>> {
+    pub(crate) fn entries_mut(&mut self) -> Option<&mut Vec<FieldEntry>> {
         match &mut self.content {
             Content::Map(entries) => Some(entries),
             Content::Null

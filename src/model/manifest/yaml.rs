@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Se
 use serde_json::Number;
 use serde_yaml::{Options, Spanned};
 
-use super::tree::{Content, Entry, Node, Position};
+use super::tree::{Content, FieldEntry, Node, Position};
 
 /// Why a document cannot be read, and where.
 #[derive(Debug)]
@@ -196,7 +196,7 @@ impl Placed for Spanned<Yaml> {
             Yaml::Map(entries) => Content::Map(
                 entries
                     .into_iter()
-                    .map(|(name, value)| Entry {
+                    .map(|(name, value)| FieldEntry {
                         at: position(&name.referenced, offset),
                         key: name.value.0,
                         value: value.node(offset),

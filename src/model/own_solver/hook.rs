@@ -40,13 +40,13 @@ pub struct Variable {
     pub value: Option<String>,
     /// Where its value is, where not.
     #[serde(default)]
-    pub value_from: Option<Source>,
+    pub value_from: Option<ValueSource>,
 }
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Source {
+pub struct ValueSource {
     /// A key of a Secret.
     pub secret_key_ref: SecretKeySelector,
 }
@@ -103,7 +103,7 @@ impl Variable {
         if value.is_some() == value_from.is_some() {
             faults.push(Remark::new(at.clone(), "one of value, valueFrom is required"));
         }
-        if let Some(Source { secret_key_ref }) = value_from {
+        if let Some(ValueSource { secret_key_ref }) = value_from {
             faults.extend(secret_key_faults(&at.below("valueFrom.secretKeyRef"), secret_key_ref));
         }
         faults

@@ -9,7 +9,7 @@ pub mod provider;
 
 use self::hook::Hook;
 use self::names::{EXEC, GROUP, MANUAL};
-use self::provider::{Known, Settings};
+use self::provider::{ProviderSupport, Settings};
 use super::SecretKeySelector;
 use super::field::{FieldPath, Remark};
 use super::solver::Webhook;
@@ -39,14 +39,14 @@ impl OwnSolver {
             EXEC => Hook::read(webhook.config.as_ref(), &at_config).map(Self::Exec),
             MANUAL => Ok(Self::Manual),
             name => match provider::known(name) {
-                Known::Served(listed) => {
+                ProviderSupport::Served(listed) => {
                     listed.read(webhook.config.as_ref(), &at_config).map(Self::Provider)
                 }
-                Known::NotServed { why, instead } => Err(vec![
+                ProviderSupport::NotServed { why, instead } => Err(vec![
                     Remark::new(at.key("solverName"), format!("{name} is not served: {why}"))
                         .hint(instead),
                 ]),
-                Known::Unknown { nearest } => {
+                ProviderSupport::Unknown { nearest } => {
                     let message = format!("there is no solver \"{name}\" of kubectl-acme");
                     let hint = format!("there are: {}", nearest.join(", "));
                     Err(vec![Remark::new(at.key("solverName"), message).hint(hint)])

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Verdict;
+use super::Validation;
 use crate::model::certificate::{Certificate, CertificateSpec, subidentifiers};
 use crate::model::common::Duration;
 use crate::model::cron::Cron;
@@ -20,8 +20,8 @@ const USUAL: Duration = Duration::from_secs(90 * 24 * 3600);
 const TEMPORARY: &str = "cert-manager.io/issue-temporary-certificate";
 
 /// Checks a Certificate.
-pub fn certificate(certificate: &Certificate) -> Verdict {
-    let mut verdict = Verdict::default();
+pub fn certificate(certificate: &Certificate) -> Validation {
+    let mut verdict = Validation::default();
     let (spec, at) = (&certificate.spec, FieldPath::of("spec"));
     for rule in [names, wildcards, subject, key, times, windows, secret, issuer, odds_and_ends] {
         rule(spec, &at, &mut verdict);
@@ -33,7 +33,7 @@ pub fn certificate(certificate: &Certificate) -> Verdict {
     verdict
 }
 
-fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let nothing = spec.common_name.is_empty()
         && spec.literal_subject.is_empty()
         && spec.dns_names.is_empty()
@@ -95,7 +95,7 @@ fn names(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
 }
 
 /// Let's Encrypt takes no order in which a wildcard stands beside a name that it covers.
-fn wildcards(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn wildcards(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let parsed = spec.dns_names.iter().filter_map(|name| DnsName::parse(name).ok());
     let wildcards: BTreeSet<DnsName> = parsed.filter(DnsName::is_wildcard).collect();
     if wildcards.is_empty() {
@@ -119,7 +119,7 @@ fn wildcards(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn subject(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn subject(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     if spec.common_name.len() > 64 {
         verdict.error(
             at.key("commonName"),
@@ -137,7 +137,7 @@ fn subject(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn key(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn key(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let Some(key) = &spec.private_key else { return };
     let Some(size) = key.size else { return };
     let at = at.below("privateKey.size");
@@ -153,7 +153,7 @@ fn key(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn times(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn times(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     if spec.renew_before.is_some() && spec.renew_before_percentage.is_some() {
         verdict
             .error(at.key("renewBeforePercentage"), "excludes renewBefore: write one of the two");
@@ -175,7 +175,7 @@ fn times(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn windows(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn windows(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let Some(renewal) = &spec.renewal else { return };
     for (index, window) in renewal.windows.iter().enumerate() {
         let at = at.below("renewal.windows").index(index);
@@ -192,7 +192,7 @@ fn windows(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn secret(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn secret(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     verdict.object_name(at.key("secretName"), &spec.secret_name);
     let Some(template) = &spec.secret_template else { return };
     for annotation in template.annotations.keys() {
@@ -207,7 +207,7 @@ fn secret(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     let (issuer, at) = (&spec.issuer_ref, at.key("issuerRef"));
     verdict.object_name(at.key("name"), &issuer.name);
     if issuer.effective_group() != "cert-manager.io" {
@@ -220,7 +220,7 @@ fn issuer(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Verdict) {
+fn odds_and_ends(spec: &CertificateSpec, at: &FieldPath, verdict: &mut Validation) {
     if spec.revision_history_limit.is_some_and(|limit| limit < 1) {
         verdict.error(at.key("revisionHistoryLimit"), "must be at least 1");
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::Value;
 
-use super::{Verdict, path_segment_fault};
+use super::{Validation, path_segment_fault};
 use crate::model::field::FieldPath;
 use crate::model::names::DnsName;
 use crate::model::own_solver::OwnSolver;
@@ -17,7 +17,7 @@ use crate::model::solver::{
 const TSIG_ALGORITHMS: [&str; 4] = ["HMACMD5", "HMACSHA1", "HMACSHA256", "HMACSHA512"];
 
 /// Checks a DNS-01 solver: exactly one provider, and that one complete.
-pub(super) fn solver(solver: &Dns01Solver, at: &FieldPath, verdict: &mut Verdict) {
+pub(super) fn solver(solver: &Dns01Solver, at: &FieldPath, verdict: &mut Validation) {
     let given = [
         solver.akamai.is_some(),
         solver.cloud_dns.is_some(),
@@ -36,7 +36,7 @@ pub(super) fn solver(solver: &Dns01Solver, at: &FieldPath, verdict: &mut Verdict
     }
 }
 
-fn provider(solver: &Dns01Solver, at: &FieldPath, verdict: &mut Verdict) {
+fn provider(solver: &Dns01Solver, at: &FieldPath, verdict: &mut Validation) {
     if let Some(provider) = &solver.akamai {
         akamai(provider, &at.key("akamai"), verdict);
     }
@@ -66,27 +66,27 @@ fn provider(solver: &Dns01Solver, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn required(text: &str, path: FieldPath, verdict: &mut Verdict) {
+fn required(text: &str, path: FieldPath, verdict: &mut Validation) {
     if text.is_empty() {
         verdict.error(path, "is required");
     }
 }
 
-fn akamai(provider: &Akamai, at: &FieldPath, verdict: &mut Verdict) {
+fn akamai(provider: &Akamai, at: &FieldPath, verdict: &mut Validation) {
     required(&provider.service_consumer_domain, at.key("serviceConsumerDomain"), verdict);
     verdict.secret_key(&at.key("clientTokenSecretRef"), &provider.client_token_secret_ref);
     verdict.secret_key(&at.key("clientSecretSecretRef"), &provider.client_secret_secret_ref);
     verdict.secret_key(&at.key("accessTokenSecretRef"), &provider.access_token_secret_ref);
 }
 
-fn cloud(provider: &CloudDns, at: &FieldPath, verdict: &mut Verdict) {
+fn cloud(provider: &CloudDns, at: &FieldPath, verdict: &mut Validation) {
     required(&provider.project, at.key("project"), verdict);
     if let Some(account) = &provider.service_account_secret_ref {
         verdict.secret_key(&at.key("serviceAccountSecretRef"), account);
     }
 }
 
-fn cloudflare(provider: &Cloudflare, at: &FieldPath, verdict: &mut Verdict) {
+fn cloudflare(provider: &Cloudflare, at: &FieldPath, verdict: &mut Validation) {
     match (&provider.api_key_secret_ref, &provider.api_token_secret_ref) {
         (None, None) => {
             verdict.error(at.clone(), "apiKeySecretRef or apiTokenSecretRef is required");
@@ -104,7 +104,7 @@ fn cloudflare(provider: &Cloudflare, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn route53(provider: &Route53, at: &FieldPath, verdict: &mut Verdict) {
+fn route53(provider: &Route53, at: &FieldPath, verdict: &mut Validation) {
     let account = provider.auth.as_ref();
     let account = account.and_then(|auth| auth.pointer("/kubernetes/serviceAccountRef/name"));
     if let Some(account) = account.and_then(Value::as_str) {
@@ -131,7 +131,7 @@ fn route53(provider: &Route53, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn azure(provider: &AzureDns, at: &FieldPath, verdict: &mut Verdict) {
+fn azure(provider: &AzureDns, at: &FieldPath, verdict: &mut Validation) {
     required(&provider.subscription_id, at.key("subscriptionID"), verdict);
     required(&provider.resource_group_name, at.key("resourceGroupName"), verdict);
     let client = !provider.client_id.is_empty();
@@ -161,16 +161,16 @@ fn azure(provider: &AzureDns, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn digitalocean(provider: &DigitalOcean, at: &FieldPath, verdict: &mut Verdict) {
+fn digitalocean(provider: &DigitalOcean, at: &FieldPath, verdict: &mut Validation) {
     verdict.secret_key(&at.key("tokenSecretRef"), &provider.token_secret_ref);
 }
 
-fn acme_dns(provider: &AcmeDns, at: &FieldPath, verdict: &mut Verdict) {
+fn acme_dns(provider: &AcmeDns, at: &FieldPath, verdict: &mut Validation) {
     required(&provider.host, at.key("host"), verdict);
     verdict.secret_key(&at.key("accountSecretRef"), &provider.account_secret_ref);
 }
 
-fn rfc2136(provider: &Rfc2136, at: &FieldPath, verdict: &mut Verdict) {
+fn rfc2136(provider: &Rfc2136, at: &FieldPath, verdict: &mut Validation) {
     if !is_nameserver(&provider.nameserver) {
         verdict.error_hint(
             at.key("nameserver"),
@@ -193,7 +193,7 @@ fn rfc2136(provider: &Rfc2136, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn webhook(provider: &Webhook, at: &FieldPath, verdict: &mut Verdict) {
+fn webhook(provider: &Webhook, at: &FieldPath, verdict: &mut Validation) {
     if let Some(own) = OwnSolver::read(provider, at) {
         verdict.errors.extend(own.err().unwrap_or_default());
         return;
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn check(provider: Value) -> Vec<String> {
-        let mut verdict = Verdict::default();
+        let mut verdict = Validation::default();
         let at = FieldPath::of("dns01");
         solver(&serde_json::from_value(provider).unwrap(), &at, &mut verdict);
         verdict.errors.iter().map(ToString::to_string).collect()

@@ -2,15 +2,15 @@
 
 use url::Url;
 
-use super::{Verdict, dns01, object_name_fault};
+use super::{Validation, dns01, object_name_fault};
 use crate::model::field::FieldPath;
 use crate::model::issuer::{AcmeIssuer, Issuer};
 use crate::model::names::{DnsName, is_loopback};
 use crate::model::solver::{ChallengeSolver, Http01Solver, IngressSolver};
 
 /// Checks an Issuer or ClusterIssuer. One that is not ACME passes: it may be left to cert-manager.
-pub fn issuer(issuer: &Issuer) -> Verdict {
-    let mut verdict = Verdict::default();
+pub fn issuer(issuer: &Issuer) -> Validation {
+    let mut verdict = Validation::default();
     let at = FieldPath::of("spec");
     match issuer.spec.types().len() {
         0 => verdict.error(at.clone(), "at least one issuer must be configured"),
@@ -23,7 +23,7 @@ pub fn issuer(issuer: &Issuer) -> Verdict {
     verdict
 }
 
-fn acme(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Verdict) {
+fn acme(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Validation) {
     server(acme, at, verdict);
     if acme.private_key_secret_ref.name.is_empty() {
         verdict.error(
@@ -52,7 +52,7 @@ fn acme(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn server(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Verdict) {
+fn server(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Validation) {
     match Url::parse(&acme.server) {
         _ if acme.server.is_empty() => {
             verdict.error(at.key("server"), "acme server URL is a required field");
@@ -87,7 +87,7 @@ fn server(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn solver(solver: &ChallengeSolver, at: &FieldPath, verdict: &mut Verdict) {
+fn solver(solver: &ChallengeSolver, at: &FieldPath, verdict: &mut Validation) {
     match (&solver.http01, &solver.dns01) {
         (None, None) => verdict.error_hint(
             at.clone(),
@@ -115,7 +115,7 @@ fn solver(solver: &ChallengeSolver, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn http01(solver: &Http01Solver, at: &FieldPath, verdict: &mut Verdict) {
+fn http01(solver: &Http01Solver, at: &FieldPath, verdict: &mut Validation) {
     match (&solver.ingress, &solver.gateway_http_route) {
         (None, None) => verdict.error_hint(
             at.clone(),
@@ -130,7 +130,7 @@ fn http01(solver: &Http01Solver, at: &FieldPath, verdict: &mut Verdict) {
     }
 }
 
-fn ingress(ingress: &IngressSolver, at: &FieldPath, verdict: &mut Verdict) {
+fn ingress(ingress: &IngressSolver, at: &FieldPath, verdict: &mut Validation) {
     let given = usize::from(ingress.ingress_class_name.is_some())
         + usize::from(ingress.class.is_some())
         + usize::from(!ingress.name.is_empty());

@@ -14,7 +14,7 @@ use super::field::{FieldPath, Remark};
 
 /// What was found about one object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Validation {
     /// What must change.
     pub errors: Vec<Remark>,
     /// What may stay, but hardly does what was meant.
@@ -23,7 +23,7 @@ pub struct Verdict {
     pub not_acted_on: Vec<FieldPath>,
 }
 
-impl Verdict {
+impl Validation {
     fn error(&mut self, path: FieldPath, message: impl Into<String>) {
         self.errors.push(Remark::new(path, message));
     }

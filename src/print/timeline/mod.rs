@@ -205,14 +205,14 @@ struct Total<'a> {
     entries: &'a [Entry],
     /// What ended it, or was told last.
     end: &'a Entry,
-    outcome: Outcome,
+    outcome: IssuanceResult,
     /// How long nothing has been told while more is waited for.
     quiet: SignedDuration,
 }
 
 /// What became of an issuance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum IssuanceResult {
     /// The certificate is there.
     Issued,
     /// The certificate is not there.
@@ -240,7 +240,7 @@ fn totals(entries: &[Entry], now: Timestamp) -> Vec<Total<'_>> {
     let mut totals: Vec<Total<'_>> =
         entries.chunk_by(|a, b| a.issuance == b.issuance).filter_map(total).collect();
     if let Some(last) = totals.last_mut()
-        && matches!(last.outcome, Outcome::NotIssued | Outcome::UnderWay)
+        && matches!(last.outcome, IssuanceResult::NotIssued | IssuanceResult::UnderWay)
     {
         let grain = last.end.measure;
         let quiet = cut(now, grain).duration_since(cut(last.end.at, grain));
@@ -260,13 +260,13 @@ fn total(entries: &[Entry]) -> Option<Total<'_>> {
         stage => [Stage::OrderEnded, Stage::RequestEnded].contains(&stage),
     };
     let outcome = if issued.is_some() {
-        Outcome::Issued
+        IssuanceResult::Issued
     } else if entries.iter().any(|entry| entry.kind == Kind::Certificate.as_str()) {
-        Outcome::NotIssued
+        IssuanceResult::NotIssued
     } else if entries.iter().any(is_over) {
-        Outcome::Over
+        IssuanceResult::Over
     } else {
-        Outcome::UnderWay
+        IssuanceResult::UnderWay
     };
     Some(Total { entries, end: issued.unwrap_or(last), outcome, quiet: SignedDuration::ZERO })
 }

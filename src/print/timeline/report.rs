@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::sheet::word;
-use super::{Entry, Outcome, Repeats, Total, totals};
+use super::{Entry, IssuanceResult, Repeats, Total, totals};
 use crate::model::Time;
 use crate::model::occasion::Grain;
 
@@ -79,7 +79,7 @@ fn fields(entry: &Entry) -> Value {
 fn issuance(total: &Total<'_>) -> Value {
     let mut value = json!({
         "issuance": total.end.issuance,
-        "issued": total.outcome == Outcome::Issued,
+        "issued": total.outcome == IssuanceResult::Issued,
         "entries": total.entries.len(),
         "start": second(total.entries[0].at),
         "end": second(total.until()),

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Entry, Outcome, Repeats, Total, totals};
+use super::{Entry, IssuanceResult, Repeats, Total, totals};
 use crate::model::occasion::Grain;
 use crate::model::{Duration, Kind, Severity, Time};
 use crate::print::colour::Colour;
@@ -82,7 +82,7 @@ fn remarks(total: &Total<'_>, awaited: Option<&str>) -> Vec<String> {
         let step = length(entry.step);
         remarks.push(format!("Longest step: {step} before {}", headline(entry)));
     }
-    if total.outcome == Outcome::Issued {
+    if total.outcome == IssuanceResult::Issued {
         remarks.extend(awaited.map(|awaited| format!("Now: {awaited}")));
         return remarks;
     }
@@ -104,10 +104,10 @@ fn remarks(total: &Total<'_>, awaited: Option<&str>) -> Vec<String> {
 /// How long an issuance took.
 fn sum(total: &Total<'_>) -> String {
     let outcome = match total.outcome {
-        Outcome::Issued => "issued after ",
-        Outcome::NotIssued => "not issued after ",
-        Outcome::Over => "",
-        Outcome::UnderWay => "not over after ",
+        IssuanceResult::Issued => "issued after ",
+        IssuanceResult::NotIssued => "not issued after ",
+        IssuanceResult::Over => "",
+        IssuanceResult::UnderWay => "not over after ",
     };
     let (count, measure) = (total.entries.len(), total.end.measure);
     format!(

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::pod::{LIFE, Progress, pod, progress};
+use self::pod::{LIFE, PodProgress, pod, progress};
 use super::Probe;
 use super::http::{HttpProbe, address};
 use crate::model::observation::{Observation, Seen, Vantage};
@@ -127,9 +127,9 @@ async fn report(pods: &Foreign, name: &str) -> Result<Observation, String> {
             let pod = pods.get(name).await.map_err(|error| error.to_string())?;
             match pod.map(|pod| progress(&pod)) {
                 None => return Err("somebody removed it".to_owned()),
-                Some(Progress::Ended(words)) => return Ok(words),
-                Some(Progress::Stuck(why)) => return Err(format!("it does not start: {why}")),
-                Some(Progress::Waits(what)) => waits_for = what,
+                Some(PodProgress::Ended(words)) => return Ok(words),
+                Some(PodProgress::Stuck(why)) => return Err(format!("it does not start: {why}")),
+                Some(PodProgress::Waits(what)) => waits_for = what,
             }
             sleep(POLL).await;
         }

@@ -64,7 +64,7 @@ pub(super) fn pod(challenge: &Challenge, image: &str, url: &str, is_owner: bool)
 
 /// How a Pod stands.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum PodProgress {
     /// It has ended with these last words.
     Ended(String),
     /// It will not start.
@@ -74,7 +74,7 @@ pub(super) enum Progress {
 }
 
 /// Reads how a Pod stands from its status.
-pub(super) fn progress(pod: &Value) -> Progress {
+pub(super) fn progress(pod: &Value) -> PodProgress {
     let status = &pod["status"];
     let state = &status["containerStatuses"][0]["state"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -82,7 +82,7 @@ pub(super) fn progress(pod: &Value) -> Progress {
     if ["Succeeded", "Failed"].contains(&phase.as_str()) {
         let words = text(&state["terminated"]["message"]);
         let words = if words.is_empty() { text(&status["message"]) } else { words };
-        return Progress::Ended(words);
+        return PodProgress::Ended(words);
     }
     let waiting = &state["waiting"];
     let reason = text(&waiting["reason"]);
@@ -90,14 +90,14 @@ pub(super) fn progress(pod: &Value) -> Progress {
         .iter()
         .any(|start| reason.starts_with(start))
     {
-        return Progress::Stuck(format!("{reason}: {}", text(&waiting["message"])));
+        return PodProgress::Stuck(format!("{reason}: {}", text(&waiting["message"])));
     }
     let conditions = status["conditions"].as_array();
     let unscheduled = conditions
         .into_iter()
         .flatten()
         .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
-    Progress::Waits(match unscheduled {
+    PodProgress::Waits(match unscheduled {
         Some(condition) => text(&condition["message"]),
         None if phase.is_empty() => "Pending".to_owned(),
         None => phase,
@@ -134,15 +134,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(status: &Value, expected: &Progress) {
+    fn check(status: &Value, expected: &PodProgress) {
         assert_eq!(progress(&json!({"status": status})), *expected);
     }
 
     #[test]
     fn a_status_tells_how_a_pod_stands() {
         let state = |phase: &str, state: Value| json!({"phase": phase, "containerStatuses": [{"state": state}]});
-        let ended = |words: &str| Progress::Ended(words.to_owned());
-        let waits = |what: &str| Progress::Waits(what.to_owned());
+        let ended = |words: &str| PodProgress::Ended(words.to_owned());
+        let waits = |what: &str| PodProgress::Waits(what.to_owned());
         let condition = json!({"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"});
         for (status, expected) in [
             (json!({}), waits("Pending")),
@@ -157,7 +157,7 @@ mod tests {
                     "Pending",
                     json!({"waiting": {"reason": "ErrImagePull", "message": "not found"}}),
                 ),
-                Progress::Stuck("ErrImagePull: not found".to_owned()),
+                PodProgress::Stuck("ErrImagePull: not found".to_owned()),
             ),
             (
                 state("Pending", json!({"waiting": {"reason": "ContainerCreating"}})),

@@ -47,11 +47,11 @@ pub(super) fn next_action(
         return surplus;
     }
     match verdict(request, now) {
-        Verdict::Pending => Action::Wait(Wake::OnChange),
-        Verdict::Failed { reason, message } => {
+        RequestResult::Pending => Action::Wait(Wake::OnChange),
+        RequestResult::Failed { reason, message } => {
             Action::Conclude(Outcome::Failed { reason, message })
         }
-        Verdict::Issued(leaf) => {
+        RequestResult::Issued(leaf) => {
             Action::StoreSecret(Box::new(delivery(certificate, request, leaf)))
         }
     }
@@ -155,7 +155,7 @@ fn unwanted_request(
 fn failed_before(certificate: &Certificate, facts: &RequestFacts, now: Timestamp) -> bool {
     let this_try = &certificate.status.next_private_key_secret_name;
     key_secret(facts).is_some_and(|key| key != this_try)
-        && matches!(verdict(facts, now), Verdict::Failed { .. })
+        && matches!(verdict(facts, now), RequestResult::Failed { .. })
 }
 
 /// Tells whether a temporary Secret is that of a try that came to a bad end, so that another try has another one.
@@ -167,7 +167,7 @@ fn is_of_failed_try(
 ) -> bool {
     next(certificate, observed).is_some_and(|facts| {
         key_secret(facts).is_some_and(|key| key == secret)
-            && matches!(verdict(facts, now), Verdict::Failed { .. })
+            && matches!(verdict(facts, now), RequestResult::Failed { .. })
     })
 }
 
@@ -230,31 +230,33 @@ fn request_for(certificate: &Certificate, key_secret: &str) -> CertificateReques
     }
 }
 
-enum Verdict<'a> {
+enum RequestResult<'a> {
     Pending,
     Failed { reason: String, message: String },
     Issued(&'a LeafFacts),
 }
 
-fn verdict(facts: &RequestFacts, now: Timestamp) -> Verdict<'_> {
+fn verdict(facts: &RequestFacts, now: Timestamp) -> RequestResult<'_> {
     let conditions = &facts.request.status.conditions;
     for refusal in ["Denied", "InvalidRequest"] {
         if let Some(found) = condition(conditions, refusal).filter(|_| is_true(conditions, refusal))
         {
             let (reason, message) = (found.reason.clone(), found.message.clone());
-            return Verdict::Failed { reason, message };
+            return RequestResult::Failed { reason, message };
         }
     }
     let ready = condition(conditions, READY);
     match ready.map(|ready| (ready.reason.as_str(), &ready.message)) {
         Some(("Failed", message)) => {
-            Verdict::Failed { reason: reason::FAILED.to_owned(), message: message.clone() }
+            RequestResult::Failed { reason: reason::FAILED.to_owned(), message: message.clone() }
         }
         Some(("Issued", _)) => match usable(facts, now) {
-            Ok(leaf) => Verdict::Issued(leaf),
-            Err(message) => Verdict::Failed { reason: "InvalidCertificate".to_owned(), message },
+            Ok(leaf) => RequestResult::Issued(leaf),
+            Err(message) => {
+                RequestResult::Failed { reason: "InvalidCertificate".to_owned(), message }
+            }
         },
-        Some(_) | None => Verdict::Pending,
+        Some(_) | None => RequestResult::Pending,
     }
 }
 

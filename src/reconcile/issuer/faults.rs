@@ -31,9 +31,9 @@ pub struct Fault {
     pub event: Option<(&'static str, String)>,
 }
 
-type Rule = fn(&AcmeIssuer, &Observed) -> Option<Fault>;
+type FaultCheck = fn(&AcmeIssuer, &Observed) -> Option<Fault>;
 
-const RULES: [Rule; 3] = [key_fault, solver_fault, server_fault];
+const RULES: [FaultCheck; 3] = [key_fault, solver_fault, server_fault];
 
 /// The first fault in what an account needs: key, credentials of solvers, server.
 pub(super) fn of_set_up(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {

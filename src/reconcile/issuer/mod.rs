@@ -42,7 +42,7 @@ pub enum Outcome {
     /// A new key is stored, which no CA knows.
     KeyStored,
     /// The CA refused.
-    Refused(Deed, Refusal),
+    Refused(AccountRequest, Refusal),
     /// The CA has this account.
     Registered {
         /// Account URL, empty when the answer carried none.
@@ -53,14 +53,14 @@ pub enum Outcome {
         key_hash: String,
     },
     /// The CA could not be asked, in words that stay the same from try to try.
-    Unreachable(Deed, String),
+    Unreachable(AccountRequest, String),
     /// Only a change of the Issuer or of a Secret helps.
     Unusable(Fault),
 }
 
 /// What the CA was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum AccountRequest {
     /// newAccount.
     Register,
     /// An update of the account.
@@ -237,7 +237,7 @@ pub fn record(issuer: &Issuer, outcome: Outcome, now: Timestamp) -> Recorded<Iss
     new
 }
 
-impl Deed {
+impl AccountRequest {
     /// Begins the message of a failure; the missing space is cert-manager's.
     fn failed(self) -> &'static str {
         match self {
@@ -372,7 +372,7 @@ mod tests {
             Some(at) => Refusal::Until(problem, at),
             None => Refusal::Final(problem),
         };
-        Outcome::Refused(Deed::Register, refusal)
+        Outcome::Refused(AccountRequest::Register, refusal)
     }
 
     /// Folds outcomes into an Issuer, one after the other.
@@ -572,7 +572,7 @@ mod tests {
     #[test]
     fn a_ca_that_cannot_be_reached_is_a_condition_and_an_event() {
         let fault = Outcome::Unreachable(
-            Deed::Register,
+            AccountRequest::Register,
             "cannot read https://ca.example/dir: refused".into(),
         );
         let new = record(&issuer(json!({})), fault.clone(), at(0));

@@ -18,15 +18,15 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::outcome::Deed;
+pub use self::outcome::OrderRequest;
 pub use self::outcome::Outcome;
-pub use self::outcome::Seen;
+pub use self::outcome::SeenOrder;
 pub use self::outcome::dropped;
 pub use self::outcome::polled;
 pub use self::outcome::record;
 use self::outcome::solver_message;
 pub use self::outcome::waits_for;
-use self::required::{Required, Unsolved, Wanted, wanted};
+use self::required::{OrderTerms, Required, Unsolved, wanted};
 use self::shared::{Sharer, ahead, waiting_message};
 use super::pauses::{Pace, Polled, poll_at};
 use super::{Wake, schedule};
@@ -58,12 +58,12 @@ pub struct Observed<'a> {
     /// Other Orders under way here that got the same order from the CA.
     pub sharers: &'a [Sharer],
     /// When this process read the order last; another process begins anew.
-    pub heard: Option<Heard>,
+    pub heard: Option<LastRead>,
 }
 
 /// The last time that the order was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct LastRead {
     /// When, and what the CA said of the next time.
     pub polled: Polled,
     /// One of its Challenges had failed by then.
@@ -74,7 +74,7 @@ pub struct Heard {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// newOrder.
-    Create(Wanted),
+    Create(OrderTerms),
     /// Make these Challenges.
     CreateChallenges(Vec<Required>),
     /// Delete Challenges by name.
@@ -388,13 +388,13 @@ mod tests {
     fn a_new_order_is_created_then_its_authorizations_are_read() {
         let fresh = order("o").build();
         let identifiers = vec![Identifier::parse(NAME).unwrap()];
-        check(&fresh, &[], 1, &Action::Create(Wanted { identifiers, ..Wanted::default() }));
-        let seen = Seen {
+        check(&fresh, &[], 1, &Action::Create(OrderTerms { identifiers, ..OrderTerms::default() }));
+        let seen = SeenOrder {
             url: "https://ca.example/order/1".to_owned(),
             finalize_url: "https://ca.example/f".to_owned(),
             authorizations: vec!["https://ca.example/authz/1".to_owned()],
             state: Some(State::Pending),
-            ..Seen::default()
+            ..SeenOrder::default()
         };
         let status = record(&fresh, Outcome::Created(seen), at(1)).status;
         let created = order("o").change(|o| o.status = status).build();
@@ -421,7 +421,7 @@ mod tests {
         for (told, end) in [(Some(at(90)), at(90)), (None, at(10) + LIFE)] {
             let retry_after = Some(at(15));
             let state = Some(State::Pending);
-            let seen = Seen { state, expires: told, retry_after, ..Seen::default() };
+            let seen = SeenOrder { state, expires: told, retry_after, ..SeenOrder::default() };
             let new = record(&read, Outcome::Fetched(seen), at(10));
             assert_eq!((new.memory.expires, new.memory.next_try), (Some(end), None));
             let mut known = read.clone();
@@ -459,16 +459,16 @@ mod tests {
     fn a_refusal_is_forgotten_with_the_next_answer() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let refusal = Refusal::Until(Box::new(problem(429, "rateLimited")), at(20));
-        let refused = record(&read, Outcome::Refused(Deed::Fetch, refusal), at(5));
+        let refused = record(&read, Outcome::Refused(OrderRequest::Fetch, refusal), at(5));
         assert_eq!(refused.memory.next_try, Some(at(20)));
-        let away = Outcome::Unanswered(Deed::Fetch, None, "cut off".to_owned());
+        let away = Outcome::Unanswered(OrderRequest::Fetch, None, "cut off".to_owned());
         let away = record(&read, away, at(5));
         assert_eq!(away.status.reason, "Failed to retrieve Order resource: cut off");
         for waiting in [refused, away] {
             let memory = waiting.memory;
             let waiting = order("o").change(|o| o.status = waiting.status);
             let waiting = waiting.change(|o| remember(o, &memory)).build();
-            let seen = || Seen { state: Some(State::Pending), ..Seen::default() };
+            let seen = || SeenOrder { state: Some(State::Pending), ..SeenOrder::default() };
             for answer in [
                 Outcome::Fetched(seen()),
                 Outcome::Finalized(seen()),
@@ -479,7 +479,7 @@ mod tests {
         }
         let shared = order("o").change(|o| "Waiting for order".clone_into(&mut o.status.reason));
         let shared = shared.state(State::Pending).build();
-        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        let seen = SeenOrder { state: Some(State::Pending), ..SeenOrder::default() };
         let told = record(&shared, Outcome::Fetched(seen), at(21));
         assert_eq!(told.status.reason, "Waiting for order");
     }
@@ -527,14 +527,17 @@ mod tests {
         let new = record(&ours, Outcome::OtherKey(why.clone()), at(5)).status;
         assert_eq!((new.state, new.reason), (Some(State::Errored), why));
         // One that is valid when it is given is looked at: its certificate may be for our key.
-        let used =
-            |state| Seen { state: Some(state), url: ready.status.url.clone(), ..Seen::default() };
+        let used = |state| SeenOrder {
+            state: Some(state),
+            url: ready.status.url.clone(),
+            ..SeenOrder::default()
+        };
         let given = record(&order("o").build(), Outcome::Created(used(State::Valid)), at(6));
         assert_eq!(given.status.state, Some(State::Valid));
         let given = Order { status: given.status, ..order("o").build() };
         check(&given, &[], 6, &Action::Fetch);
         // And a CA that gives back what is used up is not asked without end.
-        let seen = Seen { state: Some(State::Pending), ..Seen::default() };
+        let seen = SeenOrder { state: Some(State::Pending), ..SeenOrder::default() };
         let new = record(&order("o").build(), Outcome::Created(seen), at(6)).status;
         assert_eq!(new.state, Some(State::Errored));
         let processing = Outcome::Created(used(State::Processing));
@@ -579,10 +582,10 @@ mod tests {
     #[test]
     fn an_order_whose_end_the_ca_does_not_name_ends_after_a_week() {
         let url = "https://ca.example/order/1".to_owned();
-        let seen = Seen { url, state: Some(State::Pending), ..Seen::default() };
+        let seen = SeenOrder { url, state: Some(State::Pending), ..SeenOrder::default() };
         let new = record(&order("o").build(), Outcome::Created(seen.clone()), at(0));
         assert_eq!(new.memory.expires, Some(at(7 * 24 * 3600)));
-        let seen = Seen { expires: Some(at(9)), ..seen };
+        let seen = SeenOrder { expires: Some(at(9)), ..seen };
         let new = record(&order("o").build(), Outcome::Created(seen), at(0));
         assert_eq!(new.memory.expires, Some(at(9)));
     }
@@ -646,11 +649,11 @@ mod tests {
     fn more_authorizations_than_names_end_the_order_before_any_is_read() {
         let url = |number: usize| format!("https://ca.example/authz/{number}");
         let created = |urls: Vec<String>| {
-            let seen = Seen {
+            let seen = SeenOrder {
                 url: "https://ca.example/order/1".to_owned(),
                 authorizations: urls,
                 state: Some(State::Pending),
-                ..Seen::default()
+                ..SeenOrder::default()
             };
             record(&order("o").build(), Outcome::Created(seen), at(1)).status
         };
@@ -699,10 +702,10 @@ mod tests {
         let lost = Outcome::AuthorizationLost(NAME.to_owned(), "revoked");
         for (outcome, is_dropped) in [
             (lost, true),
-            (refused(Deed::Fetch, 404), true),
-            (refused(Deed::Fetch, 410), true),
-            (refused(Deed::Fetch, 403), false),
-            (refused(Deed::Create, 404), false),
+            (refused(OrderRequest::Fetch, 404), true),
+            (refused(OrderRequest::Fetch, 410), true),
+            (refused(OrderRequest::Fetch, 403), false),
+            (refused(OrderRequest::Create, 404), false),
             (Outcome::GivenUp(String::new(), None), false),
         ] {
             assert_eq!(dropped(&young, &outcome).is_some(), is_dropped, "{outcome:?}");
@@ -723,7 +726,7 @@ mod tests {
         check(&processing, &[], 12, &Action::Fetch);
         let still = order("o").state(State::Ready).change(|o| remember(o, &sent)).build();
         check(&still, &[], 12, &Action::Fetch);
-        let seen = Seen { state: Some(State::Ready), ..Seen::default() };
+        let seen = SeenOrder { state: Some(State::Ready), ..SeenOrder::default() };
         let later = record(&still, Outcome::Fetched(seen.clone()), at(12));
         assert_eq!(later.memory.finalized_at, Some(at(11)));
         let later = record(&still, Outcome::Fetched(seen), at(30));
@@ -733,7 +736,7 @@ mod tests {
     #[test]
     fn an_order_found_ready_is_finalized_at_once() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
-        let seen = Seen { state: Some(State::Ready), ..Seen::default() };
+        let seen = SeenOrder { state: Some(State::Ready), ..SeenOrder::default() };
         assert_eq!(record(&read, Outcome::Fetched(seen), at(11)).memory.next_try, None);
     }
 
@@ -748,7 +751,7 @@ mod tests {
         let polled = |retry_after: Option<i64>| {
             let state = Some(State::Pending);
             let (url, retry_after) = (read.status.url.clone(), retry_after.map(at));
-            let seen = Seen { url, state, retry_after, ..Seen::default() };
+            let seen = SeenOrder { url, state, retry_after, ..SeenOrder::default() };
             record(&read, Outcome::Fetched(seen), at(10))
         };
         for (named, next_try) in
@@ -766,7 +769,7 @@ mod tests {
         let processing = order("o").state(State::Processing).change(|o| remember(o, &sent)).build();
         for named in [None, Some(at(0)), Some(at(30))] {
             let polled = Polled { at: at(30), retry_after: named };
-            let heard = Some(Heard { polled, after_failure: false });
+            let heard = Some(LastRead { polled, after_failure: false });
             let observed = Observed { challenges: &[], required: Ok(&[]), sharers: &[], heard };
             let next = |second| next_action(&processing, &observed, at(second));
             assert_eq!(next(30), Action::Wait(Wake::At(at(32))), "{named:?}");
@@ -794,7 +797,7 @@ mod tests {
         let required = |name: &str| Required { name: name.to_owned(), spec: spec(name) };
         let required: Vec<Required> = names.map(required).collect();
         let polled = |second| Polled { at: at(second), retry_after: None };
-        let heard = heard.map(|second| Heard { polled: polled(second), after_failure: false });
+        let heard = heard.map(|second| LastRead { polled: polled(second), after_failure: false });
         let observed = Observed { challenges, required: Ok(&required), sharers: &[], heard };
         next_action(&ending(read.build()), &observed, at(second))
     }
@@ -846,7 +849,7 @@ mod tests {
     fn a_refusal_ends_the_order_and_a_limit_only_delays_it() {
         let fresh = order("o").build();
         let outcome = Outcome::Refused(
-            Deed::Create,
+            OrderRequest::Create,
             Refusal::Final(Box::new(problem(400, "rejectedIdentifier"))),
         );
         let new = record(&fresh, outcome, at(5));
@@ -857,7 +860,7 @@ mod tests {
             "Failed to create Order: 400 urn:ietf:params:acme:error:rejectedIdentifier: no"
         );
         let outcome = Outcome::Refused(
-            Deed::Create,
+            OrderRequest::Create,
             Refusal::Until(Box::new(problem(429, "rateLimited")), at(3600)),
         );
         let new = record(&fresh, outcome, at(5));
@@ -870,7 +873,7 @@ mod tests {
     fn an_invalid_order_says_which_name_failed_and_why() {
         let read = order("o").state(State::Pending).authorization(NAME).build();
         let problems = vec![(NAME.to_owned(), problem(403, "unauthorized"))];
-        let seen = Seen { state: Some(State::Invalid), problems, ..Seen::default() };
+        let seen = SeenOrder { state: Some(State::Invalid), problems, ..SeenOrder::default() };
         let new = record(&read, Outcome::Fetched(seen), at(5));
         assert_eq!(
             new.status.reason,
@@ -890,7 +893,7 @@ mod tests {
         let polled = Polled { at: at(5), retry_after: None };
         let next = |after_failure| {
             let required = required();
-            let heard = Some(Heard { polled, after_failure });
+            let heard = Some(LastRead { polled, after_failure });
             let challenges = std::slice::from_ref(&errored);
             let observed = Observed { challenges, required: Ok(&required), sharers: &[], heard };
             next_action(&read, &observed, at(5))

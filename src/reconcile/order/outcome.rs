@@ -33,7 +33,7 @@ const FAILED: &str = "Failed to ";
 
 /// What the CA is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum OrderRequest {
     /// newOrder (RFC 8555 §7.4).
     Create,
     /// The reading of the order.
@@ -46,7 +46,7 @@ pub enum Deed {
     Download,
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for OrderRequest {
     /// In cert-manager's words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -63,7 +63,7 @@ impl fmt::Display for Deed {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The order exists at the CA, or existed (an identical one is given back).
-    Created(Seen),
+    Created(SeenOrder),
     /// Challenges were made: name and DNS name of each.
     ChallengesCreated(Vec<(String, String)>),
     /// Challenges were deleted.
@@ -79,19 +79,19 @@ pub enum Outcome {
     /// The order is another one's, and forgotten.
     Forgotten,
     /// The order was read.
-    Fetched(Seen),
+    Fetched(SeenOrder),
     /// The signing request was taken; this is the CA's answer.
-    Finalized(Seen),
+    Finalized(SeenOrder),
     /// The authorizations were read, in the order asked.
     AuthorizationsFetched(Vec<Authorization>),
     /// An authorization holds no more, nor can it be shown any more: its name, and the CA's word for that.
     AuthorizationLost(String, &'static str),
     /// The CA refused.
-    Refused(Deed, Refusal),
+    Refused(OrderRequest, Refusal),
     /// The CA lacks the profile that is asked for, in words.
     NoProfile(String),
     /// The CA did not answer, or not usefully: what it answered, if it did, and why, in words.
-    Unanswered(Deed, Option<Box<Problem>>, String),
+    Unanswered(OrderRequest, Option<Box<Problem>>, String),
     /// The certificate of the order is for another key than ours, in words.
     OtherKey(String),
     /// Another Order goes first, in words.
@@ -103,7 +103,7 @@ pub enum Outcome {
 
 /// What the CA said of the order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct SeenOrder {
     /// Order URL.
     pub url: String,
     /// Finalize URL.
@@ -288,7 +288,9 @@ pub fn dropped(order: &Order, outcome: &Outcome) -> Option<String> {
     if let Outcome::AuthorizationLost(name, word) = outcome {
         return Some(lost(name, word));
     }
-    let Outcome::Refused(Deed::Fetch, Refusal::Final(problem)) = outcome else { return None };
+    let Outcome::Refused(OrderRequest::Fetch, Refusal::Final(problem)) = outcome else {
+        return None;
+    };
     matches!(problem.status, 404 | 410).then(|| format!("the CA has dropped the order: {problem}"))
 }
 
@@ -307,7 +309,7 @@ fn answered(new: &mut Recorded<OrderStatus>) {
 }
 
 /// What is remembered of an order that was read.
-fn remember(memory: &mut Memory, seen: &Seen, now: Timestamp) {
+fn remember(memory: &mut Memory, seen: &SeenOrder, now: Timestamp) {
     let is_ready = seen.state == Some(State::Ready);
     let is_pending = seen.state == Some(State::Pending);
     if seen.state == Some(State::Processing) && memory.finalized_at.is_none() {
@@ -334,7 +336,7 @@ fn forget(new: &mut Recorded<OrderStatus>) {
     new.memory = Memory::default();
 }
 
-fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: Seen, now: Timestamp) {
+fn fold(new: &mut Recorded<OrderStatus>, spec: &OrderSpec, seen: SeenOrder, now: Timestamp) {
     let status = &mut new.status;
     status.url = seen.url;
     if !seen.finalize_url.is_empty() {

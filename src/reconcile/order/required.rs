@@ -188,7 +188,7 @@ fn account_label(kind: ChallengeType, url: &str) -> String {
 ///
 /// # Errors
 /// Fails when a name of the spec is none.
-pub fn wanted(order: &Order, now: Timestamp) -> Result<Wanted, String> {
+pub fn wanted(order: &Order, now: Timestamp) -> Result<OrderTerms, String> {
     let spec = &order.spec;
     let mut identifiers = Vec::new();
     for name in &spec.dns_names {
@@ -213,7 +213,7 @@ pub fn wanted(order: &Order, now: Timestamp) -> Result<Wanted, String> {
     let not_after = spec.duration.and_then(|d| now.saturating_add(d.0).ok());
     let text = |text: &String| (!text.is_empty()).then(|| text.clone());
     let (profile, replaces) = (text(&spec.profile), text(&spec.replaces));
-    Ok(Wanted { identifiers, not_after, profile, replaces })
+    Ok(OrderTerms { identifiers, not_after, profile, replaces })
 }
 
 /// Says that an order has more authorizations than names, before any is read: each costs a request, and each Challenge objects.
@@ -292,7 +292,7 @@ pub struct Required {
 
 /// What is asked for at newOrder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct OrderTerms {
     /// Names, each once, DNS names before addresses.
     pub identifiers: Vec<Identifier>,
     /// Wanted end of the certificate.

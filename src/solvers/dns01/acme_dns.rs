@@ -21,12 +21,12 @@ pub struct AcmeDns {
     api: Api,
     host: String,
     secret: String,
-    accounts: BTreeMap<String, Account>,
+    accounts: BTreeMap<String, AcmeDnsAccount>,
 }
 
 /// One account: the texts of one name (goacmedns' layout).
 #[derive(Deserialize)]
-struct Account {
+struct AcmeDnsAccount {
     subdomain: String,
     #[serde(default)]
     fulldomain: String,
@@ -35,7 +35,7 @@ struct Account {
     password: Credential,
 }
 
-impl std::fmt::Debug for Account {
+impl std::fmt::Debug for AcmeDnsAccount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Account({})", self.subdomain)
     }
@@ -52,7 +52,7 @@ impl AcmeDns {
     }
 
     /// The account of exactly that name; those of names above it are not looked for, as with cert-manager.
-    fn account(&self, domain: &str) -> Result<&Account, SolveError> {
+    fn account(&self, domain: &str) -> Result<&AcmeDnsAccount, SolveError> {
         self.accounts.get(domain).ok_or_else(|| SolveError::lasting("cannot publish the record", format!("account credentials not found for domain {domain}")).advised(format!(
                 "register at {}/register, add what it says under \"{domain}\" to Secret \"{}\", and lead \
                  _acme-challenge.{domain} to its fulldomain by a CNAME",
@@ -90,7 +90,7 @@ impl Provider for AcmeDns {
     }
 }
 
-impl Account {
+impl AcmeDnsAccount {
     /// Where the CNAME leads.
     fn target(&self) -> &str {
         if self.fulldomain.is_empty() { &self.subdomain } else { &self.fulldomain }
@@ -103,9 +103,9 @@ fn credential<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Credential, 
 
 fn explain(body: &[u8]) -> Option<Explanation> {
     #[derive(Deserialize)]
-    struct Fault {
+    struct AcmeDnsError {
         error: String,
     }
-    let Fault { error } = serde_json::from_slice(body).ok()?;
+    let AcmeDnsError { error } = serde_json::from_slice(body).ok()?;
     Some(Explanation { code: error.clone(), message: error })
 }

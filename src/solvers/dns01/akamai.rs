@@ -40,7 +40,7 @@ struct RecordSet {
 }
 
 /// The set at a name as it is, and its path.
-struct Found {
+struct CurrentSet {
     path: String,
     set: Option<RecordSet>,
 }
@@ -74,18 +74,18 @@ impl Akamai {
         Ok(relative(&zone).to_owned())
     }
 
-    async fn read(&self, name: &str) -> Result<Found, SolveError> {
+    async fn read(&self, name: &str) -> Result<CurrentSet, SolveError> {
         let zone = self.zone(name).await?;
         let (zone, name) = (encoded(&zone), encoded(relative(name)));
         let path = format!("/config-dns/v2/zones/{zone}/names/{name}/types/TXT");
         let read = match self.send(self.api.request(Method::GET, &path)).await {
             Err(refusal) if refusal.is(StatusCode::NOT_FOUND) => {
-                return Ok(Found { path, set: None });
+                return Ok(CurrentSet { path, set: None });
             }
             read => read,
         };
         let set = read.and_then(|reply| reply.json());
-        Ok(Found { path, set: Some(set.map_err(|r| failed(r, "retrieve"))?) })
+        Ok(CurrentSet { path, set: Some(set.map_err(|r| failed(r, "retrieve"))?) })
     }
 
     /// Replaces a set that is there.
@@ -98,7 +98,7 @@ impl Akamai {
 #[async_trait]
 impl Provider for Akamai {
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        let Found { path, set } = self.read(&record.name).await?;
+        let CurrentSet { path, set } = self.read(&record.name).await?;
         let Some(mut set) = set else {
             let set = RecordSet {
                 name: relative(&record.name).to_owned(),
@@ -117,7 +117,7 @@ impl Provider for Akamai {
     }
 
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        let Found { path, set } = self.read(&record.name).await?;
+        let CurrentSet { path, set } = self.read(&record.name).await?;
         let Some(mut set) = set else { return Ok(()) };
         let before = set.rdata.len();
         set.rdata.retain(|text| unquoted(text) != record.value);

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
 use super::azure_login::AzureLogin;
-pub use super::azure_login::{Cloud, Identity, Login};
+pub use super::azure_login::{AzureCredentials, Cloud, ManagedIdentity};
 use super::text::{below, encoded, relative, same_name};
 use super::zones::zone_of;
-use super::{Provider, TxtRecord};
+use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::solvers::SolveError;
 
@@ -34,9 +34,9 @@ pub enum ZoneType {
 
 /// What a solver says about Azure, with its Secrets read.
 #[derive(Debug)]
-pub struct Settings {
+pub struct AzureDnsSettings {
     /// Who we are.
-    pub login: Login,
+    pub login: AzureCredentials,
     /// Which cloud.
     pub cloud: Cloud,
     /// Subscription.
@@ -62,7 +62,7 @@ pub struct AzureDns {
 
 /// The TXT records at a name.
 #[derive(Deserialize)]
-struct RecordSet {
+struct AzureRecordSet {
     #[serde(default)]
     etag: String,
     properties: Properties,
@@ -84,22 +84,21 @@ struct Text {
     value: Vec<String>,
 }
 
-/// What happens to a set of texts.
-#[derive(Clone, Copy)]
-enum Deed {
-    Add,
-    Remove,
-}
-
 impl AzureDns {
     /// Works with the zones of a resource group.
     pub fn new(
-        settings: Settings,
+        settings: AzureDnsSettings,
         zones: Arc<dyn FindZone>,
         connection: &Connection,
     ) -> Result<Self, SolveError> {
-        let Settings { login, cloud, subscription, resource_group, hosted_zone_name, zone_type } =
-            settings;
+        let AzureDnsSettings {
+            login,
+            cloud,
+            subscription,
+            resource_group,
+            hosted_zone_name,
+            zone_type,
+        } = settings;
         Ok(Self {
             api: Api::new(&cloud.manager, connection, explain)?,
             login: AzureLogin::new(login, cloud, connection),
@@ -152,7 +151,7 @@ impl AzureDns {
     }
 
     /// Reads the set at a name; none where there is no such record.
-    async fn read(&self, zone: &str, name: &str) -> Result<Option<RecordSet>, SolveError> {
+    async fn read(&self, zone: &str, name: &str) -> Result<Option<AzureRecordSet>, SolveError> {
         let request = self.api.request(Method::GET, &self.path(zone, name)?);
         let what = format!("failed to read TXT records of {name} in Azure DNS");
         let reply = match self.send(request).await? {
@@ -174,23 +173,23 @@ impl AzureDns {
     fn change(
         &self,
         path: &str,
-        set: Option<&RecordSet>,
-        deed: Deed,
+        set: Option<&AzureRecordSet>,
+        edit: Edit,
         value: &str,
     ) -> Option<Request> {
         let texts: &[Text] = set.map_or(&[], |set| &set.properties.texts);
         let is_ours = |text: &&Text| text.value.concat() == value;
         let is_there = texts.iter().any(|text| is_ours(&text));
-        let mut wanted: Vec<Value> = match deed {
-            Deed::Add if is_there => return None,
-            Deed::Remove if !is_there => return None,
-            Deed::Add | Deed::Remove => texts
+        let mut wanted: Vec<Value> = match edit {
+            Edit::Add if is_there => return None,
+            Edit::Remove if !is_there => return None,
+            Edit::Add | Edit::Remove => texts
                 .iter()
                 .filter(|text| !is_ours(text))
                 .map(|t| json!({"value": t.value}))
                 .collect(),
         };
-        if matches!(deed, Deed::Add) {
+        if matches!(edit, Edit::Add) {
             wanted.push(json!({"value": [value]}));
         }
         let method = if wanted.is_empty() { Method::DELETE } else { Method::PUT };
@@ -214,13 +213,13 @@ impl AzureDns {
     }
 
     /// Reads the set and writes it, anew when somebody else was quicker.
-    async fn write(&self, record: &TxtRecord, deed: Deed) -> Result<(), SolveError> {
+    async fn write(&self, record: &TxtRecord, edit: Edit) -> Result<(), SolveError> {
         let zone = self.zone(&record.name).await?;
         let path = self.path(&zone, &record.name)?;
         let what = || format!("failed to change TXT records of {} in Azure DNS", record.name);
         for last in (0..TRIES).map(|number| number + 1 == TRIES) {
             let set = self.read(&zone, &record.name).await?;
-            let Some(request) = self.change(&path, set.as_ref(), deed, &record.value) else {
+            let Some(request) = self.change(&path, set.as_ref(), edit, &record.value) else {
                 return Ok(());
             };
             match self.send(request).await? {
@@ -235,11 +234,11 @@ impl AzureDns {
 #[async_trait]
 impl Provider for AzureDns {
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.write(record, Deed::Add).await
+        self.write(record, Edit::Add).await
     }
 
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.write(record, Deed::Remove).await
+        self.write(record, Edit::Remove).await
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {

@@ -52,7 +52,7 @@ impl Cloud {
 
 /// Who we are to Azure.
 #[derive(Clone, Debug)]
-pub enum Login {
+pub enum AzureCredentials {
     /// An application with a secret.
     Client {
         /// Tenant.
@@ -67,13 +67,13 @@ pub enum Login {
         /// What surrounds it.
         ambient: Ambient,
         /// Which identity, where there are several.
-        identity: Identity,
+        identity: ManagedIdentity,
     },
 }
 
 /// Which managed identity; all empty means the only one.
 #[derive(Clone, Debug, Default)]
-pub struct Identity {
+pub struct ManagedIdentity {
     /// By client.
     pub client_id: String,
     /// By resource.
@@ -85,18 +85,20 @@ pub struct Identity {
 /// Gives tokens for the resource manager.
 #[derive(Debug)]
 pub(super) struct AzureLogin {
-    login: Login,
+    login: AzureCredentials,
     cloud: Cloud,
     connection: Connection,
     place: TokenPlace,
 }
 
 impl AzureLogin {
-    pub(super) fn new(login: Login, cloud: Cloud, connection: &Connection) -> Self {
+    pub(super) fn new(login: AzureCredentials, cloud: Cloud, connection: &Connection) -> Self {
         let mut owner = vec!["Azure", &cloud.authority, &cloud.audience];
         match &login {
-            Login::Client { tenant, id, secret } => owner.extend([tenant, id, secret.expose()]),
-            Login::Ambient { ambient, identity } => {
+            AzureCredentials::Client { tenant, id, secret } => {
+                owner.extend([tenant, id, secret.expose()])
+            }
+            AzureCredentials::Ambient { ambient, identity } => {
                 owner.extend([&*identity.client_id, &identity.resource_id, &identity.tenant_id]);
                 owner.extend(ambient.parts());
             }
@@ -117,11 +119,11 @@ impl AzureLogin {
 
     async fn fetch(&self) -> Result<Token, SolveError> {
         match &self.login {
-            Login::Client { tenant, id, secret } => {
+            AzureCredentials::Client { tenant, id, secret } => {
                 let authority = &self.cloud.authority;
                 self.grant(authority, tenant, id, &[("client_secret", secret.expose())]).await
             }
-            Login::Ambient { ambient, identity } => {
+            AzureCredentials::Ambient { ambient, identity } => {
                 match ambient.variable("AZURE_FEDERATED_TOKEN_FILE") {
                     Some(file) => self.with_workload_identity(ambient, identity, file).await,
                     None => match app_service(ambient) {
@@ -155,7 +157,7 @@ impl AzureLogin {
     async fn with_workload_identity(
         &self,
         ambient: &Ambient,
-        identity: &Identity,
+        identity: &ManagedIdentity,
         file: &str,
     ) -> Result<Token, SolveError> {
         let choose = |given: &str, variable: &str| {
@@ -183,7 +185,7 @@ impl AzureLogin {
     async fn with_app_service(
         &self,
         (endpoint, secret): (&str, &str),
-        identity: &Identity,
+        identity: &ManagedIdentity,
     ) -> Result<Token, SolveError> {
         let api = Api::new(endpoint, &self.connection, explain)?;
         let which = which(identity, "mi_res_id");
@@ -202,7 +204,7 @@ impl AzureLogin {
     async fn with_managed_identity(
         &self,
         ambient: &Ambient,
-        identity: &Identity,
+        identity: &ManagedIdentity,
     ) -> Result<Token, SolveError> {
         let base = ambient.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(MACHINES);
         let api = Api::new(base, &self.connection, explain)?;
@@ -228,7 +230,7 @@ fn app_service(ambient: &Ambient) -> Option<(&str, &str)> {
 }
 
 /// Which identity is meant, where there are several; services differ in what they call a resource.
-fn which(identity: &Identity, resource: &str) -> String {
+fn which(identity: &ManagedIdentity, resource: &str) -> String {
     if !identity.resource_id.is_empty() {
         return format!("&{resource}={}", encoded(&identity.resource_id));
     }

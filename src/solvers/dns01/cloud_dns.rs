@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+pub use super::google_login::GoogleCredentials;
 use super::google_login::GoogleLogin;
-pub use super::google_login::Login;
 use super::text::{encoded, quoted, same_name, unquoted};
 use super::zones::zone_of;
-use super::{Provider, TxtRecord};
+use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::solvers::SolveError;
 
@@ -67,23 +67,16 @@ struct RecordSet {
 }
 
 #[derive(Deserialize)]
-struct Changes {
+struct ZoneChanges {
     #[serde(default)]
-    changes: Vec<Change>,
+    changes: Vec<ZoneChange>,
 }
 
 #[derive(Deserialize)]
-struct Change {
+struct ZoneChange {
     status: String,
     #[serde(default)]
     additions: Vec<RecordSet>,
-}
-
-/// What happens to a set of texts.
-#[derive(Clone, Copy)]
-enum Deed {
-    Add,
-    Remove,
 }
 
 impl RecordSet {
@@ -96,7 +89,7 @@ impl RecordSet {
 impl CloudDns {
     /// Works with the managed zones of a project, through the API at that URL; a zone's name may be given.
     pub fn new(
-        login: Login,
+        login: GoogleCredentials,
         project: &str,
         hosted_zone_name: &str,
         zones: Arc<dyn FindZone>,
@@ -158,11 +151,11 @@ impl CloudDns {
     }
 
     /// Replaces the set in one change, anew when somebody else was quicker.
-    async fn write(&self, record: &TxtRecord, deed: Deed) -> Result<(), SolveError> {
+    async fn write(&self, record: &TxtRecord, edit: Edit) -> Result<(), SolveError> {
         let zone = self.zone(&record.name).await?;
         for last in (0..TRIES).map(|number| number + 1 == TRIES) {
             let old = self.read(&zone, &record.name).await?;
-            let Some(change) = change(old, record, deed) else { return Ok(()) };
+            let Some(change) = change(old, record, edit) else { return Ok(()) };
             let request = self.api.request(Method::POST, &format!("{zone}/changes"));
             match self.send(request.json(&change)).await? {
                 Err(refusal) if is_overtaken(&refusal) && !last => {}
@@ -180,11 +173,11 @@ impl CloudDns {
 #[async_trait]
 impl Provider for CloudDns {
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.write(record, Deed::Add).await
+        self.write(record, Edit::Add).await
     }
 
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.write(record, Deed::Remove).await
+        self.write(record, Edit::Remove).await
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {
@@ -197,16 +190,16 @@ impl Provider for CloudDns {
         let path =
             format!("{zone}/changes?maxResults=20&sortBy=changeSequence&sortOrder=descending");
         let what = "failed to query the changes of Cloud DNS";
-        let Changes { changes } = self.get(&path, what).await?;
+        let ZoneChanges { changes } = self.get(&path, what).await?;
         let last = changes.iter().find(|change| change.additions.iter().any(|set| set.has(record)));
         Ok(last.is_none_or(|change| change.status != "pending"))
     }
 }
 
 /// The change that turns the set into what it should be; none when it is so already.
-fn change(old: Option<RecordSet>, record: &TxtRecord, deed: Deed) -> Option<Value> {
+fn change(old: Option<RecordSet>, record: &TxtRecord, edit: Edit) -> Option<Value> {
     let is_there = old.as_ref().is_some_and(|set| set.has(record));
-    if is_there == matches!(deed, Deed::Add) {
+    if is_there == matches!(edit, Edit::Add) {
         return None;
     }
     let mut new = old.clone().unwrap_or_else(|| RecordSet {
@@ -215,9 +208,9 @@ fn change(old: Option<RecordSet>, record: &TxtRecord, deed: Deed) -> Option<Valu
         ttl: TTL,
         rrdatas: Vec::new(),
     });
-    match deed {
-        Deed::Add => new.rrdatas.push(quoted(&record.value)),
-        Deed::Remove => new.rrdatas.retain(|text| unquoted(text) != record.value),
+    match edit {
+        Edit::Add => new.rrdatas.push(quoted(&record.value)),
+        Edit::Remove => new.rrdatas.retain(|text| unquoted(text) != record.value),
     }
     let additions = if new.rrdatas.is_empty() { vec![] } else { vec![new] };
     Some(json!({"additions": additions, "deletions": old.into_iter().collect::<Vec<_>>()}))

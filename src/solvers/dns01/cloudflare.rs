@@ -24,7 +24,7 @@ const EXISTS: [&str; 2] = ["81057", "81058"];
 
 /// Who we are to Cloudflare.
 #[derive(Debug)]
-pub enum Login {
+pub enum CloudflareLogin {
     /// API token.
     Token(Credential),
     /// Global API key of the account with that e-mail address.
@@ -40,12 +40,12 @@ pub enum Login {
 #[derive(Debug)]
 pub struct Cloudflare {
     api: Api,
-    login: Login,
+    login: CloudflareLogin,
 }
 
 /// What surrounds every good answer.
 #[derive(Deserialize)]
-struct Page<T> {
+struct Envelope<T> {
     result: Vec<T>,
     #[serde(default)]
     result_info: Option<PageInfo>,
@@ -58,12 +58,12 @@ struct PageInfo {
 }
 
 #[derive(Deserialize)]
-struct Zone {
+struct CloudflareZone {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct Record {
+struct CloudflareRecord {
     id: String,
     name: String,
     content: String,
@@ -80,10 +80,14 @@ struct NewRecord<'a> {
 
 impl Cloudflare {
     /// Works with the zones of an account, through the API at that URL.
-    pub fn new(login: Login, endpoint: &str, connection: &Connection) -> Result<Self, SolveError> {
+    pub fn new(
+        login: CloudflareLogin,
+        endpoint: &str,
+        connection: &Connection,
+    ) -> Result<Self, SolveError> {
         let (secret, field) = match &login {
-            Login::Token(token) => (token, "API token"),
-            Login::Key { key, .. } => (key, "API key"),
+            CloudflareLogin::Token(token) => (token, "API token"),
+            CloudflareLogin::Key { key, .. } => (key, "API key"),
         };
         if secret.expose().contains(|c: char| !c.is_ascii_graphic()) {
             return Err(SolveError::lasting(
@@ -99,15 +103,18 @@ impl Cloudflare {
         let what =
             format!("while querying the Cloudflare API for {} \"{path}\"", request.method.as_str());
         let request = match &self.login {
-            Login::Token(token) => request.bearer(token),
-            Login::Key { email, key } => request
+            CloudflareLogin::Token(token) => request.bearer(token),
+            CloudflareLogin::Key { email, key } => request
                 .header(HeaderName::from_static("x-auth-email"), email)
                 .secret_header(HeaderName::from_static("x-auth-key"), key.expose()),
         };
         self.api.send(request).await.map_err(|refusal| (refusal, what))
     }
 
-    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Page<T>, SolveError> {
+    async fn get<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<Envelope<T>, SolveError> {
         let reply = self.send(self.api.request(Method::GET, path), path).await.map_err(failed)?;
         let unread = |refusal: Refusal| {
             failed((refusal, format!("while querying the Cloudflare API for GET \"{path}\"")))
@@ -120,7 +127,7 @@ impl Cloudflare {
         let mut candidate = relative(name);
         while candidate.contains('.') {
             let path = format!("/zones?name={}", encoded(candidate));
-            let page: Page<Zone> = self.get(&path).await.map_err(|error| {
+            let page: Envelope<CloudflareZone> = self.get(&path).await.map_err(|error| {
                 error.within(format!("while attempting to find Zones for domain {name}"))
             })?;
             if let Some(zone) = page.result.into_iter().next() {
@@ -136,7 +143,7 @@ impl Cloudflare {
     }
 
     /// The TXT records at a name, page by page.
-    async fn records(&self, zone: &str, name: &str) -> Result<Vec<Record>, SolveError> {
+    async fn records(&self, zone: &str, name: &str) -> Result<Vec<CloudflareRecord>, SolveError> {
         let first = format!(
             "/zones/{zone}/dns_records?per_page={PAGE}&type=TXT&name={}",
             encoded(relative(name))
@@ -145,7 +152,7 @@ impl Cloudflare {
         let mut number = 1;
         loop {
             let path = if number == 1 { first.clone() } else { format!("{first}&page={number}") };
-            let page: Page<Record> = self.get(&path).await?;
+            let page: Envelope<CloudflareRecord> = self.get(&path).await?;
             records.extend(page.result.into_iter().filter(|r| same_name(&r.name, name)));
             if number >= page.result_info.map_or(1, |info| info.total_pages) {
                 return Ok(records);
@@ -157,7 +164,7 @@ impl Cloudflare {
     /// The ids of the records that have our text.
     async fn ours(&self, zone: &str, record: &TxtRecord) -> Result<Vec<String>, SolveError> {
         let records = self.records(zone, &record.name).await?;
-        let is_ours = |r: &Record| unquoted(&r.content) == record.value;
+        let is_ours = |r: &CloudflareRecord| unquoted(&r.content) == record.value;
         Ok(records.into_iter().filter(is_ours).map(|r| r.id).collect())
     }
 }

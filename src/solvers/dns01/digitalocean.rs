@@ -32,8 +32,8 @@ pub struct DigitalOcean {
 }
 
 #[derive(Deserialize)]
-struct Page {
-    domain_records: Vec<Record>,
+struct RecordPage {
+    domain_records: Vec<DigitalOceanRecord>,
     #[serde(default)]
     links: Links,
 }
@@ -50,7 +50,7 @@ struct Pages {
 }
 
 #[derive(Deserialize)]
-struct Record {
+struct DigitalOceanRecord {
     id: u64,
     /// Relative to the zone; `@` is the zone itself.
     name: String,
@@ -84,7 +84,7 @@ impl DigitalOcean {
     }
 
     /// The TXT records at a name, page by page.
-    async fn records(&self, zone: &str, name: &str) -> Result<Vec<Record>, SolveError> {
+    async fn records(&self, zone: &str, name: &str) -> Result<Vec<DigitalOceanRecord>, SolveError> {
         let mut records = Vec::new();
         for number in 1.. {
             let request = self.api.request(
@@ -98,8 +98,8 @@ impl DigitalOcean {
             let deed =
                 format!("while querying the DigitalOcean API for GET \"{}\"", request.target());
             let reply = self.send(request).await.map_err(failed)?;
-            let page: Page = reply.json().map_err(|refusal| failed((refusal, deed)))?;
-            let is_there = |r: &Record| {
+            let page: RecordPage = reply.json().map_err(|refusal| failed((refusal, deed)))?;
+            let is_there = |r: &DigitalOceanRecord| {
                 let is_apex = r.name == "@" && same_name(zone, name);
                 is_apex
                     || same_name(&r.name, name)
@@ -117,7 +117,7 @@ impl DigitalOcean {
     async fn ours(&self, record: &TxtRecord) -> Result<(String, Vec<u64>), SolveError> {
         let zone = relative(&zone_of(&*self.zones, &record.name).await?).to_owned();
         let records = self.records(&zone, &record.name).await?;
-        let is_ours = |r: &Record| unquoted(&r.data) == record.value;
+        let is_ours = |r: &DigitalOceanRecord| unquoted(&r.data) == record.value;
         Ok((zone, records.into_iter().filter(is_ours).map(|r| r.id).collect()))
     }
 }

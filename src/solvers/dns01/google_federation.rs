@@ -29,13 +29,13 @@ pub(super) struct Federation {
     token_url: String,
     #[serde(default)]
     service_account_impersonation_url: String,
-    credential_source: Source,
+    credential_source: TokenSource,
 }
 
 /// Where the foreign token is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Source {
+struct TokenSource {
     file: String,
     url: String,
     headers: BTreeMap<String, Credential>,
@@ -123,7 +123,7 @@ impl Services<'_> {
         Ok(url.to_owned())
     }
 
-    async fn subject_token(&self, source: &Source) -> Result<Credential, SolveError> {
+    async fn subject_token(&self, source: &TokenSource) -> Result<Credential, SolveError> {
         if !source.environment_id.is_empty() || source.executable.is_some() {
             return Err(unusable(
                 "credential_source names neither a file nor a URL: AWS and programs are not read here",

@@ -31,7 +31,7 @@ const LIFE: i64 = 3600;
 
 /// Who we are to Google.
 #[derive(Clone, Debug)]
-pub enum Login {
+pub enum GoogleCredentials {
     /// A service account's key, the JSON file that Google gives out.
     Key(Credential),
     /// Whatever surrounds the process: a key file, gcloud's own credentials, else the machine's service account.
@@ -40,12 +40,12 @@ pub enum Login {
 
 /// Where a key was read.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+enum KeySource<'a> {
     Secret,
     File(&'a str, &'a Ambient),
 }
 
-impl Source<'_> {
+impl KeySource<'_> {
     fn unusable(self, why: &str) -> SolveError {
         let (what, hint) = match self {
             Self::Secret => (
@@ -97,17 +97,17 @@ struct Impersonation {
 /// Gives tokens for Cloud DNS.
 #[derive(Debug)]
 pub(super) struct GoogleLogin {
-    login: Login,
+    login: GoogleCredentials,
     connection: Connection,
     place: TokenPlace,
 }
 
 impl GoogleLogin {
-    pub(super) fn new(login: Login, connection: &Connection) -> Self {
+    pub(super) fn new(login: GoogleCredentials, connection: &Connection) -> Self {
         let mut owner = vec!["Google"];
         match &login {
-            Login::Key(key) => owner.push(key.expose()),
-            Login::Ambient(ambient) => owner.extend(ambient.parts()),
+            GoogleCredentials::Key(key) => owner.push(key.expose()),
+            GoogleCredentials::Ambient(ambient) => owner.extend(ambient.parts()),
         }
         let place = TokenPlace::of(owner);
         Self { login, connection: connection.clone(), place }
@@ -125,11 +125,13 @@ impl GoogleLogin {
 
     async fn fetch(&self) -> Result<Token, SolveError> {
         let ambient = match &self.login {
-            Login::Key(key) => return self.by_text(key, Source::Secret).await,
-            Login::Ambient(ambient) => ambient,
+            GoogleCredentials::Key(key) => return self.by_text(key, KeySource::Secret).await,
+            GoogleCredentials::Ambient(ambient) => ambient,
         };
         if let Some(path) = ambient.variable("GOOGLE_APPLICATION_CREDENTIALS") {
-            return self.by_text(&read_credential(path).await?, Source::File(path, ambient)).await;
+            return self
+                .by_text(&read_credential(path).await?, KeySource::File(path, ambient))
+                .await;
         }
         let config = match ambient.variable("CLOUDSDK_CONFIG") {
             Some(folder) => Some(folder.to_owned()),
@@ -138,7 +140,7 @@ impl GoogleLogin {
         if let Some(folder) = config {
             let path = format!("{folder}/application_default_credentials.json");
             if let Ok(file) = read_credential(&path).await {
-                return self.by_text(&file, Source::File(&path, ambient)).await;
+                return self.by_text(&file, KeySource::File(&path, ambient)).await;
             }
         }
         self.by_machine(ambient).await
@@ -146,10 +148,10 @@ impl GoogleLogin {
 
     /// By what a file holds. Federation and impersonation are only for files beside the process: whoever may write a Secret would
     /// have files and servers of ours read.
-    async fn by_text(&self, text: &Credential, source: Source<'_>) -> Result<Token, SolveError> {
+    async fn by_text(&self, text: &Credential, source: KeySource<'_>) -> Result<Token, SolveError> {
         let unreadable = || source.unusable("it is not the JSON of a service account key");
         let file: KeyFile = serde_json::from_str(text.expose()).map_err(|_| unreadable())?;
-        let Source::File(_, ambient) = source else {
+        let KeySource::File(_, ambient) = source else {
             return self.by_file(&file, source, SCOPE).await;
         };
         let services = Services { connection: &self.connection, ambient };
@@ -173,7 +175,7 @@ impl GoogleLogin {
     async fn by_file(
         &self,
         file: &KeyFile,
-        source: Source<'_>,
+        source: KeySource<'_>,
         scope: &str,
     ) -> Result<Token, SolveError> {
         let server = token_service(file, source)?;
@@ -196,8 +198,8 @@ impl GoogleLogin {
             "external_account" | "impersonated_service_account" => {
                 let kind = &file.kind;
                 let why = match source {
-                    Source::Secret => "taken from files beside the process only",
-                    Source::File(..) => "no source of others",
+                    KeySource::Secret => "taken from files beside the process only",
+                    KeySource::File(..) => "no source of others",
                 };
                 Err(source.unusable(&format!("credentials of type {kind} are {why}")))
             }
@@ -244,7 +246,7 @@ fn audience(file: &KeyFile) -> &str {
 /// Where a file has its tokens from. Whoever may write a Secret would have us ask any server that we reach, and read what it answers
 /// in a status: one in a Secret leads to Google, whose tokens alone are good there. A file beside the process leads where its owner
 /// says, as with Google's own libraries, but not in the clear across a network.
-fn token_service<'a>(file: &'a KeyFile, source: Source<'_>) -> Result<&'a str, SolveError> {
+fn token_service<'a>(file: &'a KeyFile, source: KeySource<'_>) -> Result<&'a str, SolveError> {
     let text = audience(file);
     let Ok(url) = Url::parse(text) else {
         return Err(source.unusable("its token_uri is no URL"));
@@ -252,12 +254,12 @@ fn token_service<'a>(file: &'a KeyFile, source: Source<'_>) -> Result<&'a str, S
     // Keys of the first years name the old address.
     let is_old = url.scheme() == "https" && url.host() == Some(Host::Domain("accounts.google.com"));
     match source {
-        Source::Secret if !is_google(&url) && !is_old => Err(source
+        KeySource::Secret if !is_google(&url) && !is_old => Err(source
             .unusable("its token_uri is no address of Google's (https, below googleapis.com)")),
-        Source::File(..) if url.scheme() != "https" && !Connection::is_near(&url) => {
+        KeySource::File(..) if url.scheme() != "https" && !Connection::is_near(&url) => {
             Err(source.unusable("its token_uri is not https"))
         }
-        Source::Secret | Source::File(..) => Ok(text),
+        KeySource::Secret | KeySource::File(..) => Ok(text),
     }
 }
 
@@ -265,7 +267,7 @@ fn token_service<'a>(file: &'a KeyFile, source: Source<'_>) -> Result<&'a str, S
 fn assertion(
     file: &KeyFile,
     scope: &str,
-    source: Source<'_>,
+    source: KeySource<'_>,
     now: Timestamp,
 ) -> Result<Credential, SolveError> {
     let unusable = |why: &str| source.unusable(why);
@@ -301,7 +303,7 @@ mod tests {
         let file = json!({"type": "service_account", "token_uri": token_uri});
         let file: KeyFile = serde_json::from_value(file).unwrap();
         let ambient = Ambient::default();
-        let seen = [Source::Secret, Source::File("key.json", &ambient)]
+        let seen = [KeySource::Secret, KeySource::File("key.json", &ambient)]
             .map(|source| token_service(&file, source).is_ok());
         assert_eq!(seen, [in_a_secret, in_a_file], "{token_uri}");
     }

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::akamai::{self, EdgeGrid};
-use super::azure_dns::{self, Cloud, Identity, ZoneType};
-use super::cloudflare::{self, Login};
+use super::azure_dns::{self, Cloud, ManagedIdentity, ZoneType};
+use super::cloudflare::{self, CloudflareLogin};
 use super::site::Site;
 use super::{Ambient, Connection, Credential, Provider, cloud_dns, digitalocean, route53};
 use crate::model::SecretKeySelector;
@@ -65,7 +65,7 @@ async fn azure_dns(
     connection: &Connection,
 ) -> Result<azure_dns::AzureDns, SolveError> {
     let login = azure_login(fields, site).await?;
-    let settings = azure_dns::Settings {
+    let settings = azure_dns::AzureDnsSettings {
         login,
         cloud: Cloud::named(&fields.environment)?,
         subscription: fields.subscription_id.clone(),
@@ -79,7 +79,10 @@ async fn azure_dns(
     azure_dns::AzureDns::new(settings, Arc::clone(site.zones), connection)
 }
 
-async fn azure_login(fields: &AzureDns, site: &Site<'_>) -> Result<azure_dns::Login, SolveError> {
+async fn azure_login(
+    fields: &AzureDns,
+    site: &Site<'_>,
+) -> Result<azure_dns::AzureCredentials, SolveError> {
     let unusable = |why: &str, hint: &'static str| unusable("azuredns", why, hint);
     if !fields.client_id.is_empty() {
         let Some(selector) = &fields.client_secret_secret_ref else {
@@ -91,7 +94,7 @@ async fn azure_login(fields: &AzureDns, site: &Site<'_>) -> Result<azure_dns::Lo
         if fields.tenant_id.is_empty() {
             return Err(unusable("clientID is set, tenantID is not", "set tenantID"));
         }
-        return Ok(azure_dns::Login::Client {
+        return Ok(azure_dns::AzureCredentials::Client {
             tenant: fields.tenant_id.clone(),
             id: fields.client_id.clone(),
             secret: credential(selector, site).await?,
@@ -106,12 +109,12 @@ async fn azure_login(fields: &AzureDns, site: &Site<'_>) -> Result<azure_dns::Lo
         let value = fields.managed_identity.as_ref().and_then(|identity| identity.get(key));
         value.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let identity = Identity {
+    let identity = ManagedIdentity {
         client_id: text("clientID"),
         resource_id: text("resourceID"),
         tenant_id: text("tenantID"),
     };
-    Ok(azure_dns::Login::Ambient { ambient: Ambient::of_process(), identity })
+    Ok(azure_dns::AzureCredentials::Ambient { ambient: Ambient::of_process(), identity })
 }
 
 async fn cloud_dns(
@@ -121,14 +124,14 @@ async fn cloud_dns(
 ) -> Result<cloud_dns::CloudDns, SolveError> {
     let (login, endpoint) = match &fields.service_account_secret_ref {
         Some(selector) => {
-            let login = cloud_dns::Login::Key(credential(selector, site).await?);
+            let login = cloud_dns::GoogleCredentials::Key(credential(selector, site).await?);
             (login, cloud_dns::ENDPOINT.to_owned())
         }
         None if site.ambient => {
             let ambient = Ambient::of_process();
             let given = ambient.variable("CLOUDSDK_API_ENDPOINT_OVERRIDES_DNS");
             let endpoint = given.unwrap_or(cloud_dns::ENDPOINT).to_owned();
-            (cloud_dns::Login::Ambient(ambient), endpoint)
+            (cloud_dns::GoogleCredentials::Ambient(ambient), endpoint)
         }
         None => {
             let why = "empty credentials; perhaps you meant to enable ambient credentials?";
@@ -151,12 +154,12 @@ async fn cloudflare(
         (Some(_), Some(_)) => {
             return Err(unusable("API key and API token secret references are both present"));
         }
-        (Some(token), None) => Login::Token(credential(token, site).await?),
+        (Some(token), None) => CloudflareLogin::Token(credential(token, site).await?),
         (None, Some(_)) if fields.email.is_empty() => {
             return Err(unusable("apiKeySecretRef is set, email is not"));
         }
         (None, Some(key)) => {
-            Login::Key { email: fields.email.clone(), key: credential(key, site).await? }
+            CloudflareLogin::Key { email: fields.email.clone(), key: credential(key, site).await? }
         }
         (None, None) => {
             let why = "no Cloudflare credential has been given (can be either an API key or an API token)";
@@ -183,11 +186,11 @@ async fn route53(
 ) -> Result<route53::Route53, SolveError> {
     let login = route53_login(fields, site).await?;
     let ambient = match &login {
-        route53::Login::Ambient(ambient) => Some(ambient),
-        route53::Login::Keys { .. } | route53::Login::WebIdentity { .. } => None,
+        route53::AwsLogin::Ambient(ambient) => Some(ambient),
+        route53::AwsLogin::Keys { .. } | route53::AwsLogin::WebIdentity { .. } => None,
     };
     let endpoints = route53::Endpoints::new(&fields.region, ambient)?;
-    let settings = route53::Settings {
+    let settings = route53::Route53Settings {
         login,
         role: fields.role.trim().to_owned(),
         hosted_zone_id: fields.hosted_zone_id.clone(),
@@ -218,7 +221,7 @@ struct ServiceAccountRef {
     audiences: Vec<String>,
 }
 
-async fn route53_login(fields: &Route53, site: &Site<'_>) -> Result<route53::Login, SolveError> {
+async fn route53_login(fields: &Route53, site: &Site<'_>) -> Result<route53::AwsLogin, SolveError> {
     if let Some(auth) = &fields.auth {
         let auth: Auth = serde_json::from_value(auth.clone()).map_err(|_| {
             let hint = "set auth.kubernetes.serviceAccountRef.name";
@@ -231,7 +234,7 @@ async fn route53_login(fields: &Route53, site: &Site<'_>) -> Result<route53::Log
         let namespace = site.namespace;
         let token = site.credentials.service_account_token(namespace, &name, &audiences).await?;
         let owner = format!("{namespace}/{name} for {}", audiences.join(","));
-        return Ok(route53::Login::WebIdentity { owner, token: Credential::new(&token) });
+        return Ok(route53::AwsLogin::WebIdentity { owner, token: Credential::new(&token) });
     }
     let id = match &fields.access_key_id_secret_ref {
         Some(selector) if fields.access_key_id.is_empty() => credential(selector, site).await?,
@@ -244,9 +247,9 @@ async fn route53_login(fields: &Route53, site: &Site<'_>) -> Result<route53::Log
         credential(selector, site).await?
     };
     if id.is_empty() && secret.is_empty() && site.ambient {
-        return Ok(route53::Login::Ambient(Ambient::of_process()));
+        return Ok(route53::AwsLogin::Ambient(Ambient::of_process()));
     }
-    Ok(route53::Login::Keys { id, secret })
+    Ok(route53::AwsLogin::Keys { id, secret })
 }
 
 /// The value of a key of a Secret, which must not be empty.

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 const IDLE: Duration = Duration::from_hours(1);
 
 /// Places for things of one kind, each found by a digest of whom it belongs to.
-pub(super) struct Memory<T>(Lock<BTreeMap<Digest, Kept<T>>>);
+pub(super) struct SharedCache<T>(Lock<BTreeMap<Digest, Kept<T>>>);
 
 /// A place, and when it was asked for last.
 struct Kept<T> {
@@ -28,7 +28,7 @@ pub(super) type Place<T> = Arc<Mutex<Option<T>>>;
 /// Of whom it belongs to.
 type Digest = Vec<u8>;
 
-impl<T> Memory<T> {
+impl<T> SharedCache<T> {
     /// Remembers nothing yet.
     pub(super) const fn new() -> Self {
         Self(Lock::new(BTreeMap::new()))
@@ -64,7 +64,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_belongs_to_others_lies_elsewhere() {
-        let memory = Memory::new();
+        let memory = SharedCache::new();
         *memory.place(["ab", "c"]).lock().await = Some(1);
         assert_eq!(*memory.place(["ab", "c"]).lock().await, Some(1));
         assert_eq!(*memory.place(["a", "bc"]).lock().await, None);
@@ -72,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_nobody_asks_for_is_forgotten() {
-        let memory = Memory::new();
+        let memory = SharedCache::new();
         let start = Instant::now();
         let held = memory.place_at(["held"], start);
         *held.lock().await = Some(1);

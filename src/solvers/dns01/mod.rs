@@ -46,6 +46,13 @@ pub use credential::{Ambient, Credential};
 
 use super::SolveError;
 
+/// What is to become of a text among those of its name.
+#[derive(Clone, Copy, Debug)]
+enum Edit {
+    Add,
+    Remove,
+}
+
 /// One text at one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxtRecord {

@@ -28,9 +28,9 @@ pub(super) struct Ended {
 }
 
 /// Ends a program and all that it has started, unless it has ended by itself.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
             // Nobody is left where it fails.
@@ -50,7 +50,7 @@ pub(super) async fn run(mut command: Command, patience: Duration) -> io::Result<
     let mut child = command.spawn()?;
     // Our ends for writing: the words are at their end when the others close theirs.
     drop(command);
-    let mut group = Group(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
+    let mut group = ProcessGroup(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)));
     let said = Arc::new(Mutex::new(VecDeque::new()));
     let mut listening =
         tokio::spawn(listen(Receiver::from_owned_fd(OwnedFd::from(reader))?, Arc::clone(&said)));

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use super::silences::Silences;
 use super::site::{Site, unusable};
 use super::zones::zone_of;
-use super::{Provider, TxtRecord};
+use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::dns::lookup::server_addresses;
 use crate::dns::tsig::{Algorithm, Key};
@@ -36,13 +36,6 @@ const SILENT: &str = "start that name server and open its port to this machine (
 
 /// Addresses that have not answered this process.
 static SILENCES: Silences = Silences::new();
-
-/// What is to become of a text.
-#[derive(Clone, Copy)]
-enum Deed {
-    Add,
-    Remove,
-}
 
 /// A server that takes dynamic updates.
 #[derive(Debug)]
@@ -88,15 +81,15 @@ impl Rfc2136 {
         Ok(Self { updaters, key: named, wire, zones: Arc::clone(site.zones) })
     }
 
-    async fn update(&self, name: &str, text: &str, deed: Deed) -> Result<(), SolveError> {
+    async fn update(&self, name: &str, text: &str, edit: Edit) -> Result<(), SolveError> {
         let zone = zone_of(&*self.zones, name).await?;
         let mut silent = BTreeMap::new();
         for (number, updater, was_silent) in SILENCES.in_turn(&self.updaters) {
-            let change = match deed {
-                Deed::Remove => Change::Remove,
-                Deed::Add if was_silent => Change::Add { ttl: TTL },
+            let change = match edit {
+                Edit::Remove => Change::Remove,
+                Edit::Add if was_silent => Change::Add { ttl: TTL },
                 // All texts at a name have one TTL (RFC 2181 §5.2): ours would change that of the others.
-                Deed::Add => {
+                Edit::Add => {
                     let theirs = self.wire.ttl_of_texts(updater.server(), name).await;
                     Change::Add { ttl: theirs.unwrap_or(TTL) }
                 }
@@ -208,15 +201,15 @@ impl Rfc2136 {
 #[async_trait]
 impl Provider for Rfc2136 {
     async fn add(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.update(&record.name, &record.value, Deed::Add).await
+        self.update(&record.name, &record.value, Edit::Add).await
     }
 
     async fn remove(&self, record: &TxtRecord) -> Result<(), SolveError> {
-        self.update(&record.name, &record.value, Deed::Remove).await
+        self.update(&record.name, &record.value, Edit::Remove).await
     }
 
     async fn check(&self, name: &str) -> Result<(), SolveError> {
-        self.update(name, NOBODYS, Deed::Remove).await
+        self.update(name, NOBODYS, Edit::Remove).await
     }
 }
 

@@ -9,9 +9,9 @@ use http::{Method, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::api::{Api, Connection, Refusal, Reply, Request};
+pub use super::aws::AwsLogin;
+use super::aws::AwsSigner;
 pub use super::aws::Endpoints;
-pub use super::aws::Login;
-use super::aws::Signer;
 use super::aws::xml::{self, explain};
 use super::text::{below, encoded, quoted, relative, same_name};
 use super::zones::zone_of;
@@ -30,9 +30,9 @@ const STATUS: &str = "failed to query Route 53 change status";
 
 /// What a solver says about Route 53, with its Secrets read.
 #[derive(Debug)]
-pub struct Settings {
+pub struct Route53Settings {
     /// Who we are.
-    pub login: Login,
+    pub login: AwsLogin,
     /// ARN of a role to assume; may be empty.
     pub role: String,
     /// Id of the hosted zone; may be empty.
@@ -45,35 +45,35 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Route53 {
     api: Api,
-    signer: Signer,
+    signer: AwsSigner,
     hosted_zone_id: String,
     zones: Arc<dyn FindZone>,
 }
 
 /// Server, name and text.
-type Change = [String; 3];
+type ChangedText = [String; 3];
 
 /// Ids of the process's changes that are under way: providers are built anew for every step.
-static CHANGES: Mutex<BTreeMap<Change, String>> = Mutex::new(BTreeMap::new());
+static CHANGES: Mutex<BTreeMap<ChangedText, String>> = Mutex::new(BTreeMap::new());
 
-fn changes() -> MutexGuard<'static, BTreeMap<Change, String>> {
+fn changes() -> MutexGuard<'static, BTreeMap<ChangedText, String>> {
     CHANGES.lock()
 }
 
 impl Route53 {
     /// Works with the hosted zones of an account.
     pub fn new(
-        settings: Settings,
+        settings: Route53Settings,
         zones: Arc<dyn FindZone>,
         connection: &Connection,
     ) -> Result<Self, SolveError> {
-        let Settings { login, role, hosted_zone_id, endpoints } = settings;
+        let Route53Settings { login, role, hosted_zone_id, endpoints } = settings;
         let (id, secret) = match &login {
-            Login::Keys { id, secret } => (!id.is_empty(), !secret.is_empty()),
-            Login::WebIdentity { .. } if role.is_empty() => {
+            AwsLogin::Keys { id, secret } => (!id.is_empty(), !secret.is_empty()),
+            AwsLogin::WebIdentity { .. } if role.is_empty() => {
                 return Err(unusable("role must be set when web identity token is set"));
             }
-            Login::Ambient(_) | Login::WebIdentity { .. } => (true, true),
+            AwsLogin::Ambient(_) | AwsLogin::WebIdentity { .. } => (true, true),
         };
         if !id && !secret {
             let why = "empty credentials; perhaps you meant to enable ambient credentials?";
@@ -84,7 +84,7 @@ impl Route53 {
         }
         Ok(Self {
             api: Api::new(&endpoints.route53, connection, explain)?,
-            signer: Signer::new(login, &role, "route53", &endpoints, connection)?,
+            signer: AwsSigner::new(login, &role, "route53", &endpoints, connection)?,
             hosted_zone_id: hosted_zone_id.trim().trim_start_matches("/hostedzone/").to_owned(),
             zones,
         })
@@ -132,7 +132,7 @@ impl Route53 {
         Ok(id.trim_start_matches("/hostedzone/").to_owned())
     }
 
-    fn key(&self, record: &TxtRecord) -> Change {
+    fn key(&self, record: &TxtRecord) -> ChangedText {
         [self.api.base(), &record.name, &record.value].map(str::to_owned)
     }
 

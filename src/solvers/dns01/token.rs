@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::api::{Explanation, Refusal, Reply};
 use super::credential::Credential;
-use super::memory::{Memory, Place};
+use super::memory::{Place, SharedCache};
 use super::text::one_line;
 use crate::solvers::SolveError;
 
@@ -22,7 +22,7 @@ pub(super) struct Token {
 }
 
 /// The tokens of the process.
-static TOKENS: Memory<Token> = Memory::new();
+static TOKENS: SharedCache<Token> = SharedCache::new();
 
 /// The place of one token.
 pub(super) struct TokenPlace(Place<Token>);

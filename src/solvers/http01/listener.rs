@@ -19,7 +19,7 @@ use tracing::debug;
 
 use super::PATH;
 use crate::model::{Answer, Challenge, Identifier};
-use crate::serve::{self, Patience, Places};
+use crate::serve::{self, ConnectionSlots, Patience};
 use crate::solvers::{SolveError, Solver, sockets};
 
 /// How long an answer is still served after its clean-up: the CA's remote perspectives may come late, when the
@@ -32,7 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Listener {
     addresses: Vec<SocketAddr>,
-    table: Table,
+    table: AnswerTable,
     servers: JoinSet<()>,
     stop: DropGuard,
 }
@@ -65,9 +65,9 @@ impl Listener {
     }
 
     fn serve(sockets: Vec<TcpListener>) -> Result<Self, SolveError> {
-        let table = Table::default();
+        let table = AnswerTable::default();
         let router = Router::new().fallback(answer).with_state(table.clone());
-        let (stop, places) = (CancellationToken::new(), Places::default());
+        let (stop, places) = (CancellationToken::new(), ConnectionSlots::default());
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
         for socket in sockets {
@@ -99,7 +99,7 @@ impl Solver for Listener {
 }
 
 /// Serves one request; the Host header is read as cert-manager's solver does, but in any case.
-async fn answer(State(table): State<Table>, headers: HeaderMap, uri: Uri) -> Response {
+async fn answer(State(table): State<AnswerTable>, headers: HeaderMap, uri: Uri) -> Response {
     if uri.path() == "/healthz" {
         return StatusCode::OK.into_response();
     }
@@ -118,23 +118,23 @@ async fn answer(State(table): State<Table>, headers: HeaderMap, uri: Uri) -> Res
 
 /// Key authorizations by identifier and token.
 #[derive(Clone, Debug, Default)]
-struct Table(Arc<Mutex<HashMap<(Identifier, String), Entry>>>);
+struct AnswerTable(Arc<Mutex<HashMap<(Identifier, String), ShownAnswer>>>);
 
-struct Entry {
+struct ShownAnswer {
     key_authorization: String,
     /// From when on it is not served any more; none while it is up.
     until: Option<Instant>,
 }
 
-impl std::fmt::Debug for Entry {
+impl std::fmt::Debug for ShownAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Entry").field("until", &self.until).finish_non_exhaustive()
     }
 }
 
-impl Table {
+impl AnswerTable {
     /// Locks the table; whatever is over is forgotten on the way.
-    fn current(&self) -> MutexGuard<'_, HashMap<(Identifier, String), Entry>> {
+    fn current(&self) -> MutexGuard<'_, HashMap<(Identifier, String), ShownAnswer>> {
         let mut entries = self.0.lock();
         let now = Instant::now();
         entries.retain(|_, entry| entry.until.is_none_or(|until| now < until));
@@ -143,7 +143,7 @@ impl Table {
 
     fn put(&self, answer: &Answer) {
         let key_authorization = answer.key_authorization.clone();
-        self.current().insert(key(answer), Entry { key_authorization, until: None });
+        self.current().insert(key(answer), ShownAnswer { key_authorization, until: None });
     }
 
     fn retire(&self, answer: &Answer, until: Instant) {
@@ -266,7 +266,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_outlives_its_clean_up_by_ten_seconds() {
         tokio::time::pause();
-        let table = Table::default();
+        let table = AnswerTable::default();
         let answer = answer_for("a.example");
         table.put(&answer);
         table.retire(&answer, Instant::now() + GRACE);
@@ -280,7 +280,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_put_up_again_stays() {
         tokio::time::pause();
-        let table = Table::default();
+        let table = AnswerTable::default();
         let answer = answer_for("a.example");
         table.put(&answer);
         table.retire(&answer, Instant::now() + GRACE);
@@ -319,7 +319,7 @@ mod tests {
         let listener = Listener::bind(&LOOPBACK).await.unwrap();
         listener.present(&challenge(), &answer_for("a.example")).await.unwrap();
         let mut idle = Vec::new();
-        for _ in 0..=Places::default().most() {
+        for _ in 0..=ConnectionSlots::default().most() {
             let mut stream = TcpStream::connect(listener.addresses()[0]).await.unwrap();
             stream.write_all(b"GET /").await.unwrap();
             idle.push(stream);

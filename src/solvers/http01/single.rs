@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::PATH;
-use crate::serve::{self, Patience, Places};
+use crate::serve::{self, ConnectionSlots, Patience};
 
 /// How long requests under way may take at the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ impl Single {
         let stopped = stop.clone();
         let serve =
             move |stream| serve::http(stream, router.clone(), Patience::SHORT, stopped.clone());
-        let server = serve::accept_all(listener, Places::default(), stop.clone(), serve);
+        let server = serve::accept_all(listener, ConnectionSlots::default(), stop.clone(), serve);
         let too_late = async {
             stop.cancelled().await;
             tokio::time::sleep(FAREWELL).await;

@@ -24,10 +24,10 @@ use crate::solvers::{SolveError, Solver};
 ///
 /// A file goes at clean-up, and with the last one the folders that this process made.
 #[derive(Clone, Debug)]
-pub struct Webroot(Arc<Inner>);
+pub struct Webroot(Arc<WebrootState>);
 
 #[derive(Debug)]
-struct Inner {
+struct WebrootState {
     root: PathBuf,
     /// Folders that were not there before us; the lock also keeps one answer from removing another's folder.
     made: Mutex<BTreeSet<PathBuf>>,
@@ -36,7 +36,7 @@ struct Inner {
 impl Webroot {
     /// Answers below that document root, which must be there when the first answer is put up.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Inner { root: root.into(), made: Mutex::default() }))
+        Self(Arc::new(WebrootState { root: root.into(), made: Mutex::default() }))
     }
 
     /// Answers below that document root, once it is sure that files can be written there; writes nothing.
@@ -77,7 +77,7 @@ async fn aside(
     })
 }
 
-impl Inner {
+impl WebrootState {
     /// The folders below the document root, the outer one first.
     fn folders(&self) -> [PathBuf; 2] {
         let outer = self.root.join(".well-known");

@@ -22,7 +22,7 @@ use tracing::debug;
 use super::certificate;
 use crate::model::Answer;
 use crate::model::names::ACME_TLS;
-use crate::serve::{self, Places};
+use crate::serve::{self, ConnectionSlots};
 use crate::solvers::{SolveError, sockets};
 
 /// How long an answer is still shown after its clean-up: the CA's remote perspectives may come late, when the authorization
@@ -35,7 +35,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Listener {
     addresses: Vec<SocketAddr>,
-    table: Arc<Table>,
+    table: Arc<CertificateTable>,
     /// They end with the listener.
     _servers: JoinSet<()>,
 }
@@ -43,9 +43,9 @@ pub struct Listener {
 impl Listener {
     /// Serves these sockets.
     pub(super) fn serve(sockets: Vec<TcpListener>) -> Result<Self, SolveError> {
-        let table = Arc::new(Table::default());
+        let table = Arc::new(CertificateTable::default());
         let acceptor = acceptor(&table).map_err(|error| fault("cannot speak TLS", &error))?;
-        let places = Places::default();
+        let places = ConnectionSlots::default();
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
         for socket in sockets {
@@ -74,7 +74,7 @@ impl Listener {
                 &error,
             )
         })?;
-        let entry = Entry { answer: answer.clone(), shown, until: None };
+        let entry = ShownCertificate { answer: answer.clone(), shown, until: None };
         let mut entries = self.table.current();
         let entries = entries.entry(answer.identifier.server_name()).or_default();
         entries.retain(|entry| entry.answer != *answer);
@@ -102,7 +102,7 @@ fn fault(what: &str, why: &dyn fmt::Display) -> SolveError {
     SolveError::passing(what.to_owned(), why.to_string())
 }
 
-fn acceptor(table: &Arc<Table>) -> Result<TlsAcceptor, rustls::Error> {
+fn acceptor(table: &Arc<CertificateTable>) -> Result<TlsAcceptor, rustls::Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let shown: Arc<dyn ResolvesServerCert> = Arc::clone(table) as _;
     let mut config = ServerConfig::builder_with_provider(provider)
@@ -130,18 +130,18 @@ async fn answer(stream: TcpStream, acceptor: TlsAcceptor) {
 
 /// What is shown, by the name that is asked for.
 #[derive(Default)]
-struct Table(Mutex<HashMap<String, Vec<Entry>>>);
+struct CertificateTable(Mutex<HashMap<String, Vec<ShownCertificate>>>);
 
-struct Entry {
+struct ShownCertificate {
     answer: Answer,
     shown: Arc<CertifiedKey>,
     /// From when on it is not shown any more; none while it is up.
     until: Option<Instant>,
 }
 
-impl Table {
+impl CertificateTable {
     /// Locks the table; whatever is over is forgotten on the way.
-    fn current(&self) -> MutexGuard<'_, HashMap<String, Vec<Entry>>> {
+    fn current(&self) -> MutexGuard<'_, HashMap<String, Vec<ShownCertificate>>> {
         let mut table = self.0.lock();
         let now = Instant::now();
         table.retain(|_, entries| {
@@ -155,19 +155,19 @@ impl Table {
     fn find(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let table = self.current();
         let entries = table.get(&name.to_ascii_lowercase())?;
-        let is_up = |entry: &&Entry| entry.until.is_none();
+        let is_up = |entry: &&ShownCertificate| entry.until.is_none();
         let found = entries.iter().rev().find(is_up).or_else(|| entries.last())?;
         Some(Arc::clone(&found.shown))
     }
 }
 
-impl fmt::Debug for Table {
+impl fmt::Debug for CertificateTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Table({} names)", self.current().len())
     }
 }
 
-impl ResolvesServerCert for Table {
+impl ResolvesServerCert for CertificateTable {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name()?;
         let asks = hello.alpn().is_some_and(|mut protocols| protocols.any(|p| p == ACME_TLS));

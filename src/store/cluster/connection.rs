@@ -48,7 +48,7 @@ pub(super) struct Connected {
 const AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
 
 /// Where a configuration was found.
-struct Found {
+struct FoundConfig {
     config: Config,
     context: Option<String>,
     /// Entry of the kubeconfig, for errors.
@@ -58,7 +58,7 @@ struct Found {
 impl Connection {
     /// Reads the configuration, logs in where a plugin does that, and makes the client.
     pub(super) async fn connect(&self) -> Result<Connected, StoreError> {
-        let Found { mut config, context, user } = self.find().await?;
+        let FoundConfig { mut config, context, user } = self.find().await?;
         if let Some(user) = &self.user {
             config.auth_info.impersonate = Some(user.clone());
         }
@@ -92,7 +92,7 @@ impl Connection {
         Ok(Connected { wire: Wire { client, server, timeout }, context, namespace })
     }
 
-    async fn find(&self) -> Result<Found, ClusterFault> {
+    async fn find(&self) -> Result<FoundConfig, ClusterFault> {
         let Some(kubeconfig) = self.files()? else { return in_cluster() };
         let context = self.context.clone().or_else(|| kubeconfig.current_context.clone());
         let Some(context) = context.filter(|name| !name.is_empty()) else {
@@ -106,7 +106,7 @@ impl Connection {
             KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
         let config = config.map_err(|error| unusable(&error, &context))?;
-        Ok(Found { config, context: Some(context), user })
+        Ok(FoundConfig { config, context: Some(context), user })
     }
 
     /// The kubeconfig, merged from all files that are there; nothing when there is none and none was asked for.
@@ -175,7 +175,7 @@ fn unusable(error: &KubeconfigError, context: &str) -> ClusterFault {
 }
 
 /// The configuration that every Pod is given.
-fn in_cluster() -> Result<Found, ClusterFault> {
+fn in_cluster() -> Result<FoundConfig, ClusterFault> {
     if env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
         let why = "there is neither a kubeconfig (KUBECONFIG, ~/.kube/config) nor a Pod around us";
         return Err(ClusterFault::Unconfigured { why: why.into() });
@@ -183,7 +183,7 @@ fn in_cluster() -> Result<Found, ClusterFault> {
     let config = Config::incluster().map_err(|error| ClusterFault::Unconfigured {
         why: format!("the service account of this Pod cannot be used: {}", chain(&error)),
     })?;
-    Ok(Found { config, context: None, user: "the service account of this Pod".into() })
+    Ok(FoundConfig { config, context: None, user: "the service account of this Pod".into() })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::deed::Deed;
-use super::lease_object::{Holder, LeaseObject, OURS};
+use super::lease_object::{LeaseHolder, LeaseObject, OURS};
 use super::wire::{Answer, Call, Wire};
 use super::{ClusterStore, refusal};
 use crate::store::error::StoreError;
@@ -139,7 +139,7 @@ impl ClusterLease {
     }
 
     /// Tells who holds it, if anybody does.
-    pub async fn holder(&self) -> Result<Option<Holder>, StoreError> {
+    pub async fn holder(&self) -> Result<Option<LeaseHolder>, StoreError> {
         Ok(self.read().await?.and_then(|(lease, now)| lease.holder(now)))
     }
 

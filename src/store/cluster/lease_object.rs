@@ -37,7 +37,7 @@ impl LeaseObject {
     }
 
     /// Who holds it at a moment of the API server's clock; nobody when it was given back or has expired.
-    pub(super) fn holder(&self, now: Timestamp) -> Option<Holder> {
+    pub(super) fn holder(&self, now: Timestamp) -> Option<LeaseHolder> {
         let identity = self.identity();
         let until = self.written()?.checked_add(self.duration()).ok()?;
         if identity.is_empty() || until.checked_add(ROUNDING).ok()? <= now {
@@ -49,7 +49,7 @@ impl LeaseObject {
         } else {
             Who::CertManager
         };
-        Some(Holder {
+        Some(LeaseHolder {
             identity: identity.to_owned(),
             who,
             namespace: self.text("/metadata/namespace").to_owned(),
@@ -133,7 +133,7 @@ fn moment(at: Timestamp) -> Value {
 
 /// Who holds the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LeaseHolder {
     /// As it calls itself.
     pub identity: String,
     /// What it is.

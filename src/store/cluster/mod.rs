@@ -25,7 +25,7 @@ use self::request::Purpose;
 use self::watching::polished;
 use self::wire::{Call, Wire, path, path_of};
 use super::error::{StoreError, invalid};
-use super::event_cache::Told;
+use super::event_cache::EventCache;
 use super::manager::Manager;
 use super::object::{has_status, leave_out_bulk};
 use super::{Change, Part, Scope, Store};
@@ -79,7 +79,7 @@ struct Link {
     wire: Wire,
     context: Option<String>,
     namespace: String,
-    told: Told,
+    told: EventCache,
     /// Ends the watches with the last view.
     open: CancellationToken,
     _close: DropGuard,
@@ -97,7 +97,7 @@ impl ClusterStore {
             wire: connected.wire,
             context: connected.context,
             namespace: connected.namespace,
-            told: Told::default(),
+            told: EventCache::default(),
             _close: open.clone().drop_guard(),
             open,
         };
@@ -382,7 +382,7 @@ impl Store for ClusterStore {
         true
     }
 
-    fn told(&self) -> Option<&Told> {
+    fn told(&self) -> Option<&EventCache> {
         Some(&self.link.told)
     }
 }

@@ -12,7 +12,7 @@ use super::deed::Deed;
 use super::fault::ClusterFault;
 use super::fault::within;
 use super::lease::{NAME, NAMESPACE};
-use super::lease_object::{Holder, LeaseObject, Who};
+use super::lease_object::{LeaseHolder, LeaseObject, Who};
 use super::wire::{Answer, Call, Wire};
 use crate::store::error::StoreError;
 
@@ -28,7 +28,7 @@ pub enum Driver {
     /// Nobody: the Lease is free for us.
     Nobody,
     /// Whoever holds the Lease.
-    Holder(Holder),
+    Holder(LeaseHolder),
     /// A controller of cert-manager runs, and holds no Lease that we can see.
     WithoutLease {
         /// Its Pod, with namespace.
@@ -68,7 +68,7 @@ impl Driver {
 async fn holders(
     wire: &Wire,
     namespace: &str,
-) -> Result<(Vec<Holder>, Option<String>), StoreError> {
+) -> Result<(Vec<LeaseHolder>, Option<String>), StoreError> {
     let path = "/apis/coordination.k8s.io/v1/leases".to_owned();
     let everywhere =
         Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={NAME}"));

@@ -33,7 +33,7 @@ pub(super) fn nothing(open: CancellationToken) -> BoxStream<'static, Result<Chan
     empty.chain(stream::pending()).take_until(open.cancelled_owned()).boxed()
 }
 
-type Told = BoxStream<'static, watcher::Result<Event<Value>>>;
+type WatchEvents = BoxStream<'static, watcher::Result<Event<Value>>>;
 
 /// Makes the stream of changes; it ends when `open` is cancelled.
 pub(super) fn changes(
@@ -44,7 +44,7 @@ pub(super) fn changes(
 ) -> BoxStream<'static, Result<Change, StoreError>> {
     let events = events(&wire, kind, &reach);
     let scope = reach.scope;
-    let watcher = Watcher {
+    let watcher = ApiWatcher {
         wire,
         kind,
         scope: Scope { brief: false, ..scope },
@@ -60,7 +60,7 @@ pub(super) fn changes(
     changes.take_until(open.cancelled_owned()).boxed()
 }
 
-fn events(wire: &Wire, kind: Kind, reach: &Reach) -> Told {
+fn events(wire: &Wire, kind: Kind, reach: &Reach) -> WatchEvents {
     let (group, version) = (kind.group(), "v1");
     let named = GroupVersionKind::gvk(group, version, kind.as_str());
     let resource = ApiResource::from_gvk_with_plural(&named, &kind.plural());
@@ -80,7 +80,7 @@ fn told<K>(
     namespace: Option<&str>,
     resource: &ApiResource,
     config: watcher::Config,
-) -> Told
+) -> WatchEvents
 where
     K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>
         + Clone
@@ -109,11 +109,11 @@ fn plain<K: Serialize>(event: Event<K>) -> Event<Value> {
     }
 }
 
-struct Watcher {
+struct ApiWatcher {
     wire: Wire,
     kind: Kind,
     scope: Scope,
-    events: Told,
+    events: WatchEvents,
     /// What a listing under way has found so far.
     listed: Vec<Record>,
     /// Objects the watcher believes to be there; kept only where an object can leave the scope without being deleted.
@@ -123,7 +123,7 @@ struct Watcher {
     waiting: VecDeque<Change>,
 }
 
-impl Watcher {
+impl ApiWatcher {
     async fn next(&mut self) -> Option<Result<Change, StoreError>> {
         loop {
             if let Some(change) = self.waiting.pop_front() {

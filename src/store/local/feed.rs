@@ -51,17 +51,17 @@ impl Journal for Feed {
             let logged = self.of_kind(kind, lines)?;
             return Ok((recent.reached.max(revision), Some(logged)));
         }
-        let Page { reached, lines } = self.read(revision).await?;
+        let JournalPage { reached, lines } = self.read(revision).await?;
         let logged = lines.map(|lines| self.of_kind(kind, lines.iter())).transpose()?;
         Ok((reached, logged))
     }
 }
 
 impl Feed {
-    async fn read(&self, revision: i64) -> Result<Page, StoreError> {
-        let read = self
-            .reader
-            .ask(move |rows| Ok(Page { reached: rows.revision()?, lines: rows.since(revision)? }));
+    async fn read(&self, revision: i64) -> Result<JournalPage, StoreError> {
+        let read = self.reader.ask(move |rows| {
+            Ok(JournalPage { reached: rows.revision()?, lines: rows.since(revision)? })
+        });
         read.await
     }
 
@@ -76,7 +76,7 @@ impl Feed {
 }
 
 /// What one look at the journal brought.
-struct Page {
+struct JournalPage {
     /// Revision of the look.
     reached: i64,
     /// Nothing when some of the lines have been forgotten.
@@ -97,7 +97,7 @@ impl Recent {
         Self { after: revision, reached: revision, lines: VecDeque::new() }
     }
 
-    fn read_on(&mut self, page: Page) {
+    fn read_on(&mut self, page: JournalPage) {
         let Some(lines) = page.lines else {
             *self = Self::starting_at(page.reached);
             return;
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use std::sync::OnceLock;
 
-    fn page(revisions: std::ops::RangeInclusive<i64>) -> Page {
+    fn page(revisions: std::ops::RangeInclusive<i64>) -> JournalPage {
         let line = |revision| Line {
             revision,
             kind: "Order".into(),
@@ -130,7 +130,7 @@ mod tests {
             body: String::new(),
             parsed: OnceLock::new(),
         };
-        Page { reached: *revisions.end(), lines: Some(revisions.map(line).collect()) }
+        JournalPage { reached: *revisions.end(), lines: Some(revisions.map(line).collect()) }
     }
 
     /// The revisions that are told after one.
@@ -160,7 +160,7 @@ mod tests {
     fn nothing_is_kept_when_the_journal_has_a_gap() {
         let mut recent = Recent::starting_at(0);
         recent.read_on(page(1..=3));
-        recent.read_on(Page { reached: 9_000, lines: None });
+        recent.read_on(JournalPage { reached: 9_000, lines: None });
         assert_eq!((check(&recent, 3), check(&recent, 9_000)), (None, Some(vec![])));
     }
 }

@@ -43,11 +43,11 @@ impl Wakeup {
 
 /// A thread that listens to the bell and looks up the revision; it ends when this is dropped.
 pub(super) struct Ear {
-    heard: Sender<Heard>,
+    heard: Sender<WakeupState>,
     thread: Option<JoinHandle<()>>,
 }
 
-enum Heard {
+enum WakeupState {
     Wakeup,
     Stop,
 }
@@ -64,7 +64,7 @@ impl Ear {
         let on_event = move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| is_bell(&event)) {
                 // After the thread's end nobody needs to hear.
-                let _heard = bells.send(Heard::Wakeup).is_ok();
+                let _heard = bells.send(WakeupState::Wakeup).is_ok();
             }
         };
         let kernel = notify::recommended_watcher(on_event).and_then(|mut kernel| {
@@ -77,8 +77,8 @@ impl Ear {
             loop {
                 look(&reader, revisions.clone());
                 match hearing.recv_timeout(REVISION_CHECK_PERIOD) {
-                    Ok(Heard::Wakeup) | Err(RecvTimeoutError::Timeout) => {}
-                    Ok(Heard::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                    Ok(WakeupState::Wakeup) | Err(RecvTimeoutError::Timeout) => {}
+                    Ok(WakeupState::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         };
@@ -90,7 +90,7 @@ impl Ear {
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        let told = self.heard.send(Heard::Stop).is_ok();
+        let told = self.heard.send(WakeupState::Stop).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| told) {
             let _ended_well = thread.join().is_ok();
         }

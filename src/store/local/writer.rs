@@ -32,7 +32,7 @@ pub(super) enum Care {
 /// Asks the writing thread; the thread ends with it.
 pub(super) struct Writer {
     file: Arc<Path>,
-    requests: Worker<Asked>,
+    requests: Worker<QueuedWrite>,
 }
 
 impl Writer {
@@ -56,13 +56,13 @@ impl Writer {
         deed: impl FnOnce(&mut Rows<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (answer, answered) = oneshot::channel();
-        let request = Box::new(Write { progress: Progress::Asked(deed), answer });
+        let request = Box::new(Write { progress: WriteProgress::Asked(deed), answer });
         self.requests.send((care, request));
         answered.await.unwrap_or_else(|_| Err(refused(&self.file, "its writer has stopped")))
     }
 }
 
-type Asked = (Care, Box<dyn Request>);
+type QueuedWrite = (Care, Box<dyn Request>);
 
 /// One write, whatever it returns.
 trait Request: Send {
@@ -73,11 +73,11 @@ trait Request: Send {
 }
 
 struct Write<D, T> {
-    progress: Progress<D, T>,
+    progress: WriteProgress<D, T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
-enum Progress<D, T> {
+enum WriteProgress<D, T> {
     Asked(D),
     Done(Result<T, StoreError>),
     /// Only while the deed runs.
@@ -90,7 +90,8 @@ where
     T: Send,
 {
     fn perform(&mut self, rows: &mut Rows<'_>) -> Result<(), String> {
-        let Progress::Asked(deed) = mem::replace(&mut self.progress, Progress::Begun) else {
+        let WriteProgress::Asked(deed) = mem::replace(&mut self.progress, WriteProgress::Begun)
+        else {
             return Ok(());
         };
         let done = deed(rows);
@@ -99,17 +100,17 @@ where
             Err(StoreError::Unusable { why, .. }) => Err(why.clone()),
             Err(error) => Err(error.to_string()),
         };
-        self.progress = Progress::Done(done);
+        self.progress = WriteProgress::Done(done);
         kept
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
         let answer = match (self.progress, committed) {
-            (Progress::Done(Err(own)), _) => Err(own),
+            (WriteProgress::Done(Err(own)), _) => Err(own),
             (_, Err(error)) => Err(error),
-            (Progress::Done(done), Ok(())) => done,
+            (WriteProgress::Done(done), Ok(())) => done,
             // A batch that was kept was done; the asker hears that his answer is lost.
-            (Progress::Asked(_) | Progress::Begun, Ok(())) => return,
+            (WriteProgress::Asked(_) | WriteProgress::Begun, Ok(())) => return,
         };
         // Whoever asked may have gone away meanwhile.
         let _heard = self.answer.send(answer).is_ok();
@@ -125,7 +126,7 @@ struct Desk {
 }
 
 impl Desk {
-    fn serve(mut self, asked: &Receiver<Asked>) {
+    fn serve(mut self, asked: &Receiver<QueuedWrite>) {
         while let Ok(first) = asked.recv() {
             let more = asked.try_iter().take(BATCH - 1);
             let (cares, mut batch): (Vec<_>, Vec<_>) = iter::once(first).chain(more).unzip();

@@ -20,7 +20,7 @@ use tracing::debug;
 
 use self::kind_cache::KindCache;
 use super::error::StoreError;
-use super::event_cache::Told;
+use super::event_cache::EventCache;
 use super::manager::Manager;
 use super::object::leave_out_bulk;
 use super::{Change, Listed, Part, Scope, Store};
@@ -324,7 +324,7 @@ impl Store for Mirror {
         self.store.in_cluster()
     }
 
-    fn told(&self) -> Option<&Told> {
+    fn told(&self) -> Option<&EventCache> {
         self.store.told()
     }
 }

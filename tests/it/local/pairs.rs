@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use kubectl_acme::model::{Event, Kind};
-use kubectl_acme::print::columns::{self, Look, Width};
+use kubectl_acme::print::columns::{self, ColumnStyle, Width};
 use kubectl_acme::print::describe;
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ fn every_recorded_table_is_printed_byte_for_byte() {
                 .collect();
             let started = printed_at(&path.with_file_name(format!("{kind}.get.txt")));
             let kind = Kind::parse(kind).unwrap();
-            let look = Look { width, ..Look::default() };
+            let look = ColumnStyle { width, ..ColumnStyle::default() };
             check(&path, started, |now| columns::table(kind, &objects, &look, now));
             checked += 1;
         }

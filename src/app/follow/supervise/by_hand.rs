@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Supervision;
 use crate::app::failure::Failure;
-use crate::app::follow::manual::{Lack, Wanted};
+use crate::app::follow::manual::{Lack, ManualRecord};
 use crate::app::follow::tracked::End;
 use crate::app::{chain, invocation};
 use crate::diagnosis::failure_kind::FailureKind;
@@ -191,11 +191,11 @@ impl Supervision {
         }
         let looks = stream::iter(&open).map(|(_, challenge)| hand.look(challenge));
         let looks: Vec<_> = looks.buffered(LOOKS).collect().await;
-        let mut wanted: BTreeMap<Key, Vec<Wanted>> = BTreeMap::new();
+        let mut wanted: BTreeMap<Key, Vec<ManualRecord>> = BTreeMap::new();
         for ((key, challenge), (name, lack)) in open.iter().zip(looks) {
             match lack {
                 Some(lack) => {
-                    let record = Wanted::new(name, challenge, &key.name, lack);
+                    let record = ManualRecord::new(name, challenge, &key.name, lack);
                     wanted.entry(key.clone()).or_default().push(record);
                 }
                 // The controllers see it, too, and go on.
@@ -204,7 +204,7 @@ impl Supervision {
             }
         }
         if are_known && !is_late {
-            for (key, Wanted { name, value, .. }) in flat(&wanted) {
+            for (key, ManualRecord { name, value, .. }) in flat(&wanted) {
                 self.progress
                     .line(&format!("{key} waits for the record {name} TXT \"{value}\""), now);
             }
@@ -289,17 +289,17 @@ fn queued(all: &[Challenge], limits: Limits) -> BTreeSet<ObjectName> {
     stay.collect()
 }
 
-fn flat(wanted: &BTreeMap<Key, Vec<Wanted>>) -> impl Iterator<Item = (&Key, &Wanted)> {
+fn flat(wanted: &BTreeMap<Key, Vec<ManualRecord>>) -> impl Iterator<Item = (&Key, &ManualRecord)> {
     wanted.iter().flat_map(|(key, records)| records.iter().map(move |record| (key, record)))
 }
 
-fn reasons(records: &[Wanted]) -> String {
+fn reasons(records: &[ManualRecord]) -> String {
     let reasons: BTreeSet<&str> = records.iter().map(|record| record.reason.as_str()).collect();
     reasons.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 /// Somebody may have made the records: nobody could be asked.
-fn unchecked(key: &Key, records: &[Wanted]) -> Failure {
+fn unchecked(key: &Key, records: &[ManualRecord]) -> Failure {
     let what = match records {
         [_] => "its record is".to_owned(),
         all => format!("its {} records are", all.len()),
@@ -311,7 +311,7 @@ fn unchecked(key: &Key, records: &[Wanted]) -> Failure {
         .hint(format!("then {}", invocation::current().go_on()))
 }
 
-fn waits_for_a_person(key: &Key, records: &[Wanted]) -> Failure {
+fn waits_for_a_person(key: &Key, records: &[ManualRecord]) -> Failure {
     let (what, them) = match records {
         [_] => ("a record".to_owned(), "it"),
         all => (format!("{} records", all.len()), "them"),

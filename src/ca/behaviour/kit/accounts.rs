@@ -9,8 +9,8 @@ use serde_json::{Value as Json, json};
 use super::answers::{document, problem, with};
 use super::state::{deactivate_account, forget_account};
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Deed::{Answers, Arranges, Edits, Heads, Sends};
-use crate::ca::behaviour::rule::{Rule, SIGNED, Scene};
+use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits, Heads, Sends};
+use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
 use crate::ca::behaviour::sending::Sending;
 
 pub(super) const KIT: &[Behaviour] = &[
@@ -20,7 +20,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "has forgotten the account when it orders: accountDoesNotExist",
         reaction: "look the account up by its key, register anew if it is gone, and go on",
-        rules: &[Rule::times(&["newOrder"], Arranges(forget_account))],
+        rules: &[Trigger::times(&["newOrder"], Arranges(forget_account))],
     },
     Behaviour {
         row: 32,
@@ -28,7 +28,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "has deactivated the account when it orders: unauthorized",
         reaction: "stop",
-        rules: &[Rule::always(&["newOrder"], Arranges(deactivate_account))],
+        rules: &[Trigger::always(&["newOrder"], Arranges(deactivate_account))],
     },
     Behaviour {
         row: 33,
@@ -36,7 +36,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "answers a registration with 200 in place of 201",
         reaction: "the account is there: go on",
-        rules: &[Rule::always(&["newAccount"], Heads(|_, head| head.status = StatusCode::OK))],
+        rules: &[Trigger::always(&["newAccount"], Heads(|_, head| head.status = StatusCode::OK))],
     },
     Behaviour {
         row: 34,
@@ -44,7 +44,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "answers a registration without a body",
         reaction: "take the account's URL from the header: go on",
-        rules: &[Rule::always(&["newAccount"], Sends(Sending::HeadAlone))],
+        rules: &[Trigger::always(&["newAccount"], Sends(Sending::HeadAlone))],
     },
     Behaviour {
         row: 34,
@@ -52,7 +52,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "answers a registration without the account's URL",
         reaction: "stop: nothing can be signed without it",
-        rules: &[Rule::always(&["newAccount"], Heads(without_location))],
+        rules: &[Trigger::always(&["newAccount"], Heads(without_location))],
     },
     Behaviour {
         row: 35,
@@ -60,7 +60,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "takes no new order before somebody agrees to changed terms",
         reaction: "stop, and show the page to agree at, and the terms",
-        rules: &[Rule::always(&["newOrder"], Answers(changed_terms))],
+        rules: &[Trigger::always(&["newOrder"], Answers(changed_terms))],
     },
     Behaviour {
         row: 36,
@@ -69,11 +69,11 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "takes no registration without an external account",
         reaction: "stop, and say where its keys go",
         rules: &[
-            Rule::always(
+            Trigger::always(
                 &["directory"],
                 Edits(|_, directory| directory["meta"]["externalAccountRequired"] = true.into()),
             ),
-            Rule::always(
+            Trigger::always(
                 &["newAccount"],
                 Answers(|_| {
                     let detail = "This CA requires an external account binding";
@@ -88,7 +88,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses every name of a new order by policy, with a subproblem for each",
         reaction: "stop for those names, and report each",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder"],
             Answers(|scene| {
                 for_each_name(scene, "rejectedIdentifier", "is on a list of high risk")
@@ -101,7 +101,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses a new order for several reasons, one of them about a sort of name that nobody knows",
         reaction: "stop, and report each",
-        rules: &[Rule::always(&["newOrder"], Answers(several))],
+        rules: &[Trigger::always(&["newOrder"], Answers(several))],
     },
     Behaviour {
         row: 37,
@@ -109,7 +109,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses finalize for CAA records, with a subproblem",
         reaction: "stop, and report the name",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["finalize"],
             Answers(|_| {
                 document(&json!({
@@ -132,7 +132,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses the signing request",
         reaction: "stop",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["finalize"],
             Answers(|_| {
                 problem(400, "badCSR", "Error finalizing order :: CSR is not to be signed")
@@ -145,7 +145,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses the account's key",
         reaction: "stop; another key only if the user's policy says so",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newAccount"],
             Answers(|_| problem(400, "badPublicKey", "this key is known to others")),
         )],
@@ -156,7 +156,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "takes signatures by RS256 only",
         reaction: "another key for a new account, else stop and list what is taken",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             SIGNED,
             Answers(|_| {
                 document(&json!({
@@ -175,7 +175,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses the profile of a new order, which it advertises",
         reaction: "stop, and name the profile",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder"],
             Answers(|_| problem(400, "invalidProfile", "profile is not for this account")),
         )],
@@ -186,7 +186,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "advertises no profiles",
         reaction: "stop where one is asked for; send no order",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["directory"],
             Edits(|_, directory| {
                 if let Some(meta) = directory["meta"].as_object_mut() {
@@ -201,7 +201,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "says of a new order that the certificate it replaces is replaced already",
         reaction: "order again without naming what it replaces",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["newOrder"],
             Answers(|_| {
                 let detail = "certificate already has a replacement order";
@@ -215,15 +215,15 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "makes an order, and does not say where it is",
         reaction: "ask once more: the same order comes back; then stop",
-        rules: &[Rule::times(&["newOrder"], Heads(without_location))],
+        rules: &[Trigger::times(&["newOrder"], Heads(without_location))],
     },
 ];
 
-fn without_location(_: &Scene<'_>, head: &mut Parts) {
+fn without_location(_: &RequestScene<'_>, head: &mut Parts) {
     head.headers.remove(LOCATION);
 }
 
-fn changed_terms(scene: &Scene<'_>) -> Response {
+fn changed_terms(scene: &RequestScene<'_>) -> Response {
     let terms = scene.ca.url("/terms");
     let refused = document(&json!({
         "type": "urn:ietf:params:acme:error:userActionRequired",
@@ -235,7 +235,7 @@ fn changed_terms(scene: &Scene<'_>) -> Response {
 }
 
 /// Refuses each name that is asked for.
-fn for_each_name(scene: &Scene<'_>, kind: &str, why: &str) -> Response {
+fn for_each_name(scene: &RequestScene<'_>, kind: &str, why: &str) -> Response {
     let kind = format!("urn:ietf:params:acme:error:{kind}");
     let wish = scene.asked.payload().unwrap_or_default();
     let names = wish["identifiers"].as_array().cloned().unwrap_or_default();
@@ -252,7 +252,7 @@ fn for_each_name(scene: &Scene<'_>, kind: &str, why: &str) -> Response {
     }))
 }
 
-fn several(_: &Scene<'_>) -> Response {
+fn several(_: &RequestScene<'_>) -> Response {
     document(&json!({
         "type": "urn:ietf:params:acme:error:compound",
         "detail": "several things are wrong",

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value as Json, json};
 
-use crate::ca::behaviour::rule::Scene;
+use crate::ca::behaviour::rule::RequestScene;
 
 /// A problem document (RFC 8555 §6.7).
 pub(crate) fn problem(status: u16, kind: &str, detail: &str) -> Response {
@@ -67,6 +67,6 @@ pub(crate) fn http_date(seconds: i64) -> String {
 }
 
 /// Tells whether so many seconds are not over since the first such request.
-pub(crate) fn within_seconds(scene: &Scene<'_>) -> bool {
+pub(crate) fn within_seconds(scene: &RequestScene<'_>) -> bool {
     scene.asked.since_first.as_secs() < scene.value
 }

@@ -6,11 +6,11 @@ use serde_json::{Value as Json, json};
 use super::answers::set;
 use super::state::{accept, deactivate, hold_validation, look_again, prove, refuse};
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Deed::{Arranges, Edits, Heads};
-use crate::ca::behaviour::rule::{Rule, Scene};
+use crate::ca::behaviour::rule::Effect::{Arranges, Edits, Heads};
+use crate::ca::behaviour::rule::{RequestScene, Trigger};
 
 /// Deactivates an authorization when it is read.
-const ENDED: Rule = Rule::times(&["authorization"], Arranges(deactivate));
+const ENDED: Trigger = Trigger::times(&["authorization"], Arranges(deactivate));
 
 pub(super) const KIT: &[Behaviour] = &[
     Behaviour {
@@ -19,7 +19,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "has proof of the first name of an order already",
         reaction: "answer the challenges of the others only",
-        rules: &[Rule::always(&["newOrder"], Edits(|scene, order| prove(scene, order, 1)))],
+        rules: &[Trigger::always(&["newOrder"], Edits(|scene, order| prove(scene, order, 1)))],
     },
     Behaviour {
         row: 24,
@@ -37,7 +37,7 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "order again at once, once",
         rules: &[
             ENDED,
-            Rule::always(&["authorization"], Edits(|_, object| ended_as(object, "expired"))),
+            Trigger::always(&["authorization"], Edits(|_, object| ended_as(object, "expired"))),
         ],
     },
     Behaviour {
@@ -48,7 +48,7 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "order again at once, once",
         rules: &[
             ENDED,
-            Rule::always(&["authorization"], Edits(|_, object| ended_as(object, "revoked"))),
+            Trigger::always(&["authorization"], Edits(|_, object| ended_as(object, "revoked"))),
         ],
     },
     Behaviour {
@@ -57,7 +57,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives an authorization for a name that was not ordered",
         reaction: "stop, and name both",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["authorization"],
             Edits(|_, authorization| {
                 authorization["identifier"]["value"] = "other.example".into();
@@ -70,7 +70,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "lists no authorization for the last name of an order",
         reaction: "stop, and name what is missing",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder", "order"],
             Edits(|_, order| {
                 if let Some(list) = order["authorizations"].as_array_mut() {
@@ -85,7 +85,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Number(1),
         does: "lists the first authorization of an order so many times more",
         reaction: "read it once",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder", "order"],
             Edits(|scene, order| lengthen(scene, order, |first, _| first.to_owned())),
         )],
@@ -96,7 +96,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Number(1),
         does: "lists so many authorizations more than an order has names",
         reaction: "stop, and read none beyond the number of names",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder", "order"],
             Edits(|scene, order| lengthen(scene, order, |first, n| format!("{first}?more={n}"))),
         )],
@@ -107,7 +107,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "offers no HTTP-01",
         reaction: "take another solver, else stop and list what is offered",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["authorization"],
             Edits(|_, authorization| {
                 if let Some(list) = authorization["challenges"].as_array_mut() {
@@ -122,7 +122,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "offers a challenge of a type that nobody knows, without a token",
         reaction: "ignore it",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["authorization"],
             Edits(|_, authorization| {
                 if let Some(list) = authorization["challenges"].as_array_mut() {
@@ -137,7 +137,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives tokens that lead out of a folder",
         reaction: "refuse: a token becomes a path and a DNS value",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["authorization"],
             Edits(|_, object| each(object, "token", "../../../../tmp/harm")),
         )],
@@ -148,7 +148,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives tokens without a character",
         reaction: "refuse",
-        rules: &[Rule::always(&["authorization"], Edits(|_, object| each(object, "token", "")))],
+        rules: &[Trigger::always(&["authorization"], Edits(|_, object| each(object, "token", "")))],
     },
     Behaviour {
         row: 29,
@@ -157,8 +157,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "shows challenges as processing when they are seen first, and settles them later",
         reaction: "do not accept them; poll",
         rules: &[
-            Rule::always(&["authorization"], Edits(|_, object| seen_as(object, "processing"))),
-            Rule::once(&["order"], Arranges(accept)).only(|scene| scene.asked.nth >= 2),
+            Trigger::always(&["authorization"], Edits(|_, object| seen_as(object, "processing"))),
+            Trigger::once(&["order"], Arranges(accept)).only(|scene| scene.asked.nth >= 2),
         ],
     },
     Behaviour {
@@ -168,8 +168,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "shows challenges as valid when they are seen first, their authorization as pending",
         reaction: "do not accept them; poll",
         rules: &[
-            Rule::always(&["authorization"], Edits(|_, object| seen_as(object, "valid"))),
-            Rule::once(&["order"], Arranges(accept)).only(|scene| scene.asked.nth >= 2),
+            Trigger::always(&["authorization"], Edits(|_, object| seen_as(object, "valid"))),
+            Trigger::once(&["order"], Arranges(accept)).only(|scene| scene.asked.nth >= 2),
         ],
     },
     Behaviour {
@@ -179,8 +179,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "shows challenges as invalid when they are seen first, their authorization as pending",
         reaction: "do not accept them; poll, and show the end",
         rules: &[
-            Rule::always(&["authorization"], Edits(|_, object| seen_as(object, "invalid"))),
-            Rule::once(&["order"], Arranges(refuse)).only(|scene| scene.asked.nth >= 2),
+            Trigger::always(&["authorization"], Edits(|_, object| seen_as(object, "invalid"))),
+            Trigger::once(&["order"], Arranges(refuse)).only(|scene| scene.asked.nth >= 2),
         ],
     },
     Behaviour {
@@ -190,15 +190,15 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "keeps a challenge pending with an error and Retry-After, and looks again later",
         reaction: "leave the answer up, and poll",
         rules: &[
-            Rule::always(&["challenge"], Arranges(hold_validation))
+            Trigger::always(&["challenge"], Arranges(hold_validation))
                 .only(|scene| !scene.asked.is_read()),
-            Rule::always(&["authorization"], Edits(|_, object| each_open(object))),
-            Rule::always(&["challenge"], Edits(|_, challenge| not_yet(challenge))),
-            Rule::always(
+            Trigger::always(&["authorization"], Edits(|_, object| each_open(object))),
+            Trigger::always(&["challenge"], Edits(|_, challenge| not_yet(challenge))),
+            Trigger::always(
                 &["authorization", "challenge"],
                 Heads(|_, head| set(head, RETRY_AFTER, "1")),
             ),
-            Rule::once(&["order", "authorization"], Arranges(look_again))
+            Trigger::once(&["order", "authorization"], Arranges(look_again))
                 .only(|scene| scene.asked.nth >= 2),
         ],
     },
@@ -239,7 +239,7 @@ fn seen_as(authorization: &mut Json, word: &str) {
     }
 }
 
-fn lengthen(scene: &Scene<'_>, order: &mut Json, more: fn(&str, u64) -> String) {
+fn lengthen(scene: &RequestScene<'_>, order: &mut Json, more: fn(&str, u64) -> String) {
     if let Some(list) = order["authorizations"].as_array_mut()
         && let Some(first) = list.first().and_then(Json::as_str).map(str::to_owned)
     {

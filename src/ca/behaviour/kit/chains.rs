@@ -12,8 +12,8 @@ use x509_parser::parse_x509_certificate;
 
 use super::super::super::issuance::{Leaf, Lifetime, SubjectKey};
 use super::super::super::signing_request::subject_key;
-use super::super::rule::Deed::{Chains, Heads};
-use super::super::rule::{Rule, Scene};
+use super::super::rule::Effect::{Chains, Heads};
+use super::super::rule::{RequestScene, Trigger};
 use crate::ca::behaviour::definition::{Behaviour, Value};
 use crate::model::Identifier;
 
@@ -85,7 +85,7 @@ pub(super) const KIT: &[Behaviour] = &[
         reaction: "refuse to store it",
         rules: &[chain(|scene, chain| {
             let names = Identifier::parse("other.example").into_iter().collect();
-            another(scene, chain, &Change { names: Some(names), ..Change::default() })
+            another(scene, chain, &LeafChanges { names: Some(names), ..LeafChanges::default() })
         })],
     },
     Behaviour {
@@ -95,7 +95,11 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "certifies a key that nobody asked for",
         reaction: "refuse to store it",
         rules: &[chain(|scene, chain| {
-            another(scene, chain, &Change { key: KeyPair::generate().ok(), ..Change::default() })
+            another(
+                scene,
+                chain,
+                &LeafChanges { key: KeyPair::generate().ok(), ..LeafChanges::default() },
+            )
         })],
     },
     Behaviour {
@@ -105,7 +109,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "gives a certificate whose time begins in ten days",
         reaction: "refuse to store it",
         rules: &[chain(|scene, chain| {
-            another(scene, chain, &Change { later: 10 * DAY, ..Change::default() })
+            another(scene, chain, &LeafChanges { later: 10 * DAY, ..LeafChanges::default() })
         })],
     },
     Behaviour {
@@ -115,7 +119,7 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "gives a certificate whose time is over",
         reaction: "refuse to store it",
         rules: &[chain(|scene, chain| {
-            another(scene, chain, &Change { later: -200 * DAY, ..Change::default() })
+            another(scene, chain, &LeafChanges { later: -200 * DAY, ..LeafChanges::default() })
         })],
     },
     Behaviour {
@@ -155,16 +159,16 @@ pub(super) const KIT: &[Behaviour] = &[
     },
 ];
 
-const fn chain(write: fn(&Scene<'_>, &[Vec<u8>]) -> String) -> Rule {
-    Rule::always(&["certificate"], Chains(write))
+const fn chain(write: fn(&RequestScene<'_>, &[Vec<u8>]) -> String) -> Trigger {
+    Trigger::always(&["certificate"], Chains(write))
 }
 
-const fn alternates(head: fn(&Scene<'_>, &mut Parts)) -> Rule {
-    Rule::always(&["certificate"], Heads(head))
+const fn alternates(head: fn(&RequestScene<'_>, &mut Parts)) -> Trigger {
+    Trigger::always(&["certificate"], Heads(head))
 }
 
 /// Where the usual chain of a certificate is.
-fn usual(scene: &Scene<'_>) -> String {
+fn usual(scene: &RequestScene<'_>) -> String {
     scene.asked.path.split('/').take(4).collect::<Vec<_>>().join("/")
 }
 
@@ -190,7 +194,7 @@ fn written<'a>(chain: impl IntoIterator<Item = &'a Vec<u8>>) -> String {
 
 /// What is different in another leaf.
 #[derive(Default)]
-struct Change {
+struct LeafChanges {
     names: Option<Vec<Identifier>>,
     key: Option<KeyPair>,
     /// How many seconds later it is issued.
@@ -198,12 +202,16 @@ struct Change {
 }
 
 /// The chain with another leaf; as it is when that cannot be had.
-fn another(scene: &Scene<'_>, chain: &[Vec<u8>], change: &Change) -> String {
+fn another(scene: &RequestScene<'_>, chain: &[Vec<u8>], change: &LeafChanges) -> String {
     let leaf = other_leaf(scene, chain, change);
     written(leaf.iter().chain(chain.iter().skip(usize::from(leaf.is_some()))))
 }
 
-fn other_leaf(scene: &Scene<'_>, chain: &[Vec<u8>], change: &Change) -> Option<Vec<u8>> {
+fn other_leaf(
+    scene: &RequestScene<'_>,
+    chain: &[Vec<u8>],
+    change: &LeafChanges,
+) -> Option<Vec<u8>> {
     let (_, parsed) = parse_x509_certificate(chain.first()?).ok()?;
     let key = match &change.key {
         Some(key) => SubjectKey {

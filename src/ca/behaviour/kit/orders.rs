@@ -5,8 +5,8 @@ use serde_json::{Value as Json, json};
 use super::answers::{empty, page};
 use super::state::{fail_order, forget_order, hold_validation, issue_to_a_stranger, prove, refuse};
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Deed::{Answers, Arranges, Edits};
-use crate::ca::behaviour::rule::{Rule, Scene};
+use crate::ca::behaviour::rule::Effect::{Answers, Arranges, Edits};
+use crate::ca::behaviour::rule::{RequestScene, Trigger};
 
 /// Longer than anybody waits, in seconds.
 const FOR_EVER: u64 = 1_000_000;
@@ -15,9 +15,9 @@ const UNAUTHORIZED: &str = "urn:ietf:params:acme:error:unauthorized";
 const UNHEARD_OF: &str = "warming-up";
 
 /// A validation that fails as soon as it is asked for.
-const VALIDATION: Rule =
-    Rule::always(&["challenge"], Arranges(hold_validation)).only(|scene| !scene.asked.is_read());
-const REFUSED: Rule = Rule::always(&["challenge"], Edits(|scene, _| refuse(scene)))
+const VALIDATION: Trigger =
+    Trigger::always(&["challenge"], Arranges(hold_validation)).only(|scene| !scene.asked.is_read());
+const REFUSED: Trigger = Trigger::always(&["challenge"], Edits(|scene, _| refuse(scene)))
     .only(|scene| !scene.asked.is_read());
 
 pub(super) const KIT: &[Behaviour] = &[
@@ -27,7 +27,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "issues, and answers finalize with the order as it was, ready",
         reaction: "poll; send no other signing request while the CA may be at work",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["finalize"],
             Edits(|_, order| {
                 order["status"] = "ready".into();
@@ -41,7 +41,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "issues, and answers downloads of the chain with 503 and a page",
         reaction: "ask for the chain again; send no other signing request",
-        rules: &[Rule::times(&["certificate"], Answers(|_| page(503, "<html>busy</html>")))],
+        rules: &[Trigger::times(&["certificate"], Answers(|_| page(503, "<html>busy</html>")))],
     },
     Behaviour {
         row: 15,
@@ -49,7 +49,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses every name; the order has an error with a subproblem for each",
         reaction: "a new order after a pause; show the error, name by name",
-        rules: &[VALIDATION, REFUSED, Rule::always(&["order"], Edits(explain))],
+        rules: &[VALIDATION, REFUSED, Trigger::always(&["order"], Edits(explain))],
     },
     Behaviour {
         row: 16,
@@ -65,7 +65,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives the order up just before it is finalized",
         reaction: "as for any invalid order",
-        rules: &[Rule::always(&["finalize"], Arranges(fail_order))],
+        rules: &[Trigger::always(&["finalize"], Arranges(fail_order))],
     },
     Behaviour {
         row: 18,
@@ -73,7 +73,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "has proof of all names already: the order is born ready",
         reaction: "finalize, and read no authorization",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder"],
             Edits(|scene, order| prove(scene, order, usize::MAX)),
         )],
@@ -84,7 +84,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "gives an order that is valid already, with a certificate for somebody else's key",
         reaction: "compare names and key; never store it; order again",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["newOrder"],
             Edits(|scene, order| {
                 prove(scene, order, usize::MAX);
@@ -98,7 +98,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Seconds(FOR_EVER),
         does: "says that it still issues, for so many seconds after finalize",
         reaction: "poll until a deadline of one's own, and go on later with the same order",
-        rules: &[Rule::always(&["finalize", "order"], Edits(processing))],
+        rules: &[Trigger::always(&["finalize", "order"], Edits(processing))],
     },
     Behaviour {
         row: 21,
@@ -106,7 +106,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "forgets an order when it is read: 404",
         reaction: "order again",
-        rules: &[Rule::times(&["order"], Arranges(forget_order))],
+        rules: &[Trigger::times(&["order"], Arranges(forget_order))],
     },
     Behaviour {
         row: 21,
@@ -115,8 +115,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "forgets an order when it is read: 404 without a body",
         reaction: "order again",
         rules: &[
-            Rule::times(&["order"], Arranges(forget_order)),
-            Rule::times(&["order"], Answers(|_| empty(404))),
+            Trigger::times(&["order"], Arranges(forget_order)),
+            Trigger::times(&["order"], Answers(|_| empty(404))),
         ],
     },
     Behaviour {
@@ -125,7 +125,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(2),
         does: "gives an order a status that nobody knows",
         reaction: "not the end: poll",
-        rules: &[Rule::times(&["order"], Edits(|_, order| order["status"] = UNHEARD_OF.into()))],
+        rules: &[Trigger::times(&["order"], Edits(|_, order| order["status"] = UNHEARD_OF.into()))],
     },
     Behaviour {
         row: 22,
@@ -133,7 +133,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "gives an authorization a status that nobody knows",
         reaction: "not the end: read it again",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["authorization"],
             Edits(|_, authorization| authorization["status"] = UNHEARD_OF.into()),
         )],
@@ -144,7 +144,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "gives the challenges of an authorization a status that nobody knows",
         reaction: "not the end: read it again",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["authorization"],
             Edits(|_, authorization| {
                 for challenge in authorization["challenges"].as_array_mut().into_iter().flatten() {
@@ -162,7 +162,7 @@ fn remove(object: &mut Json, member: &str) {
 }
 
 /// Gives an invalid order an error, with a part for each name.
-fn explain(_: &Scene<'_>, order: &mut Json) {
+fn explain(_: &RequestScene<'_>, order: &mut Json) {
     if order["status"] != "invalid" {
         return;
     }
@@ -180,7 +180,7 @@ fn explain(_: &Scene<'_>, order: &mut Json) {
 }
 
 /// Shows a valid order as one that is being worked on.
-fn processing(scene: &Scene<'_>, order: &mut Json) {
+fn processing(scene: &RequestScene<'_>, order: &mut Json) {
     let seconds = scene.asked.since_finalize.map(|since| since.as_secs());
     if order["status"] == "valid" && seconds.is_some_and(|seconds| seconds < scene.value) {
         order["status"] = "processing".into();

@@ -6,8 +6,8 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::answers::{empty, http_date, page, problem, set, with_retry_after, within_seconds};
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Deed::{Answers, Heads, Replaces, Sends};
-use crate::ca::behaviour::rule::{Rule, SIGNED, Scene};
+use crate::ca::behaviour::rule::Effect::{Answers, Heads, Replaces, Sends};
+use crate::ca::behaviour::rule::{RequestScene, SIGNED, Trigger};
 use crate::ca::behaviour::sending::Sending;
 use crate::ca::reply::REPLAY_NONCE;
 
@@ -22,7 +22,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "refuses the nonce of a new order, with a fresh one in the answer",
         reaction: "send the same request at once, with the nonce of the refusal",
-        rules: &[Rule::times(&["newOrder"], Answers(bad_nonce))],
+        rules: &[Trigger::times(&["newOrder"], Answers(bad_nonce))],
     },
     Behaviour {
         row: 2,
@@ -31,8 +31,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "refuses the nonce of a new order, without a fresh one in the answer",
         reaction: "fetch a nonce, then send the same request",
         rules: &[
-            Rule::times(&["newOrder"], Answers(bad_nonce)),
-            Rule::times(
+            Trigger::times(&["newOrder"], Answers(bad_nonce)),
+            Trigger::times(
                 &["newOrder"],
                 Heads(|_, head| {
                     head.headers.remove(&REPLAY_NONCE);
@@ -46,7 +46,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "refuses every nonce",
         reaction: "a bounded number of tries with growing pauses, then the time limit",
-        rules: &[Rule::always(SIGNED, Answers(bad_nonce))],
+        rules: &[Trigger::always(SIGNED, Answers(bad_nonce))],
     },
     Behaviour {
         row: 4,
@@ -54,7 +54,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "refuses a nonce with status 403 and the error namespace of the drafts (urn:acme:)",
         reaction: "as for any badNonce: the last word of the type counts",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["newOrder"],
             Answers(|_| {
                 let body = r#"{"type":"urn:acme:error:badNonce","detail":"JWS has an invalid anti-replay nonce"}"#;
@@ -69,7 +69,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "answers HEAD newNonce with 204",
         reaction: "take the nonce of any good answer",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newNonce"],
             Heads(|_, head| head.status = StatusCode::NO_CONTENT),
         )],
@@ -81,9 +81,9 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "answers HEAD newNonce with 405 and no nonce",
         reaction: "ask with GET",
         rules: &[
-            Rule::always(&["newNonce"], Answers(|_| empty(405)))
+            Trigger::always(&["newNonce"], Answers(|_| empty(405)))
                 .only(|scene| scene.asked.method == Method::HEAD),
-            Rule::always(
+            Trigger::always(
                 &["newNonce"],
                 Heads(|_, head| {
                     head.headers.remove(&REPLAY_NONCE);
@@ -99,9 +99,12 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "gives no nonce for so many seconds: 429 with Retry-After",
         reaction: "wait until then",
         rules: &[
-            Rule::always(&["newNonce"], Answers(|scene| limited(scene, &scene.value.to_string())))
-                .only(within_seconds),
-            Rule::always(
+            Trigger::always(
+                &["newNonce"],
+                Answers(|scene| limited(scene, &scene.value.to_string())),
+            )
+            .only(within_seconds),
+            Trigger::always(
                 &["newNonce"],
                 Heads(|_, head| {
                     if head.status == StatusCode::TOO_MANY_REQUESTS {
@@ -117,7 +120,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Seconds(1),
         does: "takes no new order for so many seconds: 429 with Retry-After",
         reaction: "ask again then, and never before",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder"],
             Answers(|scene| limited(scene, &scene.value.to_string())),
         )
@@ -129,7 +132,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Seconds(2),
         does: "takes no new order once: 429 with Retry-After as a date, so many seconds ahead",
         reaction: "ask again then; a date too far ahead is reported, not waited for",
-        rules: &[Rule::once(
+        rules: &[Trigger::once(
             &["newOrder"],
             Answers(|scene| {
                 let seconds = i64::try_from(scene.value).unwrap_or(i64::MAX);
@@ -143,7 +146,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "takes no new order: 429 with Retry-After as a date an hour ago",
         reaction: "ask again after a pause of one's own, of a second at least",
-        rules: &[Rule::times(&["newOrder"], Answers(|scene| limited(scene, &http_date(-3600))))],
+        rules: &[Trigger::times(&["newOrder"], Answers(|scene| limited(scene, &http_date(-3600))))],
     },
     Behaviour {
         row: 7,
@@ -151,7 +154,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "takes no new order: 429 with a Retry-After that says nothing",
         reaction: "ask again after a pause of one's own, of a second at least",
-        rules: &[Rule::times(&["newOrder"], Answers(|scene| limited(scene, "soon")))],
+        rules: &[Trigger::times(&["newOrder"], Answers(|scene| limited(scene, "soon")))],
     },
     Behaviour {
         row: 7,
@@ -159,7 +162,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "answers every reading of an order with Retry-After: 0",
         reaction: "poll at one's own pace",
-        rules: &[Rule::always(&["order"], Heads(|_, head| set(head, RETRY_AFTER, "0")))],
+        rules: &[Trigger::always(&["order"], Heads(|_, head| set(head, RETRY_AFTER, "0")))],
     },
     Behaviour {
         row: 7,
@@ -167,7 +170,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "answers every reading of an order with a Retry-After that is over",
         reaction: "poll at one's own pace",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["order"],
             Heads(|_, head| set(head, RETRY_AFTER, &http_date(-3600))),
         )],
@@ -178,7 +181,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "takes no new order: 429 without Retry-After, with a page that ends the pause",
         reaction: "stop, and show the page",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder"],
             Answers(|_| {
                 problem(
@@ -196,7 +199,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "answers a new order with 503 and a page of HTML",
         reaction: "judge by the status, and try again",
-        rules: &[Rule::times(&["newOrder"], Answers(|_| page(503, GATEWAY_PAGE)))],
+        rules: &[Trigger::times(&["newOrder"], Answers(|_| page(503, GATEWAY_PAGE)))],
     },
     Behaviour {
         row: 10,
@@ -204,7 +207,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Status(500),
         does: "makes the order, and answers with 500, 502 or 504 once",
         reaction: "send the same request: the same order comes back",
-        rules: &[Rule::once(&["newOrder"], Replaces(failed))],
+        rules: &[Trigger::once(&["newOrder"], Replaces(failed))],
     },
     Behaviour {
         row: 11,
@@ -212,7 +215,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Status(500),
         does: "issues, and answers finalize with 500 once",
         reaction: "read the order; finalize again only if it is still ready",
-        rules: &[Rule::once(&["finalize"], Replaces(failed))],
+        rules: &[Trigger::once(&["finalize"], Replaces(failed))],
     },
     Behaviour {
         row: 11,
@@ -220,7 +223,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "issues, and ends the connection without an answer",
         reaction: "read the order; finalize again only if it is still ready",
-        rules: &[Rule::times(&["finalize"], Sends(Sending::Nothing))],
+        rules: &[Trigger::times(&["finalize"], Sends(Sending::Nothing))],
     },
     Behaviour {
         row: 12,
@@ -228,7 +231,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Status(500),
         does: "takes the acceptance of a challenge, and answers with 500 once",
         reaction: "read the authorization; accept again only if it is still pending",
-        rules: &[Rule::once(&["challenge"], Replaces(failed))],
+        rules: &[Trigger::once(&["challenge"], Replaces(failed))],
     },
     Behaviour {
         row: 12,
@@ -236,7 +239,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "takes the acceptance of a challenge, and ends the connection without an answer",
         reaction: "read the authorization; accept again only if it is still pending",
-        rules: &[Rule::times(&["challenge"], Sends(Sending::Nothing))],
+        rules: &[Trigger::times(&["challenge"], Sends(Sending::Nothing))],
     },
     Behaviour {
         row: 13,
@@ -244,7 +247,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "refuses finalize with 403 orderNotReady although the order is ready",
         reaction: "read the order, and go on by its state",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["finalize"],
             Answers(|_| {
                 problem(403, "orderNotReady", "Order's status is not acceptable for finalization")
@@ -253,15 +256,15 @@ pub(super) const KIT: &[Behaviour] = &[
     },
 ];
 
-fn bad_nonce(_: &Scene<'_>) -> Response {
+fn bad_nonce(_: &RequestScene<'_>) -> Response {
     problem(400, "badNonce", "JWS has an invalid anti-replay nonce")
 }
 
-fn limited(_: &Scene<'_>, retry_after: &str) -> Response {
+fn limited(_: &RequestScene<'_>, retry_after: &str) -> Response {
     with_retry_after(problem(429, "rateLimited", LIMITED), retry_after)
 }
 
-fn failed(scene: &Scene<'_>) -> Response {
+fn failed(scene: &RequestScene<'_>) -> Response {
     let status = u16::try_from(scene.value).unwrap_or(500);
     problem(status, "serverInternal", "Error creating new order")
 }

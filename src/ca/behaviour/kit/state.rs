@@ -12,7 +12,7 @@ use super::super::super::orders;
 use super::super::super::refusal::{Kind, Refusal};
 use super::super::super::state::{Authorization, Id, Issuance, Method, Status, Validation};
 use super::super::super::validation::validate;
-use super::super::rule::Scene;
+use super::super::rule::RequestScene;
 
 /// The number at the end of a URL.
 pub(super) fn id_in(url: &Json) -> Option<Id> {
@@ -20,12 +20,12 @@ pub(super) fn id_in(url: &Json) -> Option<Id> {
 }
 
 /// The account that asks.
-pub(super) fn account(scene: &Scene<'_>) -> Option<Id> {
+pub(super) fn account(scene: &RequestScene<'_>) -> Option<Id> {
     id_in(&scene.asked.header()?["kid"])
 }
 
 /// Has the CA believe that somebody is looking already, so that it does not look.
-pub(super) fn hold_validation(scene: &Scene<'_>) {
+pub(super) fn hold_validation(scene: &RequestScene<'_>) {
     if let Some(id) = scene.asked.id()
         && let Some(authorization) = scene.ca.state().authorizations.get_mut(&id)
     {
@@ -34,16 +34,16 @@ pub(super) fn hold_validation(scene: &Scene<'_>) {
 }
 
 /// Refuses the authorization of a challenge, or of every challenge of an order.
-pub(super) fn refuse(scene: &Scene<'_>) {
+pub(super) fn refuse(scene: &RequestScene<'_>) {
     settle(scene, Some("Invalid response from http://www.example.com/: 404"));
 }
 
 /// Takes every name of an order as proven, or the one of a challenge.
-pub(super) fn accept(scene: &Scene<'_>) {
+pub(super) fn accept(scene: &RequestScene<'_>) {
     settle(scene, None);
 }
 
-fn settle(scene: &Scene<'_>, refused: Option<&str>) {
+fn settle(scene: &RequestScene<'_>, refused: Option<&str>) {
     let Some(id) = scene.asked.id() else { return };
     let mut state = scene.ca.state();
     let authorizations = match state.orders.get(&id) {
@@ -69,7 +69,7 @@ fn end(authorization: &mut Authorization, refused: Option<&str>) {
 }
 
 /// Looks at last, as a CA that tries again by itself.
-pub(super) fn look_again(scene: &Scene<'_>) {
+pub(super) fn look_again(scene: &RequestScene<'_>) {
     let state = scene.ca.state();
     let open = state.authorizations.iter().filter(|(_, a)| a.status == Status::Pending);
     for (id, authorization) in open {
@@ -80,7 +80,7 @@ pub(super) fn look_again(scene: &Scene<'_>) {
 }
 
 /// Deactivates an authorization.
-pub(super) fn deactivate(scene: &Scene<'_>) {
+pub(super) fn deactivate(scene: &RequestScene<'_>) {
     if let Some(id) = scene.asked.id()
         && let Some(authorization) = scene.ca.state().authorizations.get_mut(&id)
     {
@@ -89,14 +89,14 @@ pub(super) fn deactivate(scene: &Scene<'_>) {
 }
 
 /// Forgets an order.
-pub(super) fn forget_order(scene: &Scene<'_>) {
+pub(super) fn forget_order(scene: &RequestScene<'_>) {
     if let Some(id) = scene.asked.id() {
         scene.ca.state().orders.remove(&id);
     }
 }
 
 /// Gives an order up that was to be finalized.
-pub(super) fn fail_order(scene: &Scene<'_>) {
+pub(super) fn fail_order(scene: &RequestScene<'_>) {
     if let Some(id) = scene.asked.id()
         && let Some(order) = scene.ca.state().orders.get_mut(&id)
     {
@@ -105,14 +105,14 @@ pub(super) fn fail_order(scene: &Scene<'_>) {
 }
 
 /// Forgets the account that asks.
-pub(super) fn forget_account(scene: &Scene<'_>) {
+pub(super) fn forget_account(scene: &RequestScene<'_>) {
     if let Some(id) = account(scene) {
         scene.ca.state().accounts.remove(&id);
     }
 }
 
 /// Deactivates the account that asks.
-pub(super) fn deactivate_account(scene: &Scene<'_>) {
+pub(super) fn deactivate_account(scene: &RequestScene<'_>) {
     if let Some(id) = account(scene)
         && let Some(account) = scene.ca.state().accounts.get_mut(&id)
     {
@@ -121,7 +121,7 @@ pub(super) fn deactivate_account(scene: &Scene<'_>) {
 }
 
 /// Takes the first names of a new order as proven; all of them without a number.
-pub(super) fn prove(scene: &Scene<'_>, order: &mut Json, most: usize) {
+pub(super) fn prove(scene: &RequestScene<'_>, order: &mut Json, most: usize) {
     let urls = order["authorizations"].as_array().cloned().unwrap_or_default();
     for id in urls.iter().take(most).filter_map(id_in) {
         if let Some(authorization) = scene.ca.state().authorizations.get_mut(&id) {
@@ -132,7 +132,7 @@ pub(super) fn prove(scene: &Scene<'_>, order: &mut Json, most: usize) {
 }
 
 /// Issues a new order's certificate for a key of somebody else.
-pub(super) fn issue_to_a_stranger(scene: &Scene<'_>, order: &mut Json) {
+pub(super) fn issue_to_a_stranger(scene: &RequestScene<'_>, order: &mut Json) {
     let (Some(id), Ok(key)) = (id_in(&order["finalize"]), KeyPair::generate()) else { return };
     let octets = key.public_key_raw().to_vec();
     let key = SubjectKey { octets, algorithm: &rcgen::PKCS_ECDSA_P256_SHA256 };
@@ -141,7 +141,7 @@ pub(super) fn issue_to_a_stranger(scene: &Scene<'_>, order: &mut Json) {
 }
 
 /// Shows an order as it is now.
-fn show(scene: &Scene<'_>, order: &mut Json) {
+fn show(scene: &RequestScene<'_>, order: &mut Json) {
     let state = scene.ca.state();
     if let Some(id) = id_in(&order["finalize"])
         && let Some(known) = state.orders.get(&id)

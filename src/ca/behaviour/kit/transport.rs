@@ -6,10 +6,10 @@ use serde_json::Value as Json;
 
 use super::answers::{http_date, set};
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Deed::{Edits, Heads, IsSilent, Sends, Speaks};
-use crate::ca::behaviour::rule::{Rule, Scene};
+use crate::ca::behaviour::rule::Effect::{Edits, Heads, IsSilent, Sends, Speaks};
+use crate::ca::behaviour::rule::{RequestScene, Trigger};
 use crate::ca::behaviour::sending::Sending;
-use crate::ca::behaviour::wire::Wire;
+use crate::ca::behaviour::wire::ConnectionBehaviour;
 
 /// Whatever a client asks for.
 const ANYTHING: &[&str] = &[
@@ -32,7 +32,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "never ends the answer to a new order",
         reaction: "stop reading at a limit",
-        rules: &[Rule::always(&["newOrder"], Sends(Sending::Endlessly))],
+        rules: &[Trigger::always(&["newOrder"], Sends(Sending::Endlessly))],
     },
     Behaviour {
         row: 49,
@@ -40,7 +40,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "never ends a chain",
         reaction: "stop reading at a limit",
-        rules: &[Rule::always(&["certificate"], Sends(Sending::Endlessly))],
+        rules: &[Trigger::always(&["certificate"], Sends(Sending::Endlessly))],
     },
     Behaviour {
         row: 50,
@@ -48,7 +48,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "sends an order, when it is read, byte by byte with long pauses",
         reaction: "a limit for the whole answer",
-        rules: &[Rule::always(&["order"], Sends(Sending::Slowly))],
+        rules: &[Trigger::always(&["order"], Sends(Sending::Slowly))],
     },
     Behaviour {
         row: 50,
@@ -56,7 +56,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "never answers when an order is read",
         reaction: "a limit for the answer",
-        rules: &[Rule::always(&["order"], IsSilent)],
+        rules: &[Trigger::always(&["order"], IsSilent)],
     },
     Behaviour {
         row: 51,
@@ -64,7 +64,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "gives places in the directory at which there is nothing, and later the right ones",
         reaction: "read the directory again, and go on",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["directory"],
             Edits(|scene, directory| {
                 directory["newOrder"] = scene.ca.url("/acme/older/new-order").into();
@@ -78,8 +78,11 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "has a clock that is so many seconds behind, in Date and in every moment it names",
         reaction: "read moments by the Date of the answer",
         rules: &[
-            Rule::always(ANYTHING, Heads(|scene, head| set(head, DATE, &http_date(-off(scene))))),
-            Rule::always(ANYTHING, Edits(|scene, object| shift(object, -off(scene)))),
+            Trigger::always(
+                ANYTHING,
+                Heads(|scene, head| set(head, DATE, &http_date(-off(scene)))),
+            ),
+            Trigger::always(ANYTHING, Edits(|scene, object| shift(object, -off(scene)))),
         ],
     },
     Behaviour {
@@ -89,8 +92,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "has a clock that is so many seconds ahead, in Date and in every moment it names",
         reaction: "read moments by the Date of the answer",
         rules: &[
-            Rule::always(ANYTHING, Heads(|scene, head| set(head, DATE, &http_date(off(scene))))),
-            Rule::always(ANYTHING, Edits(|scene, object| shift(object, off(scene)))),
+            Trigger::always(ANYTHING, Heads(|scene, head| set(head, DATE, &http_date(off(scene))))),
+            Trigger::always(ANYTHING, Edits(|scene, object| shift(object, off(scene)))),
         ],
     },
     Behaviour {
@@ -99,7 +102,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "names a place for renewal information that is no URL",
         reaction: "renew by the lifetime; never later than at a third of it",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["directory"],
             Edits(|_, directory| directory["renewalInfo"] = "::no url::".into()),
         )],
@@ -110,7 +113,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "names a place for renewal information at which there is none",
         reaction: "renew by the lifetime; never later than at a third of it",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["directory"],
             Edits(|scene, directory| {
                 directory["renewalInfo"] = scene.ca.url("/acme/renewal-info").into();
@@ -123,7 +126,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "speaks HTTP/2, and nothing else happens",
         reaction: "speak it, too",
-        rules: &[Rule::always(&[], Speaks(|_| Wire::Http2))],
+        rules: &[Trigger::always(&[], Speaks(|_| ConnectionBehaviour::Http2))],
     },
     Behaviour {
         row: 56,
@@ -131,7 +134,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Number(4),
         does: "speaks HTTP/2; says GOAWAY after so many requests on a connection, and leaves the next unanswered",
         reaction: "read again at once; what had an effect as when an answer is lost",
-        rules: &[Rule::always(&[], Speaks(Wire::GoAway))],
+        rules: &[Trigger::always(&[], Speaks(ConnectionBehaviour::GoAway))],
     },
     Behaviour {
         row: 56,
@@ -140,8 +143,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "speaks HTTP/2; resets the stream in the middle of an order that is read",
         reaction: "read again",
         rules: &[
-            Rule::always(&[], Speaks(|_| Wire::Http2)),
-            Rule::times(&["order"], Sends(Sending::Half)),
+            Trigger::always(&[], Speaks(|_| ConnectionBehaviour::Http2)),
+            Trigger::times(&["order"], Sends(Sending::Half)),
         ],
     },
     Behaviour {
@@ -150,11 +153,11 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(1),
         does: "ends the connection in the middle of an order that is read",
         reaction: "read again",
-        rules: &[Rule::times(&["order"], Sends(Sending::Half))],
+        rules: &[Trigger::times(&["order"], Sends(Sending::Half))],
     },
 ];
 
-fn off(scene: &Scene<'_>) -> i64 {
+fn off(scene: &RequestScene<'_>) -> i64 {
     i64::try_from(scene.value).unwrap_or(i64::MAX)
 }
 

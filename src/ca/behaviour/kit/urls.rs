@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use super::answers::{empty, page, set, with};
 use crate::ca::behaviour::definition::{Behaviour, Value};
-use crate::ca::behaviour::rule::Deed::{Answers, Edits, Heads};
-use crate::ca::behaviour::rule::{Rule, SIGNED};
+use crate::ca::behaviour::rule::Effect::{Answers, Edits, Heads};
+use crate::ca::behaviour::rule::{SIGNED, Trigger};
 
 const EVERYTHING: &[&str] =
     &["directory", "newAccount", "newOrder", "order", "authorization", "challenge", "finalize"];
@@ -20,7 +20,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives an order's URL without TLS",
         reaction: "refuse: nothing is sent in clear",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder"],
             Heads(|_, head| change(head, &LOCATION, |url| url.replacen("https:", "http:", 1))),
         )],
@@ -31,7 +31,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives an order's finalize URL without TLS",
         reaction: "refuse: nothing is sent in clear",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder", "order"],
             Edits(|_, order| in_clear(&mut order["finalize"])),
         )],
@@ -42,7 +42,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives the URLs of authorizations without TLS",
         reaction: "refuse: nothing is sent in clear",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder", "order"],
             Edits(|_, order| {
                 order["authorizations"].as_array_mut().into_iter().flatten().for_each(in_clear);
@@ -56,8 +56,8 @@ pub(super) const KIT: &[Behaviour] = &[
         does: "gives all URLs without scheme and host",
         reaction: "resolve them by the URL that was asked",
         rules: &[
-            Rule::always(EVERYTHING, Edits(|scene, object| relative(&scene.ca.url(""), object))),
-            Rule::always(
+            Trigger::always(EVERYTHING, Edits(|scene, object| relative(&scene.ca.url(""), object))),
+            Trigger::always(
                 EVERYTHING,
                 Heads(|scene, head| {
                     let base = scene.ca.url("");
@@ -73,7 +73,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::Times(2),
         does: "redirects readers of the directory",
         reaction: "follow a few",
-        rules: &[Rule::times(
+        rules: &[Trigger::times(
             &["directory"],
             Answers(|_| with(empty(302), LOCATION, "/directory")),
         )],
@@ -84,7 +84,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "redirects new orders",
         reaction: "never follow with a signed request",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["newOrder"],
             Answers(|scene| with(empty(307), LOCATION, &scene.ca.url("/acme/elsewhere"))),
         )],
@@ -95,7 +95,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "sends no content types",
         reaction: "take what can be read",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             EVERYTHING,
             Heads(|_, head| {
                 head.headers.remove(CONTENT_TYPE);
@@ -108,7 +108,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "sends everything as text/plain with a charset",
         reaction: "take what can be read",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             SIGNED,
             Heads(|_, head| set(head, CONTENT_TYPE, "text/plain; charset=utf-8")),
         )],
@@ -119,7 +119,7 @@ pub(super) const KIT: &[Behaviour] = &[
         value: Value::None,
         does: "gives a page of HTML with status 200 in place of a chain",
         reaction: "refuse: it is no certificate",
-        rules: &[Rule::always(
+        rules: &[Trigger::always(
             &["certificate"],
             Answers(|_| page(200, "<html><body>Sign in to go on</body></html>")),
         )],

@@ -54,7 +54,7 @@ pub enum Sort {
 
 /// What is known of a name.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum ProviderSupport {
     /// It is served.
     Served(&'static Listed),
     /// It is not, for a reason.
@@ -104,13 +104,13 @@ const WHOLE_ZONE: &str =
     "it takes only the whole zone, and what others change meanwhile would be lost";
 
 /// Looks a name up.
-pub fn known(name: &str) -> Known {
+pub fn known(name: &str) -> ProviderSupport {
     if let Some(listed) = ALL.iter().find(|listed| listed.name == name) {
-        return Known::Served(listed);
+        return ProviderSupport::Served(listed);
     }
     let find = |list: &[(&str, &'static str)]| list.iter().find(|(n, _)| *n == name).map(|f| f.1);
     if let Some(field) = find(&OWN_FIELDS) {
-        return Known::NotServed {
+        return ProviderSupport::NotServed {
             why: "cert-manager has a field of its own for it",
             instead: format!("write dns01.{field} in place of dns01.webhook"),
         };
@@ -118,12 +118,12 @@ pub fn known(name: &str) -> Known {
     if let Some(why) = find(&NOT_SERVED) {
         let instead =
             format!("use solverName: {EXEC}, with a program that knows what else is there");
-        return Known::NotServed { why, instead };
+        return ProviderSupport::NotServed { why, instead };
     }
     let mut nearest: Vec<&str> = ALL.iter().map(|listed| listed.name).collect();
     nearest.extend([EXEC, MANUAL]);
     nearest.sort_by_key(|known| osa_distance(name, known));
-    Known::Unknown { nearest }
+    ProviderSupport::Unknown { nearest }
 }
 
 impl Field {

@@ -16,15 +16,15 @@ use self::keys::Keys;
 use self::sts::Sts;
 use super::api::{Api, Connection, Refusal, Reply, Request};
 use super::credential::{Ambient, Credential};
-use super::memory::{Memory, Place};
+use super::memory::{Place, SharedCache};
 use crate::solvers::SolveError;
 
 /// The keys of the process.
-static KEYS: Memory<Keys> = Memory::new();
+static KEYS: SharedCache<Keys> = SharedCache::new();
 
 /// Who we are to AWS, to begin with.
 #[derive(Clone, Debug)]
-pub enum Login {
+pub enum AwsLogin {
     /// Keys of a user.
     Keys {
         /// Access key.
@@ -44,8 +44,8 @@ pub enum Login {
 }
 
 /// Signs requests to one service with keys that are fetched when they are needed, and kept while they are good.
-pub(super) struct Signer {
-    login: Login,
+pub(super) struct AwsSigner {
+    login: AwsLogin,
     /// Role to assume; none when empty.
     role: String,
     service: &'static str,
@@ -55,10 +55,10 @@ pub(super) struct Signer {
     keys: Place<Keys>,
 }
 
-impl Signer {
+impl AwsSigner {
     /// Prepares for a service in that region; asks nobody yet.
     pub(super) fn new(
-        login: Login,
+        login: AwsLogin,
         role: &str,
         service: &'static str,
         endpoints: &Endpoints,
@@ -66,9 +66,9 @@ impl Signer {
     ) -> Result<Self, SolveError> {
         let mut owner = vec!["AWS", role, &endpoints.sts];
         match &login {
-            Login::Keys { id, secret } => owner.extend([id.expose(), secret.expose()]),
-            Login::Ambient(ambient) => owner.extend(ambient.parts()),
-            Login::WebIdentity { owner: whose, .. } => owner.push(whose),
+            AwsLogin::Keys { id, secret } => owner.extend([id.expose(), secret.expose()]),
+            AwsLogin::Ambient(ambient) => owner.extend(ambient.parts()),
+            AwsLogin::WebIdentity { owner: whose, .. } => owner.push(whose),
         }
         let keys = KEYS.place(owner);
         Ok(Self {
@@ -95,14 +95,16 @@ impl Signer {
 
     async fn fetch(&self) -> Result<Keys, SolveError> {
         let own = match &self.login {
-            Login::Keys { id, secret } => Keys {
+            AwsLogin::Keys { id, secret } => Keys {
                 id: id.expose().to_owned(),
                 secret: secret.clone(),
                 session: None,
                 expires: None,
             },
-            Login::Ambient(ambient) => ambient::keys(ambient, &self.sts, &self.connection).await?,
-            Login::WebIdentity { token, .. } => {
+            AwsLogin::Ambient(ambient) => {
+                ambient::keys(ambient, &self.sts, &self.connection).await?
+            }
+            AwsLogin::WebIdentity { token, .. } => {
                 return self.sts.assume_with_token(&self.role, sts::SESSION, token).await;
             }
         };
@@ -133,7 +135,7 @@ impl Signer {
     }
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for AwsSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Signer({}, {})", self.service, self.region)
     }

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use dns_update::{DnsRecord, DnsRecordType, DnsUpdater};
 
 use super::credential::Credential;
-use super::memory::Memory;
+use super::memory::SharedCache;
 use super::site::Site;
 use super::text::{quoted, relative, unquoted};
 use super::zones::zone_of;
@@ -27,7 +27,7 @@ use crate::solvers::SolveError;
 const TTL: u32 = 60;
 
 /// The library's clients: they keep tokens and sessions that are still good.
-static CLIENTS: Memory<DnsUpdater> = Memory::new();
+static CLIENTS: SharedCache<DnsUpdater> = SharedCache::new();
 
 /// One of the many.
 pub(super) struct Many {

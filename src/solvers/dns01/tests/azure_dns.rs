@@ -2,7 +2,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::super::azure_dns::{AzureDns, Cloud, Identity, Login, Settings, ZoneType};
+use super::super::azure_dns::{
+    AzureCredentials, AzureDns, AzureDnsSettings, Cloud, ManagedIdentity, ZoneType,
+};
 use super::super::{Ambient, Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record, zones};
@@ -89,18 +91,23 @@ impl Fake for Group {
     }
 }
 
-fn client() -> Login {
+fn client() -> AzureCredentials {
     let secret = Credential::new("p&ss\n");
-    Login::Client { tenant: "t-1".to_owned(), id: "c-1".to_owned(), secret }
+    AzureCredentials::Client { tenant: "t-1".to_owned(), id: "c-1".to_owned(), secret }
 }
 
-fn provider(stub: &Stub<Group>, login: Login, zone: &str, zone_type: ZoneType) -> AzureDns {
+fn provider(
+    stub: &Stub<Group>,
+    login: AzureCredentials,
+    zone: &str,
+    zone_type: ZoneType,
+) -> AzureDns {
     let cloud = Cloud {
         authority: stub.url.clone(),
         manager: stub.url.clone(),
         audience: "https://management.azure.com".to_owned(),
     };
-    let settings = Settings {
+    let settings = AzureDnsSettings {
         login,
         cloud,
         subscription: "s-1".to_owned(),
@@ -195,10 +202,10 @@ async fn ambient_identities_are_found_where_azure_puts_them() {
     ];
     let machine = [("AZURE_POD_IDENTITY_AUTHORITY_HOST", stub.url.as_str())];
     let (client_id, resource_id) = ("c-2".to_owned(), "/subscriptions/x".to_owned());
-    let identity = |client: &str, resource: &str| Identity {
+    let identity = |client: &str, resource: &str| ManagedIdentity {
         client_id: client.to_owned(),
         resource_id: resource.to_owned(),
-        ..Identity::default()
+        ..ManagedIdentity::default()
     };
     let metadata = "GET /metadata/identity/oauth2/token?api-version=2018-02-01&resource=https%3A%2F%2Fmanagement.azure.com";
     let assertion = "client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer&client_assertion=jwt";
@@ -219,7 +226,7 @@ async fn ambient_identities_are_found_where_azure_puts_them() {
             "",
         ),
     ] {
-        let login = Login::Ambient { ambient, identity };
+        let login = AzureCredentials::Ambient { ambient, identity };
         provider(&stub, login, "", ZoneType::Public).check(NAME).await.unwrap();
         let seen = stub.seen();
         assert_eq!(seen[0].line(), line);
@@ -232,7 +239,7 @@ async fn ambient_identities_are_found_where_azure_puts_them() {
         assert_eq!(seen[1].header("authorization"), "Bearer bearer");
     }
     let lacking = Ambient::from_iter([("AZURE_FEDERATED_TOKEN_FILE", "/nowhere")]);
-    let login = Login::Ambient { ambient: lacking, identity: identity("", "") };
+    let login = AzureCredentials::Ambient { ambient: lacking, identity: identity("", "") };
     let error = provider(&stub, login, "", ZoneType::Public).check(NAME).await.unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -251,16 +258,16 @@ async fn apps_get_their_tokens_where_app_service_puts_them() {
         ("c-2", "", "&client_id=c-2"),
         ("", "/subscriptions/x", "&mi_res_id=%2Fsubscriptions%2Fx"),
     ] {
-        let identity = Identity {
+        let identity = ManagedIdentity {
             client_id: client.to_owned(),
             resource_id: resource.to_owned(),
-            ..Identity::default()
+            ..ManagedIdentity::default()
         };
         let end = (jiff::Timestamp::now().as_second() + 3600).to_string();
         let token =
             json!({"access_token": "of-the-app", "expires_on": end, "token_type": "Bearer"});
         stub.script([Told::new(200, token)]);
-        let login = Login::Ambient { ambient: Ambient::from_iter(app), identity };
+        let login = AzureCredentials::Ambient { ambient: Ambient::from_iter(app), identity };
         let provider = provider(&stub, login, "", ZoneType::Public);
         provider.check(NAME).await.unwrap();
         provider.check(NAME).await.unwrap();
@@ -274,7 +281,10 @@ async fn apps_get_their_tokens_where_app_service_puts_them() {
     // Service Fabric wants its certificate pinned, which is not done here: the machine is asked.
     let fabric = app.into_iter().chain([("IDENTITY_SERVER_THUMBPRINT", "00")]);
     let fabric = fabric.chain([("AZURE_POD_IDENTITY_AUTHORITY_HOST", stub.url.as_str())]);
-    let login = Login::Ambient { ambient: fabric.collect(), identity: Identity::default() };
+    let login = AzureCredentials::Ambient {
+        ambient: fabric.collect(),
+        identity: ManagedIdentity::default(),
+    };
     provider(&stub, login, "", ZoneType::Public).check(NAME).await.unwrap();
     assert!(stub.lines()[0].starts_with("GET /metadata/identity/oauth2/token?"));
 }

@@ -4,7 +4,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::cloud_dns::{CloudDns, Login};
+use super::super::cloud_dns::{CloudDns, GoogleCredentials};
 use super::super::{Ambient, Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record, zones};
@@ -103,7 +103,7 @@ fn key_file(stub: &Stub<Project>) -> (String, Vec<u8>) {
     (file.to_string(), pair.public_key_raw().to_vec())
 }
 
-pub(super) fn provider(stub: &Stub<Project>, login: Login, zone: &str) -> CloudDns {
+pub(super) fn provider(stub: &Stub<Project>, login: GoogleCredentials, zone: &str) -> CloudDns {
     CloudDns::new(login, "p-1", zone, zones(), &stub.url, &Connection::hasty()).unwrap()
 }
 
@@ -113,14 +113,18 @@ fn beside(stub: &Stub<Project>, file: &str) -> (CloudDns, TempDir) {
     let path = folder.path().join("key.json");
     std::fs::write(&path, file).unwrap();
     let variables = [("GOOGLE_APPLICATION_CREDENTIALS", path.to_str().unwrap())];
-    let provider = provider(stub, Login::Ambient(Ambient::from_iter(variables)), "z-1");
+    let provider = provider(stub, GoogleCredentials::Ambient(Ambient::from_iter(variables)), "z-1");
     (provider, folder)
 }
 
 /// A provider whose machine gives it tokens.
 fn on_a_machine(stub: &Stub<Project>) -> CloudDns {
     let host = stub.url.trim_start_matches("http://");
-    provider(stub, Login::Ambient(Ambient::from_iter([("GCE_METADATA_HOST", host)])), "")
+    provider(
+        stub,
+        GoogleCredentials::Ambient(Ambient::from_iter([("GCE_METADATA_HOST", host)])),
+        "",
+    )
 }
 
 #[tokio::test]
@@ -228,7 +232,7 @@ async fn a_change_is_followed_until_it_is_everywhere() {
 async fn a_secret_leads_nobody_but_google_to_an_assertion() {
     let stub = Stub::serve(Project::new()).await;
     let (file, _) = key_file(&stub);
-    let theirs = provider(&stub, Login::Key(Credential::new(&file)), "z-1");
+    let theirs = provider(&stub, GoogleCredentials::Key(Credential::new(&file)), "z-1");
     let error = theirs.check(NAME).await.unwrap_err();
     let why = "its token_uri is no address of Google's (https, below googleapis.com)";
     assert_eq!(error.to_string(), format!("cannot use the Google service account key: {why}"));
@@ -260,7 +264,7 @@ async fn a_user_may_be_known_by_the_folder_of_gcloud() {
         "token_uri": format!("{}/token", stub.url)});
     std::fs::write(&path, user.to_string()).unwrap();
     let by_folder = [("CLOUDSDK_CONFIG", folder.path().to_str().unwrap())];
-    provider(&stub, Login::Ambient(Ambient::from_iter(by_folder)), "z-1")
+    provider(&stub, GoogleCredentials::Ambient(Ambient::from_iter(by_folder)), "z-1")
         .check(NAME)
         .await
         .unwrap();
@@ -279,7 +283,7 @@ async fn a_file_that_is_of_no_use_is_named() {
     for kind in ["external_account_authorized_user", "gdch_service_account"] {
         std::fs::write(path, json!({"type": kind}).to_string()).unwrap();
         let variables = [("GOOGLE_APPLICATION_CREDENTIALS", path)];
-        let ambient = Login::Ambient(Ambient::from_iter(variables));
+        let ambient = GoogleCredentials::Ambient(Ambient::from_iter(variables));
         let error = provider(&stub, ambient, "").check(NAME).await.unwrap_err();
         let why = format!("credentials of type {kind} are not known here");
         let expected = format!("cannot use the Google credentials in {path}: {why}");
@@ -334,7 +338,7 @@ async fn what_is_no_key_is_said_to_be_none() {
             "its private_key is not an RSA key in PKCS #8",
         ),
     ] {
-        let provider = provider(&stub, Login::Key(Credential::new(file)), "z-1");
+        let provider = provider(&stub, GoogleCredentials::Key(Credential::new(file)), "z-1");
         let error = provider.check(NAME).await.unwrap_err();
         assert_eq!(error.to_string(), format!("cannot use the Google service account key: {why}"));
         assert!(error.needs_person);

@@ -1,7 +1,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::super::cloudflare::{Cloudflare, Login};
+use super::super::cloudflare::{Cloudflare, CloudflareLogin};
 use super::super::{Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, keeps_the_contract, record};
@@ -78,7 +78,7 @@ impl Fake for Account {
 async fn stub() -> (Stub<Account>, Cloudflare) {
     let stub = Stub::serve(Account::new()).await;
     let endpoint = format!("{}/client/v4", stub.url);
-    let login = Login::Token(Credential::new("token\n"));
+    let login = CloudflareLogin::Token(Credential::new("token\n"));
     let provider = Cloudflare::new(login, &endpoint, &Connection::hasty()).unwrap();
     (stub, provider)
 }
@@ -132,7 +132,8 @@ async fn the_requests_are_those_of_cert_manager() {
 #[tokio::test]
 async fn an_api_key_goes_with_its_address() {
     let (stub, _) = stub().await;
-    let login = Login::Key { email: "me@example.com".to_owned(), key: Credential::new("key") };
+    let login =
+        CloudflareLogin::Key { email: "me@example.com".to_owned(), key: Credential::new("key") };
     let endpoint = format!("{}/client/v4", stub.url);
     let provider = Cloudflare::new(login, &endpoint, &Connection::hasty()).unwrap();
     provider.check(NAME).await.unwrap();
@@ -196,7 +197,7 @@ async fn a_zone_that_is_not_there_is_said_before_anything_is_written() {
 
 #[tokio::test]
 async fn a_credential_with_a_line_break_inside_is_refused_at_once() {
-    let login = Login::Token(Credential::new("to\nken"));
+    let login = CloudflareLogin::Token(Credential::new("to\nken"));
     let error = Cloudflare::new(login, "http://127.0.0.1:1", &Connection::hasty()).unwrap_err();
     assert!(advice(&error).contains("line break"), "{error}");
     assert!(!error.to_string().contains("ken\n") && error.needs_person);
@@ -245,7 +246,7 @@ async fn a_server_that_does_not_answer_is_no_fault_of_the_person() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         format!("http://{}", listener.local_addr().unwrap())
     };
-    let login = Login::Token(Credential::new("token"));
+    let login = CloudflareLogin::Token(Credential::new("token"));
     let provider = Cloudflare::new(login, &closed, &Connection::hasty()).unwrap();
     let error = provider.check(NAME).await.unwrap_err();
     assert!(!error.needs_person && error.to_string().ends_with(": Connection refused"), "{error}");

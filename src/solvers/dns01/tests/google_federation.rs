@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::super::cloud_dns::Login;
+use super::super::cloud_dns::GoogleCredentials;
 use super::super::{Ambient, Credential, Provider as _};
 use super::NAME;
 use super::cloud_dns::{Project, provider};
@@ -45,7 +45,7 @@ async fn checked(
     std::fs::write(&path, file.to_string()).unwrap();
     let own = [("GOOGLE_APPLICATION_CREDENTIALS", path.to_str().unwrap())];
     let ambient: Ambient = own.iter().chain(more).copied().collect();
-    let result = provider(stub, Login::Ambient(ambient), "z-1").check(NAME).await;
+    let result = provider(stub, GoogleCredentials::Ambient(ambient), "z-1").check(NAME).await;
     (result, stub.seen())
 }
 
@@ -152,7 +152,7 @@ async fn a_secret_leads_neither_to_files_nor_to_servers() {
     for kind in ["external_account", "impersonated_service_account"] {
         let mut file = federation(&json!({"file": "/etc/hostname"}), &json!({"token_url": STS}));
         file["type"] = kind.into();
-        let login = Login::Key(Credential::new(&file.to_string()));
+        let login = GoogleCredentials::Key(Credential::new(&file.to_string()));
         let error = provider(&stub, login, "z-1").check(NAME).await.unwrap_err();
         let why =
             format!("credentials of type {kind} are taken from files beside the process only");

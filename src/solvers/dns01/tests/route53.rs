@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::super::route53::{Endpoints, Login, Route53, Settings};
+use super::super::route53::{AwsLogin, Endpoints, Route53, Route53Settings};
 use super::super::{Ambient, Connection, Credential, Provider as _};
 use super::stub::{Fake, Seen, Stub, Told};
 use super::{NAME, OwnZone, keeps_the_contract, record, zones};
@@ -94,8 +94,8 @@ impl Fake for Account {
     }
 }
 
-fn user() -> Login {
-    Login::Keys { id: Credential::new(" AKID\n"), secret: Credential::new("secret\n") }
+fn user() -> AwsLogin {
+    AwsLogin::Keys { id: Credential::new(" AKID\n"), secret: Credential::new("secret\n") }
 }
 
 async fn stub() -> Stub<Account> {
@@ -104,7 +104,7 @@ async fn stub() -> Stub<Account> {
 
 fn provider(
     stub: &Stub<Account>,
-    login: Login,
+    login: AwsLogin,
     role: &str,
     id: &str,
 ) -> Result<Route53, SolveError> {
@@ -113,7 +113,7 @@ fn provider(
 
 fn in_zones(
     stub: &Stub<Account>,
-    login: Login,
+    login: AwsLogin,
     role: &str,
     id: &str,
     zones: Arc<dyn FindZone>,
@@ -124,14 +124,14 @@ fn in_zones(
         ..Endpoints::new("eu-central-1", None).unwrap()
     };
     let settings =
-        Settings { login, role: role.to_owned(), hosted_zone_id: id.to_owned(), endpoints };
+        Route53Settings { login, role: role.to_owned(), hosted_zone_id: id.to_owned(), endpoints };
     Route53::new(settings, zones, &Connection::hasty())
 }
 
-fn ambient(stub: &Stub<Account>, variables: &[(&str, &str)]) -> Login {
+fn ambient(stub: &Stub<Account>, variables: &[(&str, &str)]) -> AwsLogin {
     let none = ("AWS_SHARED_CREDENTIALS_FILE", "/nowhere");
     let metadata = ("AWS_EC2_METADATA_SERVICE_ENDPOINT", stub.url.as_str());
-    Login::Ambient([none, metadata].iter().chain(variables).copied().collect::<Ambient>())
+    AwsLogin::Ambient([none, metadata].iter().chain(variables).copied().collect::<Ambient>())
 }
 
 /// The access key and the session's token of a signed request.
@@ -233,7 +233,8 @@ async fn keys_that_were_withdrawn_are_fetched_anew() {
 #[tokio::test]
 async fn a_service_account_assumes_its_role_without_a_signature() {
     let stub = stub().await;
-    let login = Login::WebIdentity { owner: "web/dns".to_owned(), token: Credential::new("jwt") };
+    let login =
+        AwsLogin::WebIdentity { owner: "web/dns".to_owned(), token: Credential::new("jwt") };
     let error = provider(&stub, login.clone(), "", "Z1").unwrap_err().to_string();
     assert_eq!(
         error,
@@ -309,7 +310,7 @@ async fn ambient_credentials_are_found_where_the_clouds_put_them() {
 #[tokio::test]
 async fn what_is_missing_is_said_before_anything_is_asked() {
     let stub = stub().await;
-    let login = |id: &str, secret: &str| Login::Keys {
+    let login = |id: &str, secret: &str| AwsLogin::Keys {
         id: Credential::new(id),
         secret: Credential::new(secret),
     };

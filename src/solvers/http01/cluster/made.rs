@@ -18,17 +18,17 @@ const BELIEVED: Duration = Duration::from_secs(30);
 
 /// The objects of Challenges, by UID, that had none when we began to make them.
 #[derive(Debug, Default)]
-pub(super) struct Made(Mutex<HashMap<String, Known>>);
+pub(super) struct Made(Mutex<HashMap<String, MadeObjects>>);
 
 #[derive(Debug)]
-struct Known {
+struct MadeObjects {
     since: Instant,
     /// Resources of which one is being made: until it is added, nobody knows whether it is there.
     under_way: BTreeSet<&'static str>,
     objects: Vec<(&'static str, Value)>,
 }
 
-impl Default for Known {
+impl Default for MadeObjects {
     fn default() -> Self {
         Self { since: Instant::now(), under_way: BTreeSet::new(), objects: Vec::new() }
     }
@@ -39,7 +39,7 @@ impl Made {
     pub(super) fn nothing(&self, uid: &str) {
         let mut all = self.all();
         all.retain(|_, known| known.since.elapsed() < BELIEVED);
-        all.insert(uid.to_owned(), Known::default());
+        all.insert(uid.to_owned(), MadeObjects::default());
     }
 
     /// Notes that an object is about to be made.
@@ -74,7 +74,7 @@ impl Made {
         self.all().remove(uid);
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, MadeObjects>> {
         self.0.lock()
     }
 }

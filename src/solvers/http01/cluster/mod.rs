@@ -110,7 +110,7 @@ impl ClusterSolver {
 
     async fn make(&self, challenge: &Challenge) -> Result<(), Trouble> {
         match way(challenge)? {
-            Way::Ingress(solver) => {
+            SolverWay::Ingress(solver) => {
                 let pod = self.pod(challenge, solver.pod_template.as_ref());
                 let rest = async {
                     let service = self.service(challenge, &solver.service_type).await?;
@@ -118,7 +118,7 @@ impl ClusterSolver {
                 };
                 both(pod, rest).await
             }
-            Way::Gateway(solver) => {
+            SolverWay::Gateway(solver) => {
                 let pod = self.pod(challenge, solver.pod_template.as_ref());
                 let rest = async {
                     let service = self.service(challenge, &solver.service_type).await?;
@@ -232,11 +232,11 @@ impl ClusterSolver {
         // Without a solver that we know nothing was made.
         let Ok(way) = way(challenge) else { return Ok(()) };
         let entrance = match way {
-            Way::Ingress(solver) if !solver.name.is_empty() => {
+            SolverWay::Ingress(solver) if !solver.name.is_empty() => {
                 self.restore(challenge, &solver.name).await
             }
-            Way::Ingress(_) => self.remove(INGRESSES, challenge).await,
-            Way::Gateway(_) => self.remove(ROUTES, challenge).await,
+            SolverWay::Ingress(_) => self.remove(INGRESSES, challenge).await,
+            SolverWay::Gateway(_) => self.remove(ROUTES, challenge).await,
         };
         let rest = both(self.remove(SERVICES, challenge), self.remove(PODS, challenge)).await;
         entrance.and(rest)
@@ -304,15 +304,17 @@ impl Solver for ClusterSolver {
 }
 
 /// How a Challenge wants to be solved.
-enum Way<'a> {
+enum SolverWay<'a> {
     Ingress(&'a IngressSolver),
     Gateway(&'a GatewaySolver),
 }
 
-fn way(challenge: &Challenge) -> Result<Way<'_>, Trouble> {
+fn way(challenge: &Challenge) -> Result<SolverWay<'_>, Trouble> {
     match &challenge.spec.solver.http01 {
-        Some(Http01Solver { ingress: Some(solver), .. }) => Ok(Way::Ingress(solver)),
-        Some(Http01Solver { gateway_http_route: Some(solver), .. }) => Ok(Way::Gateway(solver)),
+        Some(Http01Solver { ingress: Some(solver), .. }) => Ok(SolverWay::Ingress(solver)),
+        Some(Http01Solver { gateway_http_route: Some(solver), .. }) => {
+            Ok(SolverWay::Gateway(solver))
+        }
         _ => Err(Trouble::Setup("no Ingress nor Gateway HTTP01 solvers were specified".to_owned())),
     }
 }
@@ -320,8 +322,10 @@ fn way(challenge: &Challenge) -> Result<Way<'_>, Trouble> {
 /// The Ingress of others that a Challenge wants to be solved by.
 fn edited_ingress(challenge: &Challenge) -> Option<&str> {
     match way(challenge) {
-        Ok(Way::Ingress(solver)) => Some(solver.name.as_str()).filter(|name| !name.is_empty()),
-        Ok(Way::Gateway(_)) | Err(_) => None,
+        Ok(SolverWay::Ingress(solver)) => {
+            Some(solver.name.as_str()).filter(|name| !name.is_empty())
+        }
+        Ok(SolverWay::Gateway(_)) | Err(_) => None,
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use kubectl_acme::model::{Key, Kind, Record};
 use kubectl_acme::store::error::StoreError;
-use kubectl_acme::store::event_cache::Told;
+use kubectl_acme::store::event_cache::EventCache;
 use kubectl_acme::store::manager::Manager;
 use kubectl_acme::store::{Change, Part, Scope, Store};
 use serde_json::Value;
@@ -200,7 +200,7 @@ impl Store for Tenant {
         Some(Arc::new(Self { store, names: self.names.clone() }))
     }
 
-    fn told(&self) -> Option<&Told> {
+    fn told(&self) -> Option<&EventCache> {
         self.store.told()
     }
 }

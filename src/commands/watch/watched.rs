@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::family::{Family, involved};
 use super::news::{self, News};
 use crate::model::{Key, Kind, Record, Time};
-use crate::print::columns::{self, Look, Namespaces, Naming};
+use crate::print::columns::{self, ColumnStyle, Namespaces, Naming};
 use crate::print::screen::Frame;
 use crate::store::error::StoreError;
 use crate::store::{Change, Store};
@@ -19,7 +19,7 @@ const REMEMBERED: usize = 100;
 
 /// Everything that is watched.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct WatchedObjects {
     store: Arc<dyn Store>,
     family: Option<Family>,
     namespaces: bool,
@@ -29,7 +29,7 @@ pub(super) struct Scene {
     begun: Vec<Kind>,
 }
 
-impl Scene {
+impl WatchedObjects {
     /// Starts with nothing known.
     pub(super) fn new(store: Arc<dyn Store>, family: Option<Family>, namespaces: bool) -> Self {
         let (objects, recent, begun) = (BTreeMap::new(), VecDeque::new(), Vec::new());
@@ -139,7 +139,8 @@ impl Scene {
                 continue;
             }
             let naming = Naming::WithKind;
-            let look = Look { naming, namespaces, colour: frame.colour, ..Look::default() };
+            let look =
+                ColumnStyle { naming, namespaces, colour: frame.colour, ..ColumnStyle::default() };
             frame.block(&columns::table(kind, objects, &look, now));
         }
         if frame.is_empty() {
@@ -173,7 +174,8 @@ mod tests {
     async fn an_object_that_is_not_there_is_named_as_soon_as_its_kind_has_been_listed() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let root = Key::new(Kind::Certificate, ObjectName::new("default", "web"));
-        let mut scene = Scene::new(Arc::clone(&store), Some(Family::of(root.clone())), false);
+        let mut scene =
+            WatchedObjects::new(Arc::clone(&store), Some(Family::of(root.clone())), false);
         assert_eq!(scene.missing(), None);
         let (orders, none) = (Kind::Order, Vec::new());
         scene.take(orders, Change::Resynced(none.clone()), Timestamp::UNIX_EPOCH).await.unwrap();

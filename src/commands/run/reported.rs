@@ -6,9 +6,9 @@ use crate::model::ObjectName;
 
 /// What was said last of Certificates: a record changes more often than what it says.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeMap<ObjectName, String>);
+pub(super) struct ReportedMessages(BTreeMap<ObjectName, String>);
 
-impl Told {
+impl ReportedMessages {
     /// Remembers a message; tells whether it is another one than before.
     pub(super) fn is_news(&mut self, name: &ObjectName, message: &str) -> bool {
         let before = self.0.insert(name.clone(), message.to_owned());

@@ -6,7 +6,7 @@ use crate::model::ObjectName;
 
 /// Files to be written.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
+pub(super) struct FilesToWrite {
     pub(super) certificate: ObjectName,
     pub(super) secret: ObjectName,
     /// Whether it is told even if nothing stood in the way before.
@@ -15,7 +15,7 @@ pub(super) struct Wish {
 
 /// What became of a wish.
 pub(super) struct Ended {
-    pub(super) wish: Wish,
+    pub(super) wish: FilesToWrite,
     /// Nothing was written where there is no Secret any more.
     pub(super) written: Result<Option<Written>, NotWritten>,
 }
