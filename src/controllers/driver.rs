@@ -589,7 +589,7 @@ mod tests {
         }
     }
 
-    /// ResolverCache at one object until so many looks were taken and obstacles are as expected.
+    /// Looks at one object until so many looks were taken and obstacles are as expected.
     async fn check(mishap: Mishap, looks: u32, expected: impl Fn(Option<&Obstacle>) -> bool) {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let order = json!({

@@ -40,7 +40,7 @@ impl NameConflict {
     }
 }
 
-/// ResolverCache whether a name is free for an object of that owner, or has its object already.
+/// Looks whether a name is free for an object of that owner, or has its object already.
 ///
 /// # Errors
 /// Fails when the store does; the inner error is what bears the name.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde::Deserialize as _;
+use tokio::time::Instant;
 
 use super::recorder::Recorder;
 use super::selection::Selection;
@@ -30,6 +31,10 @@ use crate::store::resources::Resources;
 const TOLD: usize = 256;
 /// How many of them side by side.
 const AT_ONCE: usize = 16;
+/// How many times as long as a plan has taken no other one is made: among thousands of challenges one ends at every moment.
+const REST: i32 = 10;
+/// Longest time without a plan.
+const LONGEST_REST: SignedDuration = SignedDuration::from_millis(300);
 
 /// Which challenges stood in another one's way, or waited beside one, at the last pass. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -79,7 +84,7 @@ impl Standing {
     }
 }
 
-/// ResolverCache at all challenges on every change that counts for those that wait.
+/// Looks at all challenges on every change that counts for those that wait.
 #[derive(Debug)]
 pub struct Scheduler {
     /// The standing of each challenge that has one, as it was told last, by UID: another one of that name is another challenge.
@@ -90,6 +95,8 @@ pub struct Scheduler {
     selection: Selection,
     crowd: Crowd,
     recorder: Recorder,
+    /// When the next pass may be made.
+    rest: Mutex<Timestamp>,
 }
 
 impl Scheduler {
@@ -100,7 +107,8 @@ impl Scheduler {
             .written_by(source::CHALLENGES);
         let orders = Resources::new(Arc::clone(recorder.store()), Kind::Order);
         let standings = Mutex::default();
-        Self { standings, challenges, orders, limits, selection, crowd, recorder }
+        let rest = Mutex::new(Timestamp::MIN);
+        Self { standings, challenges, orders, limits, selection, crowd, recorder, rest }
     }
 
     /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
@@ -108,10 +116,13 @@ impl Scheduler {
     /// # Errors
     /// Fails when the store does. What stands in the way of one challenge keeps none of the others.
     pub async fn pass(&self, now: Timestamp) -> Result<bool, Stopped> {
+        let began = Instant::now();
         let all = self.ours().await?;
         let all = all.iter().map(|challenge| &**challenge);
         let Plan { admitted, queue } = schedule::plan(all.clone(), self.limits);
         self.crowd.is_now(Contention::of(all, &queue));
+        let planning = SignedDuration::try_from(began.elapsed()).unwrap_or(LONGEST_REST);
+        *self.rest.lock() = now + planning.saturating_mul(REST).min(LONGEST_REST);
         let mut faults = self.start_all(admitted, now).await;
         let mut untold = Vec::new();
         for queued in &queue {
@@ -228,6 +239,10 @@ impl Controller for Scheduler {
     }
 
     async fn reconcile(&self, _key: &Key, now: Timestamp) -> Result<Wake, Stopped> {
+        let rest = *self.rest.lock();
+        if now < rest {
+            return Ok(Wake::At(rest));
+        }
         let is_unfinished = self.pass(now).await?;
         Ok(if is_unfinished { Wake::Now } else { Wake::OnChange })
     }

@@ -20,9 +20,9 @@ pub struct SolverSet {
     pub by_person: Arc<dyn Solver>,
     /// Answers TLS-ALPN-01.
     pub tls_alpn01: Arc<dyn Solver>,
-    /// ResolverCache at HTTP-01 answers as the CA does.
+    /// Looks at HTTP-01 answers as the CA does.
     pub http01_probe: Arc<dyn Probe>,
-    /// ResolverCache at the records of DNS-01 as the CA does.
+    /// Looks at the records of DNS-01 as the CA does.
     pub dns01_probe: Arc<dyn Probe>,
     /// Makes the handshake of TLS-ALPN-01 as the CA does.
     pub tls_alpn01_probe: Arc<dyn Probe>,

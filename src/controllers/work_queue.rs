@@ -60,9 +60,9 @@ type Alarm = (Timestamp, u64);
 #[derive(Debug, Default)]
 struct Work {
     phase: Phase,
-    /// ResolverCache in a row that failed.
+    /// Looks in a row that failed.
     failures: u32,
-    /// ResolverCache in a row in which somebody else was quicker.
+    /// Looks in a row in which somebody else was quicker.
     races: u32,
     /// Steps in a row.
     steps: u32,

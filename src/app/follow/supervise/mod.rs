@@ -33,7 +33,7 @@ use crate::diagnosis::blocker::Blocker;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::verdict::may_end;
 use crate::diagnosis::verdict::waits::Step;
-use crate::model::{Issuer, Key, Kind};
+use crate::model::{Issuer, Key, Kind, Record};
 use crate::print::progress::Progress;
 use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
 use crate::reconcile::request::Approval;
@@ -102,8 +102,10 @@ pub struct Supervision {
     workers: Workers,
     /// The Certificate of every object seen below one, by its UID.
     relatives: HashMap<String, Key>,
-    /// The same by its key.
+    /// The Certificate of every object seen below one, by its key.
     certificates: HashMap<Key, Key>,
+    /// Last changes of objects whose owner has not been seen yet, by its UID, and whether they are there.
+    early: HashMap<String, BTreeMap<Key, (Record, bool)>>,
     /// What stood in the way at the last look.
     obstacles: Obstacles,
     dirty: BTreeSet<Key>,
@@ -177,6 +179,7 @@ impl Supervision {
             workers: Workers::Ours,
             relatives: HashMap::new(),
             certificates: HashMap::new(),
+            early: HashMap::new(),
             obstacles: Obstacles::new(),
             dirty,
             told: BTreeSet::new(),

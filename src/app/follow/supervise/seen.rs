@@ -1,5 +1,6 @@
 //! What is seen while objects are followed: whom a change concerns, and how far each challenge is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -58,32 +59,37 @@ impl Supervision {
     fn concerns(&mut self, record: &Record, exists: bool) {
         match record.key.kind {
             Kind::Issuer | Kind::ClusterIssuer => self.dirty.extend(self.open.keys().cloned()),
-            Kind::Certificate => {
-                self.notes_movement_of(&record.key);
-                self.relatives.insert(record.uid().to_owned(), record.key.clone());
-                self.dirty.insert(record.key.clone());
-            }
+            Kind::Certificate => self.is_below_certificate(record, exists, record.key.clone()),
             Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
                 let metadata = record.metadata();
-                let owner = metadata.controller().map(|o| o.uid.clone()).unwrap_or_default();
-                match self.relatives.get(&owner).cloned() {
-                    Some(certificate) => {
-                        self.notes_movement_of(&certificate);
-                        self.relatives.insert(metadata.uid, certificate.clone());
-                        self.certificates.insert(record.key.clone(), certificate.clone());
-                        self.dirty.insert(certificate.clone());
-                        if record.key.kind == Kind::Challenge
-                            && self.open.contains_key(&certificate)
-                        {
-                            self.show(record, exists);
-                        }
+                let Some(owner) = metadata.controller() else { return };
+                match self.relatives.get(&owner.uid).cloned() {
+                    Some(certificate) => self.is_below_certificate(record, exists, certificate),
+                    // Kinds are watched side by side.
+                    None => {
+                        let early = self.early.entry(owner.uid.clone()).or_default();
+                        early.insert(record.key.clone(), (record.clone(), exists));
                     }
-                    // Its owner has not been seen yet: kinds are watched side by side.
-                    None => self.dirty.extend(self.open.keys().cloned()),
                 }
             }
             Kind::Event | Kind::Secret => {}
         }
+    }
+
+    /// Notes a change of a Certificate or of what hangs below it, and of what was seen below that before.
+    fn is_below_certificate(&mut self, record: &Record, exists: bool, certificate: Key) {
+        self.notes_movement_of(&certificate);
+        self.relatives.insert(record.uid().to_owned(), certificate.clone());
+        self.certificates.insert(record.key.clone(), certificate.clone());
+        if record.key.kind == Kind::Challenge && self.open.contains_key(&certificate) {
+            self.show(record, exists);
+        }
+        for (early, exists) in
+            self.early.remove(record.uid()).into_iter().flat_map(BTreeMap::into_values)
+        {
+            self.is_below_certificate(&early, exists, certificate.clone());
+        }
+        self.dirty.insert(certificate);
     }
 
     /// Notes which followed objects are concerned by obstacles that have come, gone or changed.
@@ -96,9 +102,7 @@ impl Supervision {
             })
         });
         for key in gone.chain(news.map(|(key, _)| key)) {
-            let certificate =
-                if key.kind == Kind::Certificate { Some(key) } else { self.certificates.get(key) };
-            match certificate {
+            match self.certificates.get(key) {
                 Some(certificate) => drop(self.dirty.insert(certificate.clone())),
                 // An Issuer's concern many; what has not been seen yet may be below any.
                 None => self.dirty.extend(self.open.keys().cloned()),
