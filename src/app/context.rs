@@ -113,6 +113,32 @@ impl Context {
         self.cluster.as_ref()
     }
 
+    /// Where the resources are, in words.
+    ///
+    /// # Errors
+    /// Fails when no store is chosen.
+    pub fn place(&self) -> Result<String, Failure> {
+        let Some(cluster) = &self.cluster else {
+            return Ok(format!("local state in {}", self.state_folder()?.display()));
+        };
+        Ok(match cluster.context() {
+            Some(name) => format!("context {name}"),
+            None => format!("cluster {}", cluster.server()),
+        })
+    }
+
+    /// The folder of the local state, when nothing was ever kept there: whoever looks may mean another one.
+    ///
+    /// # Errors
+    /// Fails when no store is chosen, or the folder cannot be looked at.
+    pub fn absent_state(&self) -> Result<Option<PathBuf>, Failure> {
+        if self.cluster.is_some() {
+            return Ok(None);
+        }
+        let folder = self.state_folder()?;
+        Ok((!LocalStore::exists(&folder)?).then_some(folder))
+    }
+
     /// The namespace of objects that name none: the one given, else the context's, locally `default`.
     pub fn namespace(&self) -> &str {
         let given = self.global.namespace.as_deref();
@@ -235,20 +261,16 @@ fn default_folder() -> Result<PathBuf, Failure> {
 /// # Errors
 /// Fails when none is chosen, it cannot be read, or by being interrupted.
 pub async fn store_when_there(context: &Context) -> Result<Arc<dyn Store>, Failure> {
-    if context.cluster().is_some() {
-        return context.store(Access::ReadOnly).await;
-    }
-    let folder = context.state_folder()?;
-    if !LocalStore::exists(&folder)? {
+    if let Some(folder) = context.absent_state()? {
         context.talk().line(&format!("waiting for state in {}", folder.display()));
     }
-    while !LocalStore::exists(&folder)? {
+    while context.absent_state()?.is_some() {
         tokio::select! {
             () = tokio::time::sleep(STATE_CHECK_PERIOD) => {}
             kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
         }
     }
-    open(folder, Access::ReadOnly, context.interrupted()).await
+    context.store(Access::ReadOnly).await
 }
 
 /// How often it is looked whether there is a state by now.

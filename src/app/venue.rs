@@ -24,7 +24,10 @@ pub enum Venue {
 impl Venue {
     /// The venue of a rehearsal: that of the store in which the real thing would be done.
     pub fn of_rehearsal(context: &Context) -> Self {
-        if context.cluster().is_some() { Self::Rehearsal } else { Self::Local }
+        match Self::of(context, &Claim::Alone) {
+            Self::Local => Self::Local,
+            _ => Self::Rehearsal,
+        }
     }
 
     /// The venue of a command that has this claim.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::app::context::Context;
 use crate::app::flags::dns01::Dns01Args;
 use crate::controllers::dns01::{ClusterWebhooks, StoreCredentials};
 use crate::dns::Resolve;
@@ -32,23 +33,29 @@ pub struct Reach {
 
 impl Reach {
     /// What they reach by those flags: the webhooks that they name, and those that the cluster knows.
-    pub fn new(flags: &Dns01Args, cluster: Option<&ClusterStore>) -> Self {
+    pub fn new(flags: &Dns01Args, context: &Context) -> Self {
+        let usual = Self::usual(context);
         Self {
-            cluster: cluster.cloned(),
             webhooks: flags.dns01_webhook.iter().cloned().collect(),
             ambience: Ambience {
                 cluster_issuers: flags.cluster_issuer_ambient_credentials,
                 issuers: flags.issuer_ambient_credentials,
             },
-            hooks: flags.hooks(cluster.is_some()),
-            by_hand: false,
+            hooks: flags.hooks(usual.cluster.is_some()),
+            ..usual
         }
     }
 
     /// What they reach without flags, for those who only look: nothing is run then, but what could never be run is told.
-    pub fn usual(cluster: Option<&ClusterStore>) -> Self {
+    pub fn usual(context: &Context) -> Self {
+        let cluster = context.cluster().cloned();
         let hooks = if cluster.is_some() { Hooks::Never } else { Hooks::Allowed };
-        Self { cluster: cluster.cloned(), hooks, ..Self::default() }
+        Self { cluster, hooks, ..Self::default() }
+    }
+
+    /// Tells whether the resources, or those that a rehearsal stands for, are in a cluster.
+    pub(super) fn is_in_cluster(&self) -> bool {
+        self.cluster.is_some()
     }
 
     /// The same, with a person in place of every provider where that is asked for (`--dns01-manual`).

@@ -153,9 +153,10 @@ impl Equipment {
         flags: &DriveArgs,
         context: &Context,
     ) -> Result<Self, Failure> {
-        let (zones, in_cluster) = (flags.zones(&fetcher).await?, context.cluster().is_some());
+        let (zones, dns01) = (flags.zones(&fetcher).await?, Reach::new(&flags.dns01, context));
+        let in_cluster = dns01.is_in_cluster();
         Ok(Self {
-            dns01: Reach::new(&flags.dns01, context.cluster()),
+            dns01,
             tls_alpn01: flags.tls_alpn01(),
             types: types(in_cluster),
             approval: flags.approval(),

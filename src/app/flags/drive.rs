@@ -1,7 +1,7 @@
 //! How challenges are answered and looked at: flags of every command that works on resources.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::dns01::Dns01Args;
@@ -18,11 +18,11 @@ use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::Duration;
 use crate::reconcile::request::Approval;
-use crate::solvers::Solver;
 use crate::solvers::http01::files::Files;
 use crate::solvers::http01::listener::Listener;
 use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
+use crate::solvers::{Solver, Together};
 use crate::store::cluster::ClusterStore;
 
 /// How challenges are answered and looked at.
@@ -95,8 +95,8 @@ impl DriveArgs {
     }
 
     /// Tells whether answering HTTP-01 takes a port of this machine.
-    pub fn takes_a_port(&self, cluster: Option<&ClusterStore>) -> bool {
-        self.http01_webroot.is_none() && (cluster.is_none() || !self.http01_listen.is_empty())
+    pub fn takes_a_port(&self, in_cluster: bool) -> bool {
+        self.http01_webroot.is_none() && (!in_cluster || !self.http01_listen.is_empty())
     }
 
     /// Where things are, as far as flags say it.
@@ -120,22 +120,45 @@ impl DriveArgs {
     /// # Errors
     /// Fails when the folder cannot be written, or the port is not permitted or taken, and names the ways out; nobody has
     /// been asked for anything then.
-    pub async fn http01(&self, cluster: Option<&ClusterStore>) -> Result<Arc<dyn Solver>, Failure> {
-        if let Some(cluster) = cluster.filter(|_| !self.answers_here()) {
-            return Ok(Arc::new(self.solver_pods.solver(cluster, None)));
+    pub async fn http01(&self, context: &Context) -> Result<Arc<dyn Solver>, Failure> {
+        match context.cluster() {
+            Some(cluster) if !self.answers_here() => {
+                Ok(Arc::new(self.solver_pods.solver(cluster, None)))
+            }
+            cluster => self.http01_here(cluster.is_none()).await,
         }
+    }
+
+    /// Opens what answers HTTP-01 on this machine; challenges that are kept here remember files of theirs.
+    ///
+    /// # Errors
+    /// Fails as [`Self::http01`] does.
+    pub async fn http01_here(&self, are_kept_here: bool) -> Result<Arc<dyn Solver>, Failure> {
         if let Some(folder) = &self.http01_webroot {
-            let webroot = Webroot::open(folder).await?;
-            return Ok(match cluster {
-                Some(_) => Arc::new(webroot),
-                None => Arc::new(Files::below(folder, webroot)),
-            });
+            return Ok(webroot(folder, Webroot::open(folder).await?, are_kept_here));
         }
         let listener = Arc::new(listener(&self.http01_listen).await?);
-        Ok(match cluster {
-            Some(_) => listener,
-            None => Arc::new(Files::beside(listener)),
-        })
+        Ok(if are_kept_here { Arc::new(Files::beside(listener)) } else { listener })
+    }
+}
+
+/// What answers by files in a folder; challenges that are kept on this machine remember them.
+fn webroot(folder: &Path, webroot: Webroot, are_kept_here: bool) -> Arc<dyn Solver> {
+    if are_kept_here { Arc::new(Files::below(folder, webroot)) } else { Arc::new(webroot) }
+}
+
+/// What puts answers up that outlive this process, and takes down those of a process that is gone: files where a flag names
+/// their folder, else the objects of a cluster. A listener's answers ended with its process; files are where the challenge remembers
+/// them.
+pub fn lasting_http01(
+    folder: Option<&Path>,
+    in_cluster: impl FnOnce(&ClusterStore) -> Arc<dyn Solver>,
+    context: &Context,
+) -> Arc<dyn Solver> {
+    match (folder, context.cluster()) {
+        (Some(folder), cluster) => webroot(folder, Webroot::new(folder), cluster.is_none()),
+        (None, Some(cluster)) => in_cluster(cluster),
+        (None, None) => Arc::new(Files::beside(Arc::new(Together(Vec::new())))),
     }
 }
 

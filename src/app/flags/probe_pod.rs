@@ -13,6 +13,7 @@ use crate::probes::cluster::{HereAndInside, PodProbe};
 use crate::probes::http::HttpProbe;
 use crate::reconcile::challenge::Readiness;
 use crate::reconcile::visible;
+use crate::store::cluster::ClusterStore;
 
 /// The flag about probe Pods.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -33,11 +34,20 @@ impl ProbePodArgs {
     /// # Errors
     /// Fails when there is no cluster to look from.
     pub fn check(&self, context: &Context) -> Result<(), Failure> {
-        if self.probe_image.is_none() || context.cluster().is_some() {
-            return Ok(());
-        }
-        let message = "cannot look from a Pod: --probe-image needs a cluster";
-        Err(Failure::usage(message).hint("leave it out, or leave --local out"))
+        self.image(context).map(drop)
+    }
+
+    /// The image, and the cluster to look from.
+    fn image<'a>(
+        &'a self,
+        context: &'a Context,
+    ) -> Result<Option<(&'a str, &'a ClusterStore)>, Failure> {
+        let Some(image) = &self.probe_image else { return Ok(None) };
+        let Some(cluster) = context.cluster() else {
+            let message = "cannot look from a Pod: --probe-image needs a cluster";
+            return Err(Failure::usage(message).hint("leave it out, or leave --local out"));
+        };
+        Ok(Some((image, cluster)))
     }
 
     /// Says that nothing comes of the flag while somebody else drives.
@@ -61,12 +71,11 @@ impl ProbePodArgs {
         stop: &CancellationToken,
         context: &Context,
     ) -> Result<Option<PodProbe>, Failure> {
-        self.check(context)?;
-        let (Some(image), Some(cluster)) = (self.probe_image.clone(), context.cluster().cloned())
-        else {
-            return Ok(None);
-        };
-        Ok(Some(PodProbe { cluster, image, is_owned, stop: stop.clone() }))
+        let image = self.image(context)?;
+        Ok(image.map(|(image, cluster)| {
+            let (cluster, image) = (cluster.clone(), image.to_owned());
+            PodProbe { cluster, image, is_owned, stop: stop.clone() }
+        }))
     }
 
     /// What the self-check looks with, until it is told to stop.

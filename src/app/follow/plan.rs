@@ -42,12 +42,11 @@ pub async fn opening(
     records: &[Record],
     store: &Arc<dyn Store>,
     claim: &Claim,
-    is_in_cluster: bool,
     now: Timestamp,
 ) -> Result<Opening, Failure> {
     let (mut open, mut ends) = (BTreeMap::new(), BTreeMap::new());
     let of_kind = |kind| records.iter().map(|r| &r.key).filter(move |key| key.kind == kind);
-    let left = if is_in_cluster && !claim.is_cert_manager() {
+    let left = if store.in_cluster() && !claim.is_cert_manager() {
         leftovers::to_cert_manager(store, of_kind(Kind::Certificate)).await?
     } else {
         BTreeMap::new()
@@ -202,7 +201,7 @@ mod tests {
         let counting = Arc::new(Counting { is_cluster, ..Counting::default() });
         let store: Arc<dyn Store> = counting.clone();
         let records = fill(&*store, count).await;
-        let opened = opening(&records, &store, &Claim::Alone, is_cluster, now()).await.unwrap();
+        let opened = opening(&records, &store, &Claim::Alone, now()).await.unwrap();
         assert!(opened.open.is_empty() && opened.ends.is_empty(), "{opened:?}");
         let certificates = Resources::<Certificate>::new(Arc::clone(&store), Kind::Certificate);
         let last = ObjectName::new("web", format!("c{}", count - 1));

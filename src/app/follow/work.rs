@@ -36,12 +36,12 @@ use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
+use crate::reconcile::order::required::Types;
 use crate::reconcile::request::Approval;
 use crate::solvers::http01::files::Files;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::Store;
-use crate::store::cluster::ClusterStore;
 
 /// How long taking answers down may hold the end of a command.
 const CLEAN_UP_TIMEOUT: StdDuration = StdDuration::from_secs(10);
@@ -100,10 +100,10 @@ pub struct Job<'a> {
 /// # Errors
 /// Fails when port 80 cannot be had, when the store fails, and when interrupted.
 pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
-    if let (Some(cluster), Claim::Drives(_)) = (context.cluster(), &job.claim) {
+    if let Claim::Drives(_) = job.claim {
         let namespaces = job.given.iter().map(|key| key.name.namespace.as_str());
         let namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
-        sweep_before_work(cluster, namespaces, context).await;
+        sweep_before_work(namespaces, context).await;
     }
     if job.open.is_empty() {
         return Ok(BTreeMap::new());
@@ -119,7 +119,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         standstill: context.global.cluster.terms.standstill(),
         is_kept,
         approval: if is_kept { job.drive.approval() } else { Approval::Ours },
-        by_hand: by_hand(&job, &open, context).await?,
+        by_hand: by_hand(&job, &open).await?,
         open,
     });
     job.drive.probe_pod.say_whether_it_counts(&job.claim, context);
@@ -135,7 +135,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         supervision.begin_turn(&job.store, job.claim.is_cert_manager());
         if let Claim::Drives(_) | Claim::Alone = job.claim {
             engine = begin(&mut job, &mut supervision, (&unwritten, &budget), context).await?;
-        } else if context.cluster().is_none() {
+        } else if !job.store.in_cluster() {
             look_anew(&job.store, &job.given, job.started).await?;
         }
         let lost = job.claim.lost();
@@ -205,8 +205,7 @@ async fn begin(
     (unwritten, budget): (&Arc<UnwrittenOrders>, &Arc<OrderBudget>),
     context: &Context,
 ) -> Result<Option<Engine>, Failure> {
-    let cluster = context.cluster().filter(|_| job.rehearsal.is_none());
-    if cluster.is_some() {
+    if job.store.in_cluster() {
         for (key, failure) in
             leftovers::to_cert_manager(&job.store, supervision.open().keys()).await?
         {
@@ -222,7 +221,7 @@ async fn begin(
     let asked = asked_types(&job.store, &job.given, supervision.open()).await?;
     let (http01, rehearsed, fetcher) = match job.rehearsal.take() {
         Some((http01, tls_alpn01, fetcher)) => (http01, Some(tls_alpn01), fetcher),
-        None => (http01(job.drive, cluster, &asked).await?, None, job.drive.fetcher().await?),
+        None => (http01(job, &asked, context).await?, None, job.drive.fetcher().await?),
     };
     let (probe_pod, stop) = (&job.drive.probe_pod, CancellationToken::new());
     let probe = probe_pod.probe(fetcher.clone(), is_kept, &stop, context)?;
@@ -241,7 +240,7 @@ async fn begin(
         equipment.account_keys = account_keys(false);
         equipment.approval = Approval::Ours;
     }
-    if context.cluster().is_none() && asked.contains(&ChallengeType::TlsAlpn01) {
+    if equipment.types == Types::All && asked.contains(&ChallengeType::TlsAlpn01) {
         equipment.tls_alpn01.open().await?;
     }
     let grace = context.global.cluster.terms.lease.grace();
@@ -249,14 +248,10 @@ async fn begin(
 }
 
 /// Whoever makes records by hand: all of them, or those that persist, which locally a person makes without a flag.
-async fn by_hand(
-    job: &Job<'_>,
-    open: &BTreeMap<Key, Tracked>,
-    context: &Context,
-) -> Result<Option<ByHand>, Failure> {
+async fn by_hand(job: &Job<'_>, open: &BTreeMap<Key, Tracked>) -> Result<Option<ByHand>, Failure> {
     let hands = if job.by_hand {
         Hands::All
-    } else if context.cluster().is_none()
+    } else if !job.store.in_cluster()
         && asked_types(&job.store, &job.given, open).await?.contains(&ChallengeType::DnsPersist01)
     {
         Hands::Persistent
@@ -271,14 +266,15 @@ async fn by_hand(
 
 /// What answers HTTP-01; nobody where it would take a port of this machine that nobody asks at.
 async fn http01(
-    drive: &DriveArgs,
-    cluster: Option<&ClusterStore>,
+    job: &Job<'_>,
     asked: &BTreeSet<ChallengeType>,
+    context: &Context,
 ) -> Result<Arc<dyn Solver>, Failure> {
-    if drive.takes_a_port(cluster) && !asked.contains(&ChallengeType::Http01) {
+    let takes_a_port = job.drive.takes_a_port(job.store.in_cluster());
+    if takes_a_port && !asked.contains(&ChallengeType::Http01) {
         return Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))));
     }
-    drive.http01(cluster).await
+    job.drive.http01(context).await
 }
 
 /// Waits until the challenges of what failed have taken their answers down; what lasts is left to the next run.

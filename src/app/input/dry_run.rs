@@ -63,7 +63,8 @@ pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result
     let printer = context.printer(output);
     let records = input.records();
     let store = context.store(Access::ReadOnly).await?;
-    if let Some(cluster) = context.cluster() {
+    let cluster = context.cluster();
+    if let Some(cluster) = cluster {
         cluster.check_definitions().await?;
     }
     let claim = lead::foreseen(context).await?;
@@ -74,10 +75,10 @@ pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result
     if let Some(folder) = context.out(out.as_deref())? {
         results::expect_writable(&folder, context.interrupted()).await?;
     }
-    if context.cluster().is_none() && venue.has_providers() {
+    if cluster.is_none() && venue.has_providers() {
         check_providers(&records, &store, args, context).await?;
     }
-    let after = match context.cluster() {
+    let after = match cluster {
         None => records,
         Some(cluster) => applying::try_out(input, &records, cluster, &printer).await?,
     };
@@ -108,7 +109,7 @@ async fn check_providers(
     for record in records {
         copy.apply(record.clone()).await?;
     }
-    let opening = opening(records, &copy, &Claim::Alone, false, Timestamp::now()).await?;
+    let opening = opening(records, &copy, &Claim::Alone, Timestamp::now()).await?;
     let due = opening.open.iter().filter(|(_, followed)| followed.since.is_some());
     let due = due.map(|(key, _)| key);
     provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await

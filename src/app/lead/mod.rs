@@ -11,6 +11,7 @@ pub mod stopping;
 pub mod sweep;
 pub mod takeover;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -93,6 +94,23 @@ impl Claim {
     }
 }
 
+/// What keeps two programs from working on one store.
+enum Arbiter<'a> {
+    /// The lock of a state folder.
+    Folder(PathBuf),
+    /// The Lease of a cluster.
+    Cluster(&'a ClusterStore),
+}
+
+impl<'a> Arbiter<'a> {
+    fn of(context: &'a Context) -> Result<Self, Failure> {
+        match context.cluster() {
+            Some(cluster) => Ok(Self::Cluster(cluster)),
+            None => context.state_folder().map(Self::Folder),
+        }
+    }
+}
+
 /// Proof that it is our turn.
 #[derive(Debug)]
 pub enum Turn {
@@ -113,7 +131,10 @@ pub async fn claim(
     deadline: Timestamp,
     permit: &Permit,
 ) -> Result<Claim, Failure> {
-    let Some(cluster) = context.cluster() else { return local(context, deadline).await };
+    let cluster = match Arbiter::of(context)? {
+        Arbiter::Folder(folder) => return local(folder, context, deadline).await,
+        Arbiter::Cluster(cluster) => cluster,
+    };
     let claim = in_cluster(cluster, context, deadline, permit).await?;
     if let Claim::Watches(_) = claim {
         permit.check(Part::Watch).await?;
@@ -127,10 +148,13 @@ pub async fn claim(
 /// # Errors
 /// Fails when the store cannot be used, or the wish cannot be granted.
 pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
-    let Some(cluster) = context.cluster() else {
-        let holder = LocalLease::new(context.state_folder()?).holder()?;
-        let is_run = holder.is_some_and(|holder| holder.role == Some(Role::Always));
-        return Ok(if is_run { local_run() } else { Claim::Alone });
+    let cluster = match Arbiter::of(context)? {
+        Arbiter::Folder(folder) => {
+            let holder = LocalLease::new(folder).holder()?;
+            let is_run = holder.is_some_and(|holder| holder.role == Some(Role::Always));
+            return Ok(if is_run { local_run() } else { Claim::Alone });
+        }
+        Arbiter::Cluster(cluster) => cluster,
     };
     let wish = context.global.cluster.driver;
     if wish == DriverChoice::CertManager {
@@ -149,9 +173,9 @@ pub const NOBODY_DRIVES: &str = "nobody drives: nothing moves before the next or
 /// # Errors
 /// Fails when the store cannot be used.
 pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
-    match context.cluster() {
-        None => Ok(LocalLease::new(context.state_folder()?).holder()?.is_some()),
-        Some(cluster) => {
+    match Arbiter::of(context)? {
+        Arbiter::Folder(folder) => Ok(LocalLease::new(folder).holder()?.is_some()),
+        Arbiter::Cluster(cluster) => {
             let namespace = &context.global.cluster.leader_election_namespace;
             Ok(Driver::of(cluster, namespace).await? != Driver::Nobody)
         }
@@ -165,15 +189,13 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
 /// Fails when another process drives the state folder, when a controller without a Lease drives the cluster or the wish is for
 /// what is not so, when a permission is missing, or when interrupted.
 pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Claim, Failure> {
-    let Some(cluster) = context.cluster() else {
-        let folder = context.state_folder()?;
-        let lease = LocalLease::new(&folder);
-        let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Always)? else {
-            let message = format!("cannot work on {}: another process does", folder.display());
-            return Err(Failure::new(FailureKind::OwnedByAnother, message)
-                .hint("wait for it, end it, or use another state folder (--local=DIR)"));
-        };
-        return Ok(Claim::Drives(Turn::Local(guard)));
+    let cluster = match Arbiter::of(context)? {
+        Arbiter::Folder(folder) => {
+            let guard = LocalLease::new(&folder).try_acquire(Timestamp::now(), Role::Always)?;
+            let guard = guard.ok_or_else(|| taken(&folder, "another process does"))?;
+            return Ok(Claim::Drives(Turn::Local(guard)));
+        }
+        Arbiter::Cluster(cluster) => cluster,
     };
     let wish = context.global.cluster.driver;
     if wish == DriverChoice::CertManager {
@@ -208,14 +230,16 @@ pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Clai
     settle(context, CLUSTER_POLL, None, look).await
 }
 
-async fn local(context: &Context, deadline: Timestamp) -> Result<Claim, Failure> {
-    let folder = context.state_folder()?;
+/// Why a state folder cannot be worked on, since somebody has its lock.
+fn taken(folder: &Path, who: &str) -> Failure {
+    let message = format!("cannot work on {}: {who}", folder.display());
+    Failure::new(FailureKind::OwnedByAnother, message)
+        .hint("wait for it, end it, or use another state folder (--local=DIR)")
+}
+
+async fn local(folder: PathBuf, context: &Context, deadline: Timestamp) -> Result<Claim, Failure> {
     let lease = LocalLease::new(&folder);
-    let taken = |who: &str| {
-        let message = format!("cannot work on {}: {who} still does", folder.display());
-        Failure::new(FailureKind::OwnedByAnother, message)
-            .hint("wait for it, end it, or use another state folder (--local=DIR)")
-    };
+    let taken = |who: &str| taken(&folder, &format!("{who} still does"));
     let mut told = None;
     let look = async || {
         if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {

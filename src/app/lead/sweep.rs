@@ -41,12 +41,9 @@ async fn sweep(
     Ok(removed)
 }
 
-/// The same for a command that drives.
-pub async fn sweep_before_work(
-    cluster: &ClusterStore,
-    namespaces: BTreeSet<&str>,
-    context: &Context,
-) {
+/// Removes leftovers in these namespaces of the cluster, where there is one, for a command that drives.
+pub async fn sweep_before_work(namespaces: BTreeSet<&str>, context: &Context) {
+    let Some(cluster) = context.cluster() else { return };
     match cluster.clock().await {
         Ok(now) => sweep_namespaces(cluster, namespaces, now, context).await,
         Err(error) => tracing::info!(%error, "cannot sweep"),

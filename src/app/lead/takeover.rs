@@ -3,12 +3,13 @@
 //! A command that watches goes on looking who drives, and takes the Lease once nobody does for 20 s (the terms of the
 //! Lease change that). Whoever had the Lease before looks at nothing that was read before it was had again.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
-use super::{Claim, Other, Turn, claim, drives};
+use super::{Arbiter, Claim, Other, Turn, claim, drives};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::connection::DriverChoice;
@@ -45,12 +46,12 @@ pub async fn inherit(
     permit: &Permit,
     from: &Other,
 ) -> Result<Inherited, Failure> {
-    match context.cluster() {
-        None => local(context).await,
-        Some(cluster) if context.global.cluster.driver == DriverChoice::Auto => {
+    match Arbiter::of(context)? {
+        Arbiter::Folder(folder) => local(folder).await,
+        Arbiter::Cluster(cluster) if context.global.cluster.driver == DriverChoice::Auto => {
             in_cluster(cluster, context, permit, from).await
         }
-        Some(_) => std::future::pending().await,
+        Arbiter::Cluster(_) => std::future::pending().await,
     }
 }
 
@@ -94,8 +95,8 @@ fn still_lost(why: Failure) -> Failure {
     failure.hint(format!("when the cluster answers, {}", invocation::current().go_on()))
 }
 
-async fn local(context: &Context) -> Result<Inherited, Failure> {
-    let lease = LocalLease::new(context.state_folder()?);
+async fn local(folder: PathBuf) -> Result<Inherited, Failure> {
+    let lease = LocalLease::new(folder);
     loop {
         if let Some(guard) = lease.try_acquire(Timestamp::now(), Role::Once)? {
             let why = "kubectl-acme run has ended".to_owned();

@@ -3,7 +3,6 @@
 pub mod following;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -23,7 +22,7 @@ use crate::print::table::Headers;
 use crate::print::{Group, Printer, Shape};
 use crate::store::Store;
 use crate::store::error::StoreError;
-use crate::store::local::{Access, LocalStore};
+use crate::store::local::Access;
 
 /// Flags of every command that lists objects.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -237,7 +236,7 @@ fn print(
         let in_namespace = !args.all_namespaces && kinds.iter().any(|kind| kind.is_namespaced());
         if !args.ignore_not_found {
             printer.nothing_found(in_namespace.then_some(context.namespace()));
-            if let Some(folder) = absent_state(context)? {
+            if let Some(folder) = context.absent_state()? {
                 printer.hint(&format!("there is no local state in {} yet", folder.display()));
             }
         }
@@ -245,15 +244,6 @@ fn print(
     }
     let shape = if names(wanted).len() == 1 { Shape::One } else { Shape::Many };
     Ok(printer.resources(&groups, shape, args.namespaces(), context.now())?)
-}
-
-/// The folder of the local state, when nothing was ever kept there: whoever looks may mean another one.
-fn absent_state(context: &Context) -> Result<Option<PathBuf>, Failure> {
-    if context.cluster().is_some() {
-        return Ok(None);
-    }
-    let folder = context.state_folder()?;
-    Ok((!LocalStore::exists(&folder)?).then_some(folder))
 }
 
 fn names(wanted: &Targets) -> Vec<String> {

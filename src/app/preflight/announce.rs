@@ -8,6 +8,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::output::OutputArgs;
 use crate::app::lead::Claim;
+use crate::app::venue::Venue;
 use crate::model::asked::asked_type;
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::resources::typed;
@@ -43,9 +44,13 @@ pub async fn work(
             None => issuers.extend(store.get(key).await?),
         }
     }
-    let place = format!("{}; namespace {}", place(context)?, context.namespace());
+    let place = format!("{}; namespace {}", context.place()?, context.namespace());
     say(context, &place, &authorities(&issuers), claim.driver());
-    say_who_answers(context, &issuers, drive, claim);
+    let in_place = || drive.and_then(|drive| in_place_of_solvers(drive, claim));
+    let who = if store.in_cluster() { in_place() } else { Some(ANSWERS.to_owned()) };
+    if let Some(who) = who {
+        say_who_answers(context, &issuers, &who);
+    }
     Ok(())
 }
 
@@ -61,12 +66,13 @@ pub async fn everything(
 ) -> Result<(), Failure> {
     let mut issuers = store.list(Kind::Issuer, &Scope::all()).await?;
     issuers.extend(store.list(Kind::ClusterIssuer, &Scope::all()).await?);
-    let place = format!("{}; all namespaces", place(context)?);
+    let place = format!("{}; all namespaces", context.place()?);
     say(context, &place, &authorities(&issuers), "kubectl-acme");
     // Issuers may come later.
-    match context.cluster().and_then(|_| in_place_of_solvers(drive, claim)) {
-        Some(line) => context.printer(&OutputArgs::default()).note(&line),
-        None => say_who_answers(context, &issuers, None, claim),
+    if !store.in_cluster() {
+        say_who_answers(context, &issuers, ANSWERS);
+    } else if let Some(line) = in_place_of_solvers(drive, claim) {
+        context.printer(&OutputArgs::default()).note(&line);
     }
     Ok(())
 }
@@ -81,11 +87,13 @@ pub fn rehearsal(context: &Context, in_cluster: bool, records: &[Record]) -> Res
     if !in_cluster {
         let place = format!("rehearsal in a throw-away store; namespace {namespace}");
         say(context, &place, &authorities, "kubectl-acme");
-        say_who_answers(context, records, None, &Claim::Alone);
+        if Venue::of_rehearsal(context) == Venue::Local {
+            say_who_answers(context, records, ANSWERS);
+        }
         return Ok(());
     }
-    let place = place(context)?;
-    let place = format!("rehearsal with the solvers of {place}; namespace {namespace}");
+    let place =
+        format!("rehearsal with the solvers of {}; namespace {namespace}", context.place()?);
     say(context, &place, &authorities, "kubectl-acme");
     context.printer(&OutputArgs::default()).note(IN_CLUSTER);
     Ok(())
@@ -102,20 +110,10 @@ fn say(context: &Context, place: &str, authorities: &BTreeSet<String>, driver: &
 }
 
 /// Says who answers HTTP-01, where a solver asks for that: on this machine, and in a cluster where flags replace its solvers.
-fn say_who_answers(
-    context: &Context,
-    issuers: &[Record],
-    drive: Option<&DriveArgs>,
-    claim: &Claim,
-) {
+fn say_who_answers(context: &Context, issuers: &[Record], who: &str) {
     let mut issuers = issuers.iter().filter_map(|record| typed::<Issuer>(record.clone()).ok());
-    let line = match (context.cluster(), drive) {
-        (None, _) => Some(ANSWERS.to_owned()),
-        (Some(_), Some(drive)) => in_place_of_solvers(drive, claim),
-        (Some(_), None) => None,
-    };
-    if let Some(line) = line.filter(|_| issuers.any(|issuer| asks_for_http01(&issuer))) {
-        context.printer(&OutputArgs::default()).note(&line);
+    if issuers.any(|issuer| asks_for_http01(&issuer)) {
+        context.printer(&OutputArgs::default()).note(who);
     }
 }
 
@@ -150,16 +148,6 @@ fn asks_for_http01(issuer: &Issuer) -> bool {
     let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
     asked_type(issuer).is_ok_and(|kind| kind.is_none())
         && solvers.into_iter().any(|solver| solver.http01.is_some())
-}
-
-fn place(context: &Context) -> Result<String, Failure> {
-    let Some(cluster) = context.cluster() else {
-        return Ok(format!("local state in {}", context.state_folder()?.display()));
-    };
-    Ok(match cluster.context() {
-        Some(name) => format!("context {name}"),
-        None => format!("cluster {}", cluster.server()),
-    })
 }
 
 fn authorities(issuers: &[Record]) -> BTreeSet<String> {

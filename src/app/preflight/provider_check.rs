@@ -76,7 +76,7 @@ pub(crate) async fn check(
     };
     let zones = drive.zones(&fetcher).await?;
     let namespace = &context.global.cluster_resource_namespace;
-    let reach = Reach::new(&drive.dns01, context.cluster());
+    let reach = Reach::new(&drive.dns01, context);
     let dns01 = reach.providers(store, zones, &fetcher.resolver, namespace);
     let asking = join_all(errands.iter().map(|errand| ask(&dns01, errand)));
     let answers = tokio::select! {

@@ -105,17 +105,18 @@ impl Rehearsal {
                 let source = context.store(Access::ReadOnly).await?;
                 borrow::borrow(&mut records, &source, context).await?;
                 // A cluster has no words for such a type at all, which is told before anything is issued.
-                if context.cluster().is_none() {
+                let cluster = context.cluster();
+                if cluster.is_none() {
                     challenge_types::check_rehearsal(&records)?;
                 }
                 let clients = clients(&fetcher.resolver);
                 caa = identities::read(&records, &source, &clients, context).await;
-                match context.cluster().filter(|_| !args.answers_here()) {
+                match cluster.filter(|_| !args.answers_here()) {
                     // No port is taken for nothing.
                     None if !challenge_types::leave_to_solvers(&records) => {
                         Arc::new(Together(Vec::new()))
                     }
-                    None => args.http01(None).await?,
+                    None => args.http01_here(true).await?,
                     Some(cluster) => {
                         let until = prepare(cluster, &records, deadline, context).await?;
                         let solver = Arc::new(args.solver_pods.solver(cluster, Some(until)));
@@ -188,7 +189,7 @@ impl Rehearsal {
         }
         let zones = drive.zones(&self.fetcher).await?;
         let namespace = &context.global.cluster_resource_namespace;
-        let reach = Reach::new(&drive.dns01, context.cluster());
+        let reach = Reach::new(&drive.dns01, context);
         let dns01 = reach.solver(store, zones, &self.fetcher.resolver, namespace);
         let solver = |challenge: &Challenge| -> &dyn Solver {
             match challenge.spec.kind {

@@ -11,7 +11,7 @@ use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
 use crate::app::flags::dns01::Dns01Args;
-use crate::app::flags::drive::listener;
+use crate::app::flags::drive::{lasting_http01, listener};
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::OutputArgs;
 use crate::app::flags::solver_pods::SolverPodArgs;
@@ -27,8 +27,6 @@ use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Answer, Challenge, ChallengeType, Kind};
 use crate::print::columns::Namespaces;
 use crate::print::{Group, Shape};
-use crate::solvers::http01::files::Files;
-use crate::solvers::http01::webroot::Webroot;
 use crate::solvers::tls_alpn01::TlsAlpn01;
 use crate::solvers::{Solver, Together};
 use crate::store::Store;
@@ -118,7 +116,7 @@ pub async fn run(
             .hint(format!("make this record: {record}"))
             .hint("or add a dns01 solver to its issuer, and delete its order"));
     }
-    if args.serves(&challenge, context) && deed == AnswerAction::Present {
+    if args.serves(&challenge, found.in_cluster()) && deed == AnswerAction::Present {
         return serve(&args, &challenge, &answer, context).await;
     }
     let answers = args.http01_webroot.is_none() && args.http01_listen.is_empty();
@@ -162,8 +160,8 @@ pub async fn run(
 
 impl AnswerArgs {
     /// Tells whether the answer lives as long as a process of this machine.
-    fn serves(&self, challenge: &Challenge, context: &Context) -> bool {
-        let is_elsewhere = context.cluster().is_some() && self.http01_listen.is_empty();
+    fn serves(&self, challenge: &Challenge, in_cluster: bool) -> bool {
+        let is_elsewhere = in_cluster && self.http01_listen.is_empty();
         match challenge.spec.kind {
             ChallengeType::Http01 => self.http01_webroot.is_none() && !is_elsewhere,
             ChallengeType::TlsAlpn01 => true,
@@ -184,25 +182,18 @@ impl AnswerArgs {
             let fetcher = self.look.fetcher().await?;
             let zones = self.nameservers.zones(&self.look, &fetcher).await?;
             let namespace = &context.global.cluster_resource_namespace;
-            let reach = Reach::new(&self.dns01, context.cluster());
+            let reach = Reach::new(&self.dns01, context);
             return Ok(reach.solver(store, zones, &fetcher.resolver, namespace));
         }
         let is_http = challenge.spec.kind == ChallengeType::Http01;
-        if let Some(folder) = self.http01_webroot.as_ref().filter(|_| is_http) {
-            let webroot = Webroot::new(folder);
-            return Ok(match context.cluster() {
-                Some(_) => Arc::new(webroot),
-                None => Arc::new(Files::below(folder, webroot)),
-            });
-        }
-        match context.cluster().filter(|_| is_http && self.http01_listen.is_empty()) {
-            Some(cluster) => Ok(Arc::new(self.solver_pods.solver(cluster, None))),
-            // A listener's answers ended with its process; files are where the challenge remembers them.
-            None if context.cluster().is_none() => {
-                Ok(Arc::new(Files::beside(Arc::new(Together(Vec::new())))))
+        let folder = self.http01_webroot.as_deref().filter(|_| is_http);
+        let in_cluster = |cluster: &_| -> Arc<dyn Solver> {
+            if is_http && self.http01_listen.is_empty() {
+                return Arc::new(self.solver_pods.solver(cluster, None));
             }
-            None => Ok(Arc::new(Together(Vec::new()))),
-        }
+            Arc::new(Together(Vec::new()))
+        };
+        Ok(lasting_http01(folder, in_cluster, context))
     }
 }
 

@@ -136,7 +136,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
     let namespace = &context.global.cluster_resource_namespace;
-    let reach = Reach::usual(context.cluster());
+    let reach = Reach::usual(context);
     let dns01 = reach.providers(&store, zones.clone(), &fetcher.resolver, namespace);
     let probe: Box<dyn Probe> = match kind {
         ChallengeType::Http01 => Box::new(HttpProbe { fetcher }),
@@ -201,7 +201,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
         };
         return Err(failure.hint(hint));
     }
-    let is_in_cluster = context.cluster().is_some();
+    let is_in_cluster = store.in_cluster();
     let unseen = AnswerStep { challenge: challenge.clone(), sighting, in_cluster: is_in_cluster };
     let failure = failure.step(&NextStep::Answer(Box::new(unseen)));
     // Whoever may not see who drives is told nothing of it.

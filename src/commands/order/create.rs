@@ -114,7 +114,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let target = Target { store: &workshop.store, cluster };
     applying::apply(&input, records, target, &printer).await?;
     let Opening { open, ends: known } =
-        opening(records, &workshop.store, &workshop.claim, cluster.is_some(), started).await?;
+        opening(records, &workshop.store, &workshop.claim, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
         let due = open.iter().filter(|(_, followed)| followed.since.is_some()).map(|(key, _)| key);

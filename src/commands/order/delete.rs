@@ -12,6 +12,7 @@ use crate::app::engine::dns01::Reach;
 use crate::app::engine::{Engine, Equipment};
 use crate::app::failure::Failure;
 use crate::app::flags::dns01::Dns01Args;
+use crate::app::flags::drive::lasting_http01;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::OutputArgs;
 use crate::app::follow::supervise::removable;
@@ -28,12 +29,11 @@ use crate::model::{Challenge, ChallengeType, Key, Kind};
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::request::Approval;
 use crate::reconcile::schedule::Limits;
+use crate::solvers::Solver;
 use crate::solvers::dns01::manual::is_a_persons;
 use crate::solvers::http01::cluster::ClusterSolver;
 use crate::solvers::http01::cluster::options::Options;
-use crate::solvers::http01::files::Files;
-use crate::solvers::http01::webroot::Webroot;
-use crate::solvers::{Solver, Together};
+use crate::store::cluster::ClusterStore;
 use crate::store::local::Access;
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
@@ -68,9 +68,10 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         Places::of(context, args.http01_webroot.is_none()).with_direct(&args.dns01.dns01_webhook);
     let namespace = context.namespace();
     let store = context.store(Access::ReadWrite).await?;
-    let task = match context.cluster() {
-        Some(_) => Task::deletion(&names, namespace, &store, places).await?,
-        None => Task::within(namespace, places),
+    let task = if store.in_cluster() {
+        Task::deletion(&names, namespace, &store, places).await?
+    } else {
+        Task::within(namespace, places)
     };
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
     let permit = Permit::new(context, task);
@@ -161,16 +162,13 @@ async fn engine(
     orders: &[(Key, String)],
     context: &Context,
 ) -> Result<Engine, Failure> {
-    let http01: Arc<dyn Solver> = match (&args.http01_webroot, context.cluster()) {
-        (Some(folder), Some(_)) => Arc::new(Webroot::new(folder)),
-        (Some(folder), None) => Arc::new(Files::below(folder, Webroot::new(folder))),
-        (None, Some(cluster)) => Arc::new(ClusterSolver::new(cluster.clone(), Options::default())),
-        // A listener's answers ended with its process; files are where the challenge remembers them.
-        (None, None) => Arc::new(Files::beside(Arc::new(Together(Vec::new())))),
+    let pods = |cluster: &ClusterStore| -> Arc<dyn Solver> {
+        Arc::new(ClusterSolver::new(cluster.clone(), Options::default()))
     };
+    let http01 = lasting_http01(args.http01_webroot.as_deref(), pods, context);
     let (fetcher, zones) = args.zones().await?;
     Ok(Engine::start(Equipment {
-        dns01: Reach::new(&args.dns01, context.cluster()),
+        dns01: Reach::new(&args.dns01, context),
         selection: Selection::only(orders.iter().map(|(key, _)| key.clone()).collect()),
         approval: Approval::Theirs,
         cluster_resource_namespace: context.global.cluster_resource_namespace.clone(),

@@ -76,14 +76,12 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let claim = claim_everything(context, &permit).await?;
     announce::everything(context, &store, &claim, &args.drive).await?;
     context.talk().line("Ctrl-C ends it");
-    if let Some(cluster) = context.cluster() {
-        sweep_before_work(cluster, [""].into(), context).await;
-    }
+    sweep_before_work([""].into(), context).await;
     let fetcher = args.drive.fetcher().await?;
     let stop = CancellationToken::new();
     let probe = args.drive.probe_pod.probe(fetcher.clone(), true, &stop, context)?;
     let store = context.at_hand(store);
-    let http01 = args.drive.http01(context.cluster()).await?;
+    let http01 = args.drive.http01(context).await?;
     let by_flags =
         Equipment::by_flags(Arc::clone(&store), http01, fetcher, &args.drive, context).await?;
     let equipment = Equipment { budget: OrderBudget::new(Allowance::Standing), ..by_flags };
@@ -135,7 +133,7 @@ async fn permit(
     store: &Arc<dyn Store>,
     context: &Context,
 ) -> Result<Permit, Failure> {
-    if context.cluster().is_none() {
+    if !store.in_cluster() {
         return Ok(Permit::default());
     }
     let task = Task::on_everything(store, args.drive.places(context)).await?;

@@ -116,7 +116,7 @@ pub async fn workplace(
     places: Places,
 ) -> Result<(Arc<dyn Store>, Permit), Failure> {
     let store = context.store(Access::ReadWrite).await?;
-    if context.cluster().is_none() {
+    if !store.in_cluster() {
         return Ok((store, Permit::default()));
     }
     let task = Task::on(records, applied, &store, places).await?;
