@@ -6,6 +6,10 @@ use std::process::ExitCode;
 use kubectl_acme::cli::{self, completion};
 use kubectl_acme::process;
 
+/// Objects are read, compared and dropped all the time, by several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // A second provider would be ours as well.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
