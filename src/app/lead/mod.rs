@@ -6,6 +6,7 @@
 //! server is no reason to end. `run` ends then (exit 12), as cert-manager does, and its Deployment starts it again. A
 //! command that only watches leaves Issuers and solvers to whoever drives.
 
+mod other;
 mod standby;
 pub mod stopping;
 pub mod sweep;
@@ -17,6 +18,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+pub use self::other::{Other, Program};
+use self::other::{as_wished, local_run, other, without_lease};
 use self::standby::{StandbyState, StandbyTimes};
 use super::context::Context;
 use super::failure::Failure;
@@ -27,7 +30,6 @@ use super::preflight::permissions::needs::Part;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};
-use crate::store::cluster::lease_object::{LeaseHolder, Who};
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::{Guard, LocalLease, Role};
 
@@ -45,28 +47,6 @@ pub enum Claim {
     Drives(Turn),
     /// Somebody else drives: it is enough to watch.
     Watches(Other),
-}
-
-/// Somebody else who drives, or who counts as driving.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Other {
-    /// As the cluster shows it, where one was looked at.
-    pub seen: Option<Driver>,
-    /// Which program it runs.
-    pub program: Program,
-    /// Who, in words.
-    pub driver: String,
-    /// What to do when nothing moves.
-    pub next_step: String,
-}
-
-/// Which program somebody else who drives runs, or counts as running.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// cert-manager's own controllers.
-    CertManager,
-    /// `run` of this program.
-    KubectlAcme,
 }
 
 impl Claim {
@@ -324,88 +304,10 @@ pub(super) fn drives(context: &Context, guard: ClusterGuard) -> Claim {
     Claim::Drives(Turn::Cluster(lost))
 }
 
-/// The claim of whoever finds `run` at work on the state folder.
-fn local_run() -> Claim {
-    Claim::Watches(Other {
-        seen: None,
-        program: Program::KubectlAcme,
-        driver: "kubectl-acme run, in another process".to_owned(),
-        next_step: "see what it says; when it ends, this command takes over".to_owned(),
-    })
-}
-
-/// The claim of whoever leaves the work to cert-manager, whether it is there or not.
-fn as_wished() -> Claim {
-    Claim::Watches(Other {
-        seen: None,
-        program: Program::CertManager,
-        driver: "cert-manager".to_owned(),
-        next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
-            .to_owned(),
-    })
-}
-
-/// Somebody else who goes on driving; a one-shot command of ours ends.
-fn other(driver: &Driver) -> Option<Other> {
-    let other = match driver {
-        Driver::Nobody => return None,
-        Driver::WithoutLease { pod } => without_lease(pod),
-        Driver::Unknown { why } => unseen(why),
-        Driver::Holder(holder) => match holder.who {
-            Who::CertManager => cert_manager(holder),
-            Who::Ours(Some(Role::Always)) => run(holder),
-            Who::Ours(_) => return None,
-        },
-    };
-    Some(Other { seen: Some(driver.clone()), ..other })
-}
-
 fn watches(wish: DriverChoice, other: Other) -> Result<Claim, Failure> {
     match wish {
         DriverChoice::Ourselves => Err(driven(&other.driver)),
         DriverChoice::Auto | DriverChoice::CertManager => Ok(Claim::Watches(other)),
-    }
-}
-
-fn cert_manager(holder: &LeaseHolder) -> Other {
-    let LeaseHolder { identity, namespace, .. } = holder;
-    Other {
-        seen: None,
-        program: Program::CertManager,
-        driver: format!("cert-manager ({identity} holds the Lease in {namespace})"),
-        next_step: "read its log: kubectl logs --namespace cert-manager deployment/cert-manager; should it be gone, this \
-                    command takes over when its Lease has expired"
-            .to_owned(),
-    }
-}
-
-fn run(holder: &LeaseHolder) -> Other {
-    Other {
-        seen: None,
-        program: Program::KubectlAcme,
-        driver: format!("kubectl-acme run ({})", holder.identity),
-        next_step: "read its log; when it ends, this command takes over".to_owned(),
-    }
-}
-
-fn without_lease(pod: &str) -> Other {
-    let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
-    Other {
-        seen: None,
-        program: Program::CertManager,
-        driver: format!("cert-manager (Pod {pod}, which holds no Lease)"),
-        next_step: format!("read its log: kubectl logs --namespace {namespace} {name}"),
-    }
-}
-
-fn unseen(why: &str) -> Other {
-    Other {
-        seen: None,
-        program: Program::CertManager,
-        driver: format!("cert-manager, as far as may be seen ({why})"),
-        next_step: "it may be that nobody works here: with permission to get that Lease (deploy/rbac/order.yaml) it is seen \
-                    who does, and with deploy/rbac/one-shot.yaml this command works by itself"
-            .to_owned(),
     }
 }
 
