@@ -3,22 +3,15 @@
 //! At most 16 servers of a zone with 8 addresses each are asked: a zone may be hostile.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use futures_util::stream::FuturesUnordered;
 use hickory_resolver::proto::rr::{Name, RecordType};
-use tokio::time::timeout;
 
 use super::LookupError;
-use super::reply::Reply;
+use super::reply::{Reply, sorted};
 use super::server::{Authority, Server};
 use super::wire::Recursion;
-use super::zone::{Zones, is_an_answer};
-
-/// How long one server may take to answer before another one is asked beside it.
-const HEAD_START: Duration = Duration::from_millis(300);
+use super::zone::Zones;
 
 /// Most servers of a zone that are asked; the root has 13.
 const SERVERS: usize = 16;
@@ -77,47 +70,32 @@ impl Zones {
             self.recurse((host, RecordType::AAAA))
         );
         let found = [four, six].into_iter().flatten();
-        let mut addresses: Vec<IpAddr> =
-            found.flat_map(|reply| reply.addresses().collect::<Vec<_>>()).collect();
+        let mut addresses = sorted(found.flat_map(|reply| reply.addresses().collect::<Vec<_>>()));
         if addresses.is_empty() {
-            addresses = self.hosts.addresses(&host.to_ascii()).await.unwrap_or_default();
+            let hosts = self.hosts.addresses(&host.to_ascii()).await;
+            addresses = sorted(hosts.unwrap_or_default().into_iter());
         }
-        addresses.sort();
-        addresses.dedup();
         addresses.truncate(ADDRESSES);
         addresses
     }
 
-    /// The first reply of a zone's servers that is an answer. Each has a moment before the next one is asked, too; one that
-    /// fails has none.
+    /// The first reply of a zone's servers that is an answer.
     pub(super) async fn ask_one(
         &self,
         servers: &[Authority],
-        (name, kind): (&Name, RecordType),
+        question: (&Name, RecordType),
     ) -> Option<Reply> {
-        let mut addresses = self.in_turn(servers).into_iter();
-        let mut asked = FuturesUnordered::new();
-        loop {
-            if let Some(address) = addresses.next() {
-                asked.push(async move {
-                    let server = Server::Plain(address);
-                    let reply = self.wire.ask(&server, name, kind, Recursion::Unwanted).await;
-                    reply.ok().filter(is_an_answer)
-                });
-            }
-            match timeout(HEAD_START, asked.next()).await {
-                Ok(Some(Some(reply))) => return Some(reply),
-                Ok(None) => return None,
-                Ok(Some(None)) | Err(_) => {}
-            }
-        }
+        let servers = self.in_turn(servers);
+        let reply = self.wire.ask_any(&servers, question, Recursion::Unwanted).await?;
+        reply.ok().filter(Reply::is_an_answer)
     }
 
     /// The first address of each server, then the next of each.
-    fn in_turn(&self, servers: &[Authority]) -> Vec<SocketAddr> {
+    fn in_turn(&self, servers: &[Authority]) -> Vec<Server> {
         let mut all = Vec::new();
         for turn in 0..ADDRESSES {
-            all.extend(servers.iter().filter_map(|server| self.addresses(server).nth(turn)));
+            let addresses = servers.iter().filter_map(|server| self.addresses(server).nth(turn));
+            all.extend(addresses.map(Server::Plain));
         }
         all.truncate(ASKED);
         all

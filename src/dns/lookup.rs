@@ -1,46 +1,47 @@
-//! Look-ups through the system's name servers or through one that is named.
+//! Look-ups by way of the system's name servers or of some that are named. Nothing is kept: whoever waits for a change
+//! must not be told yesterday's absence (RFC 2308 §5).
+//!
+//! A resolver that fails says nothing of the aliases on the way: it is asked for them, one after another, so that the
+//! name that fails can be told. That is worth 5 s at most.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hickory_resolver::config::{
-    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
-};
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::net::{DnsError, NetError};
-use hickory_resolver::proto::op::{Query, ResponseCode};
+use hickory_resolver::Hosts;
+use hickory_resolver::proto::op::{Message, OpCode, Query, ResponseCode};
+use hickory_resolver::proto::rr::domain::usage::{INVALID, LOCALHOST, ONION};
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
-use hickory_resolver::{Hosts, TokioResolver};
+use tokio::time::timeout;
 
-use super::cause::{Inquiry, bare};
-use super::reply::mnemonic;
-use super::server::{self, PORT, Server};
+use super::reply::Reply;
+use super::server::{self, Server};
+use super::silence::Silence;
+use super::wire::{Recursion, SERVER_TIMEOUT, Wire};
 use super::{CaaRecord, LookupError, Resolve, Why};
 
-/// How long a name server may take over UDP, and as long again over TCP.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long it may take to find out why a look-up failed.
+/// Most aliases and delegations that are followed.
+pub(super) const HOPS: usize = 16;
+/// How often servers are asked that answer with an error.
+const ATTEMPTS: usize = 2;
+/// Shortest patience with a server that this machine's configuration may ask for.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// How long it may take to find out for which name a server fails.
 const INQUIRY: Duration = Duration::from_secs(5);
 
 /// Asks the name servers of the system's configuration; the hosts file comes first.
 pub struct SystemResolver {
     hosts: Hosts,
-    servers: Servers,
+    servers: DirectResolver,
 }
 
 impl SystemResolver {
     /// Reads the system's configuration; when it names no servers, every look-up will say so.
     pub fn new() -> Self {
-        let resolver = TokioResolver::builder_tokio().and_then(|mut builder| {
-            remember_nothing(builder.options_mut());
-            builder.build()
-        });
-        let why = "this machine's configuration names no name server";
-        let resolver = resolver.map_err(|_| Why::Other(why.to_owned()));
-        let inquiry = Inquiry::at(server::of_the_system(), INQUIRY);
-        let servers = Servers { resolver, inquiry };
+        let (servers, options) = server::configured();
+        let wire = Wire::without_hosts(options.timeout.max(SHORTEST));
+        let servers = DirectResolver { servers, wire, attempts: options.attempts };
         Self { hosts: Hosts::from_system().unwrap_or_default(), servers }
     }
 
@@ -73,12 +74,8 @@ impl Resolve for SystemResolver {
         if let Some(known) = without_asking(host) {
             return Ok(known);
         }
-        let name = absolute(host)?;
-        let listed = self.in_hosts_file(&name);
-        if !listed.is_empty() {
-            return Ok(listed);
-        }
-        self.servers.ask(host, &name).await
+        let listed = self.in_hosts_file(&absolute(host)?);
+        if listed.is_empty() { self.servers.addresses(host).await } else { Ok(listed) }
     }
 
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
@@ -90,10 +87,13 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Asks one name server and nothing else: UDP, then TCP when the answer is truncated or none comes (`--dns`).
+/// Asks certain name servers and nothing else: UDP, then TCP when the answer is truncated or none comes (`--dns`).
+#[derive(Debug)]
 pub struct DirectResolver {
-    addresses: Vec<SocketAddr>,
-    servers: Servers,
+    servers: Vec<Server>,
+    wire: Wire,
+    /// How often all of them are asked while they answer with errors.
+    attempts: usize,
 }
 
 impl DirectResolver {
@@ -104,154 +104,128 @@ impl DirectResolver {
 
     /// Asks the name server at one of these addresses after another, until it answers.
     pub fn at(addresses: Vec<SocketAddr>) -> Self {
-        Self::with_patience(addresses, SERVER_TIMEOUT)
+        let servers = addresses.into_iter().map(Server::Plain).collect();
+        Self { servers, wire: Wire::without_hosts(SERVER_TIMEOUT), attempts: ATTEMPTS }
     }
 
-    fn with_patience(addresses: Vec<SocketAddr>, patience: Duration) -> Self {
-        let name_servers = addresses.iter().map(|server| {
-            let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
-            for connection in &mut connections {
-                connection.port = server.port();
+    /// Asks for records where the aliases at a name lead; returns the last reply, and the name it is about, where there may
+    /// be none.
+    async fn records(&self, text: &str, kind: RecordType) -> Result<(Reply, Name), LookupError> {
+        let failed = |why| LookupError::Failed { name: text.to_owned(), why };
+        let mut chain = vec![absolute(text)?];
+        let reply = self.follow(&mut chain, kind).await.map_err(failed)?;
+        if !reply.is_an_answer() {
+            let aliases = timeout(INQUIRY, self.follow(&mut chain, RecordType::CNAME)).await;
+            if let Ok(Err(circle @ Why::AliasLoop(_))) = aliases {
+                return Err(failed(circle));
             }
-            NameServerConfig::new(server.ip(), true, connections)
-        });
-        let config = ResolverConfig::from_parts(None, Vec::new(), name_servers.collect());
-        let mut builder =
-            TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
-        let options = builder.options_mut();
-        remember_nothing(options);
-        options.timeout = patience;
-        options.attempts = 1;
-        let resolver = builder.build().map_err(|error| why(&error));
-        let servers = addresses.iter().copied().map(Server::Plain).collect();
-        let inquiry = Inquiry::at(servers, INQUIRY);
-        Self { addresses, servers: Servers { resolver, inquiry } }
+        }
+        let end = chain[chain.len() - 1].clone();
+        let target = (chain.len() > 1).then(|| bare(&end));
+        let name = text.to_owned();
+        match (reply.code(), target) {
+            (ResponseCode::NoError, _) => Ok((reply, end)),
+            (ResponseCode::NXDomain, None) => Err(LookupError::NoSuchName { name }),
+            // Of an alias it is the name at its end that is missing.
+            (ResponseCode::NXDomain, Some(target)) => {
+                Err(LookupError::NoSuchTarget { name, target })
+            }
+            (_, target) => Err(failed(Why::Answered { code: reply.code_and_why(), target })),
+        }
     }
-}
 
-impl fmt::Debug for DirectResolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DirectResolver({:?})", self.addresses)
+    /// Asks for records at the end of a chain of aliases, adds those that the replies tell of, and returns the last reply.
+    async fn follow(&self, chain: &mut Vec<Name>, kind: RecordType) -> Result<Reply, Why> {
+        loop {
+            let known = chain.len();
+            let reply = self.ask(&chain[known - 1], kind).await?;
+            while let Some(next) = reply.alias(&chain[chain.len() - 1]) {
+                let is_known = chain.contains(next);
+                chain.push(next.clone());
+                if is_known {
+                    return Err(Why::AliasLoop(chain.iter().map(bare).collect()));
+                }
+            }
+            let end = &chain[chain.len() - 1];
+            let is_there = reply.at(end).any(|record| record.record_type() == kind);
+            let is_last = chain.len() == known || chain.len() > HOPS;
+            if is_there || is_last || !reply.is_an_answer() {
+                return Ok(reply);
+            }
+        }
+    }
+
+    async fn ask(&self, name: &Name, kind: RecordType) -> Result<Reply, Why> {
+        if let Some(code) = reserved(name) {
+            return Ok(Reply(Message::error_msg(0, OpCode::Query, code)));
+        }
+        let mut attempts = 1;
+        loop {
+            let said = self.wire.ask_any(&self.servers, (name, kind), Recursion::Desired).await;
+            let nobody = || "this machine's configuration names no name server".to_owned();
+            let reply = said.ok_or_else(|| Why::Other(nobody()))?.map_err(|why| silent(&why))?;
+            if reply.is_an_answer() || attempts >= self.attempts {
+                return Ok(reply);
+            }
+            attempts += 1;
+        }
     }
 }
 
 #[async_trait]
 impl Resolve for DirectResolver {
+    /// One family is enough; a server's failure on one beats "there is nothing", and so does "there is no such name".
     async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         if let Some(known) = without_asking(host) {
             return Ok(known);
         }
-        self.servers.ask(host, &absolute(host)?).await
+        let (six, four) =
+            tokio::join!(self.records(host, RecordType::AAAA), self.records(host, RecordType::A));
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        let mut fault = LookupError::NoAddress { name: host.to_owned() };
+        for family in [six, four] {
+            match family {
+                Ok((reply, end)) => {
+                    for address in reply.at(&end).filter_map(|record| record.data.ip_addr()) {
+                        if !addresses.contains(&address) {
+                            addresses.push(address);
+                        }
+                    }
+                }
+                Err(error) if error.tells_nothing() || !fault.tells_nothing() => fault = error,
+                Err(_) => {}
+            }
+        }
+        if addresses.is_empty() { Err(fault) } else { Ok(addresses) }
     }
 
     async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
-        self.servers.texts(name).await
+        let (reply, end) = self.records(name, RecordType::TXT).await?;
+        let texts = reply.texts(&end);
+        if texts.is_empty() {
+            Err(LookupError::NoText { name: name.to_owned() })
+        } else {
+            Ok(texts)
+        }
     }
 
     async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
-        self.servers.caa(name).await
-    }
-
-    fn replaces_system(&self) -> bool {
-        true
-    }
-}
-
-/// Whom to ask.
-struct Servers {
-    /// Why nobody can be asked, otherwise.
-    resolver: Result<TokioResolver, Why>,
-    /// Asks the same servers for what the resolver leaves out of its errors.
-    inquiry: Inquiry,
-}
-
-impl Servers {
-    async fn ask(&self, host: &str, name: &Name) -> Result<Vec<IpAddr>, LookupError> {
-        let resolver = self.resolver(host)?;
-        let (six, four) = tokio::join!(
-            records(resolver, name, RecordType::AAAA),
-            records(resolver, name, RecordType::A)
-        );
-        match join([(RecordType::AAAA, six), (RecordType::A, four)]) {
-            Ok(found) => Ok(found),
-            Err(None) => Err(LookupError::NoAddress { name: host.to_owned() }),
-            Err(Some((kind, error))) => {
-                let fault = self.fault(host, name, kind, &error).await;
-                Err(fault.unwrap_or_else(|| LookupError::NoAddress { name: host.to_owned() }))
+        let (reply, end) = match self.records(name, RecordType::CAA).await {
+            Err(LookupError::NoSuchName { .. } | LookupError::NoSuchTarget { .. }) => {
+                return Ok(Vec::new());
             }
-        }
-    }
-
-    async fn texts(&self, name: &str) -> Result<Vec<String>, LookupError> {
-        let (kind, asked) = (RecordType::TXT, absolute(name)?);
-        let nothing = || LookupError::NoText { name: name.to_owned() };
-        let found = match self.resolver(name)?.lookup(asked.clone(), kind).await {
-            Ok(found) => found,
-            Err(error) => {
-                return Err(self.fault(name, &asked, kind, &error).await.unwrap_or_else(nothing));
-            }
+            found => found?,
         };
-        let texts = found.answers().iter().filter_map(|record| match &record.data {
-            RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
-            _ => None,
-        });
-        let texts: Vec<_> = texts.collect();
-        if texts.is_empty() { Err(nothing()) } else { Ok(texts) }
-    }
-
-    /// What an error says of a name, written as `text`; nothing where the name is there and has nothing of that type.
-    async fn fault(
-        &self,
-        text: &str,
-        name: &Name,
-        kind: RecordType,
-        error: &NetError,
-    ) -> Option<LookupError> {
-        let code = response_code(error);
-        if code == Some(ResponseCode::NXDomain) {
-            return Some(no_such_name(text, name, error));
-        }
-        let cause = match code {
-            Some(code) => self.inquiry.why(name, kind, code).await,
-            None => None,
-        };
-        if cause.is_none() && code == Some(ResponseCode::NoError) {
-            return None;
-        }
-        let why = cause.unwrap_or_else(|| why(error));
-        Some(LookupError::Failed { name: text.to_owned(), why })
-    }
-
-    async fn caa(&self, name: &str) -> Result<Vec<CaaRecord>, LookupError> {
-        let (kind, asked) = (RecordType::CAA, absolute(name)?);
-        let found = match self.resolver(name)?.lookup(asked.clone(), kind).await {
-            Ok(found) => found,
-            Err(error) if error.is_nx_domain() => return Ok(Vec::new()),
-            Err(error) => match self.fault(name, &asked, kind, &error).await {
-                Some(fault) => return Err(fault),
-                None => return Ok(Vec::new()),
-            },
-        };
-        let records = found.answers().iter().filter_map(|record| match &record.data {
+        let records = reply.at(&end).filter_map(|record| match &record.data {
             RData::CAA(record) => Some(CaaRecord::from(record)),
             _ => None,
         });
         Ok(records.collect())
     }
 
-    fn resolver(&self, name: &str) -> Result<&TokioResolver, LookupError> {
-        let failed = |why: &Why| LookupError::Failed { name: name.to_owned(), why: why.clone() };
-        self.resolver.as_ref().map_err(failed)
+    fn replaces_system(&self) -> bool {
+        true
     }
-}
-
-async fn records(
-    resolver: &TokioResolver,
-    name: &Name,
-    kind: RecordType,
-) -> Result<Vec<IpAddr>, NetError> {
-    let found = resolver.lookup(name.clone(), kind).await?;
-    Ok(found.answers().iter().filter_map(|record| record.data.ip_addr()).collect())
 }
 
 /// Finds the name server that a person wrote as `HOST:PORT`, `HOST` or an address; a host is looked up by `resolver`, and all its
@@ -260,12 +234,8 @@ pub async fn server_addresses(
     text: &str,
     resolver: &dyn Resolve,
 ) -> Result<Vec<SocketAddr>, LookupError> {
-    if let Ok(address) = text.parse::<SocketAddr>() {
+    if let Ok(Server::Plain(address)) = Server::parse(text) {
         return Ok(vec![address]);
-    }
-    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
-    if let Ok(address) = bare.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, PORT)]);
     }
     let (host, port) = text.rsplit_once(':').unwrap_or((text, "53"));
     let port = port.parse().map_err(|_| LookupError::Failed {
@@ -280,12 +250,6 @@ pub async fn server_addresses(
     Ok(found.into_iter().map(|address| SocketAddr::new(address, port)).collect())
 }
 
-/// Whoever waits for a change must not be told yesterday's absence (RFC 2308 §5).
-fn remember_nothing(options: &mut ResolverOpts) {
-    options.cache_size = 0;
-    options.use_hosts_file = ResolveHosts::Never;
-}
-
 /// Literals, and `localhost` (RFC 6761 §6.3): no server needs to be asked.
 fn without_asking(host: &str) -> Option<Vec<IpAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
@@ -296,72 +260,35 @@ fn without_asking(host: &str) -> Option<Vec<IpAddr>> {
         .then(|| vec![Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()])
 }
 
-/// With its final dot a name is asked as it is, without search domains.
-fn absolute(host: &str) -> Result<Name, LookupError> {
-    let mut name = Name::from_ascii(host).map_err(|_| LookupError::Failed {
-        name: host.to_owned(),
+/// The answer for names of which no server may hear (RFC 6761 §6.3 and §6.4, RFC 7686 §2).
+fn reserved(name: &Name) -> Option<ResponseCode> {
+    if LOCALHOST.zone_of(name) {
+        return Some(ResponseCode::NoError);
+    }
+    (INVALID.zone_of(name) || ONION.zone_of(name)).then_some(ResponseCode::NXDomain)
+}
+
+/// Reads a name; with its final dot it is asked as it is, without search domains.
+pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
+    let mut read = Name::from_ascii(name).map_err(|_| LookupError::Failed {
+        name: name.to_owned(),
         why: Why::Other("it is not a DNS name".to_owned()),
     })?;
-    name.set_fqdn(true);
-    Ok(name)
+    read.set_fqdn(true);
+    Ok(read)
 }
 
-/// One family is enough; a server's failure on both beats "there is nothing", and so does "there is no such name".
-fn join(
-    families: [(RecordType, Result<Vec<IpAddr>, NetError>); 2],
-) -> Result<Vec<IpAddr>, Option<(RecordType, NetError)>> {
-    let mut addresses: Vec<IpAddr> = Vec::new();
-    let mut faults = Vec::new();
-    for (kind, family) in families {
-        match family {
-            Ok(found) => {
-                for address in found {
-                    if !addresses.contains(&address) {
-                        addresses.push(address);
-                    }
-                }
-            }
-            Err(error) => faults.push((kind, error)),
-        }
-    }
-    if !addresses.is_empty() {
-        return Ok(addresses);
-    }
-    Err(faults.into_iter().max_by_key(|(_, error)| match response_code(error) {
-        Some(ResponseCode::NoError) => 0,
-        Some(ResponseCode::NXDomain) => 1,
-        _ => 2,
-    }))
+/// A name as people write it.
+fn bare(name: &Name) -> String {
+    let name = name.to_lowercase().to_ascii();
+    name.strip_suffix('.').unwrap_or(&name).to_owned()
 }
 
-/// Of an alias it is the name at its end that is missing.
-fn no_such_name(text: &str, name: &Name, error: &NetError) -> LookupError {
-    let text = text.to_owned();
-    match error {
-        NetError::Dns(DnsError::NoRecordsFound(found)) if found.query.name() != name => {
-            LookupError::NoSuchTarget { name: text, target: bare(found.query.name()) }
-        }
-        _ => LookupError::NoSuchName { name: text },
-    }
-}
-
-fn response_code(error: &NetError) -> Option<ResponseCode> {
-    match error {
-        NetError::Dns(DnsError::ResponseCode(code)) => Some(*code),
-        NetError::Dns(DnsError::NoRecordsFound(found)) => Some(found.response_code),
-        _ => None,
-    }
-}
-
-fn why(error: &NetError) -> Why {
-    match (response_code(error), error) {
-        (Some(code), _) => Why::Answered { code: mnemonic(code), target: None },
-        (None, NetError::Timeout | NetError::NoConnections | NetError::Io(_)) => Why::Silent,
-        (None, NetError::Truncated) => {
-            Why::Other("the answer was truncated, over TCP too".to_owned())
-        }
-        (None, NetError::Proto(_)) => Why::Unreadable,
-        (None, other) => Why::Other(other.as_metrics_label().replace('_', " ")),
+fn silent(why: &Silence) -> Why {
+    match why {
+        Silence::Truncated(_) => Why::Other("the answer was truncated, over TCP too".to_owned()),
+        Silence::Unreadable => Why::Unreadable,
+        Silence::TimedOut | Silence::Refused | Silence::NoRoute | Silence::Https(_) => Why::Silent,
     }
 }
 
@@ -369,11 +296,13 @@ fn why(error: &NetError) -> Why {
 mod tests {
     use std::sync::Arc;
 
-    use hickory_resolver::proto::op::Message;
+    use hickory_resolver::proto::op::Edns;
     use hickory_resolver::proto::rr::Record;
-    use hickory_resolver::proto::rr::rdata::{A, AAAA, SOA};
+    use hickory_resolver::proto::rr::rdata::opt::EdnsOption;
+    use hickory_resolver::proto::rr::rdata::{A, AAAA, CNAME, SOA};
 
     use super::*;
+    use crate::dns::extended_error;
     use crate::dns::testing::{self, Transport};
 
     /// What the test server says; the first label of the name tells which fault it plays.
@@ -416,11 +345,14 @@ mod tests {
         testing::serve(answer).await
     }
 
+    fn impatient(addresses: Vec<SocketAddr>) -> DirectResolver {
+        let wire = Wire::without_hosts(Duration::from_millis(300));
+        DirectResolver { wire, ..DirectResolver::at(addresses) }
+    }
+
     /// Looks a host up; several addresses are separated by blanks.
     async fn check(host: &str, expected: Result<&str, LookupError>) {
-        let resolver =
-            DirectResolver::with_patience(vec![serve().await], Duration::from_millis(300));
-        let seen = resolver
+        let seen = impatient(vec![serve().await])
             .addresses(host)
             .await
             .map(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -510,8 +442,7 @@ mod tests {
     async fn a_name_server_is_asked_at_the_next_address_where_the_first_leads_nowhere() {
         let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let addresses = vec![nobody.local_addr().unwrap(), serve().await];
-        let resolver = DirectResolver::with_patience(addresses, Duration::from_millis(300));
-        let found = resolver.addresses("four.example.com").await;
+        let found = impatient(addresses).addresses("four.example.com").await;
         assert_eq!(found, Ok(vec!["192.0.2.1".parse().unwrap()]));
     }
 
@@ -519,13 +450,12 @@ mod tests {
     async fn the_hosts_file_comes_before_the_servers() {
         let mut hosts = Hosts::default();
         hosts.read_hosts_conf("192.0.2.8 listed.example.com".as_bytes()).unwrap();
-        let why = || Why::Other("this machine's configuration names no name server".to_owned());
-        let inquiry = Inquiry::at(Vec::new(), INQUIRY);
-        let resolver = SystemResolver { hosts, servers: Servers { resolver: Err(why()), inquiry } };
+        let why = Why::Other("this machine's configuration names no name server".to_owned());
+        let resolver = SystemResolver { hosts, servers: DirectResolver::at(Vec::new()) };
         let listed = resolver.addresses("listed.example.com").await;
         assert_eq!(listed, Ok(vec!["192.0.2.8".parse().unwrap()]));
         let unlisted = resolver.addresses("other.example.com").await;
-        assert_eq!(unlisted, Err(failed("other.example.com", why())));
+        assert_eq!(unlisted, Err(failed("other.example.com", why)));
     }
 
     #[tokio::test]
@@ -536,5 +466,120 @@ mod tests {
         let found = theirs.resolve("both.example.com".parse::<Name>().unwrap()).await.unwrap();
         let found: Vec<_> = found.map(|address| address.to_string()).collect();
         assert_eq!(found, ["[2001:db8::1]:0", "192.0.2.1:0"]);
+    }
+
+    /// Where aliases lead.
+    const ALIASES: [(&str, &str); 6] = [
+        ("a.example.com.", "b.example.com."),
+        ("b.example.com.", "a.example.com."),
+        ("into.example.com.", "a.example.com."),
+        ("old.example.com.", "gone.example.net."),
+        ("signed.example.com.", "bogus.example.net."),
+        ("www.example.com.", "web.example.net."),
+    ];
+
+    fn cname(owner: &Name) -> Option<Record> {
+        let (_, target) = ALIASES.iter().find(|(alias, _)| *owner == testing::name(alias))?;
+        Some(Record::from_rdata(owner.clone(), 60, RData::CNAME(CNAME(testing::name(target)))))
+    }
+
+    /// A resolver, which follows aliases for every type but their own; `in_circles` is what it says of those.
+    fn aliased(question: &Message, in_circles: ResponseCode) -> Message {
+        let query = &question.queries[0];
+        let (kind, mut end) = (query.query_type(), query.name().clone());
+        let mut chain = Vec::new();
+        while let Some(alias) = cname(&end).filter(|_| chain.len() < 8) {
+            if let RData::CNAME(target) = &alias.data {
+                end = target.0.clone();
+            }
+            chain.push(alias);
+            if kind == RecordType::CNAME {
+                break;
+            }
+        }
+        let code = match bare(&end).as_str() {
+            _ if kind == RecordType::CNAME => ResponseCode::NoError,
+            "gone.example.net" => ResponseCode::NXDomain,
+            "bogus.example.net" | "dead.example.net" => ResponseCode::ServFail,
+            "a.example.com" | "b.example.com" => in_circles,
+            _ => ResponseCode::NoError,
+        };
+        let mut reply = testing::reply(question, code);
+        if end == testing::name("bogus.example.net.") {
+            let mut edns = Edns::new();
+            let bogus = [&6u16.to_be_bytes()[..], b"words of the moment"].concat();
+            edns.options_mut().insert(EdnsOption::Unknown(extended_error::OPTION, bogus));
+            reply.set_edns(edns);
+        }
+        if code != ResponseCode::ServFail {
+            reply.add_answers(chain);
+        }
+        if kind == RecordType::A && bare(&end) == "web.example.net" {
+            reply.add_answer(Record::from_rdata(end, 60, RData::A(A::new(192, 0, 2, 1))));
+        } else {
+            let zone = testing::name("example.net.");
+            let soa = SOA::new(zone.clone(), zone.clone(), 1, 60, 60, 60, 60);
+            reply.add_authority(Record::from_rdata(zone, 60, RData::SOA(soa)));
+        }
+        reply
+    }
+
+    async fn seen(host: &str, in_circles: ResponseCode) -> String {
+        let server = testing::serve(move |question, _| Some(aliased(question, in_circles))).await;
+        match DirectResolver::new(server).addresses(host).await {
+            Ok(found) => format!("{found:?}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    async fn check_aliased(host: &str, expected: &str) {
+        assert_eq!(seen(host, ResponseCode::ServFail).await, expected);
+    }
+
+    #[tokio::test]
+    async fn what_the_server_says_beside_its_code_is_told() {
+        check_aliased(
+            "bogus.example.net",
+            "cannot look up bogus.example.net: the name server answered SERVFAIL (DNSSEC Bogus)",
+        )
+        .await;
+        check_aliased(
+            "dead.example.net",
+            "cannot look up dead.example.net: the name server answered SERVFAIL",
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn the_name_at_the_end_of_an_alias_is_told() {
+        check_aliased("www.example.com", "[192.0.2.1]").await;
+        check_aliased(
+            "old.example.com",
+            "no such host gone.example.net, where the CNAME of old.example.com leads",
+        )
+        .await;
+        check_aliased(
+            "signed.example.com",
+            "cannot look up signed.example.com: the name server answered SERVFAIL (DNSSEC Bogus) \
+             for the target of its CNAME, bogus.example.net",
+        )
+        .await;
+        check_aliased("gone.example.net", "no such host gone.example.net").await;
+    }
+
+    #[tokio::test]
+    async fn aliases_that_lead_in_a_circle_are_told_whatever_the_server_makes_of_them() {
+        for code in [ResponseCode::ServFail, ResponseCode::NoError] {
+            for (host, chain) in [
+                ("a.example.com", "a.example.com -> b.example.com -> a.example.com"),
+                (
+                    "into.example.com",
+                    "into.example.com -> a.example.com -> b.example.com -> a.example.com",
+                ),
+            ] {
+                let expected = format!("cannot look up {host}: CNAME loop: {chain}");
+                assert_eq!(seen(host, code).await, expected);
+            }
+        }
     }
 }

@@ -3,7 +3,6 @@
 mod asked;
 mod authority;
 mod caa;
-mod cause;
 mod extended_error;
 pub mod lookup;
 mod remembered;

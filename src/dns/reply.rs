@@ -18,6 +18,11 @@ impl Reply {
         self.0.metadata.response_code
     }
 
+    /// Whether the name exists, or does not; everything else tells of the server.
+    pub(super) fn is_an_answer(&self) -> bool {
+        matches!(self.code(), ResponseCode::NoError | ResponseCode::NXDomain)
+    }
+
     /// The code as `dig` writes it, and why, where the server says that, too: `SERVFAIL (DNSSEC Bogus)`.
     pub(super) fn code_and_why(&self) -> String {
         let code = mnemonic(self.code());
@@ -43,14 +48,10 @@ impl Reply {
 
     /// The texts at a name, each joined from its strings (RFC 8555 §8.4), sorted.
     pub(super) fn texts(&self, name: &Name) -> Vec<String> {
-        let texts = self.at(name).filter_map(|record| match &record.data {
+        sorted(self.at(name).filter_map(|record| match &record.data {
             RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
             _ => None,
-        });
-        let mut texts: Vec<_> = texts.collect();
-        texts.sort();
-        texts.dedup();
-        texts
+        }))
     }
 
     /// Seconds that the texts may be kept, where there are any.
@@ -69,14 +70,12 @@ impl Reply {
 
     /// The zone whose SOA record is the answer, and how long that holds.
     pub(super) fn zone(&self) -> Option<(&Name, Duration)> {
-        let soa = self.0.answers.iter().find(|r| r.record_type() == RecordType::SOA)?;
-        Some((&soa.name, Duration::from_secs(soa.ttl.into())))
+        soa(&self.0.answers)
     }
 
     /// The zone that says what is not there, and how long that holds (RFC 2308 §3).
     pub(super) fn zone_of_absence(&self) -> Option<(&Name, Duration)> {
-        let soa = self.0.authorities.iter().find(|r| r.record_type() == RecordType::SOA)?;
-        Some((&soa.name, Duration::from_secs(soa.ttl.into())))
+        soa(&self.0.authorities)
     }
 
     /// The name servers of a zone that was asked for, sorted, and how long that holds.
@@ -99,9 +98,7 @@ impl Reply {
     /// The addresses of a server that a referral brings along, sorted.
     pub(super) fn glue(&self, server: &Name) -> Vec<IpAddr> {
         let glue = self.0.additionals.iter().filter(|record| record.name == *server);
-        let mut addresses: Vec<_> = glue.filter_map(|record| record.data.ip_addr()).collect();
-        addresses.sort();
-        addresses
+        sorted(glue.filter_map(|record| record.data.ip_addr()))
     }
 
     /// All addresses in the answer.
@@ -109,20 +106,30 @@ impl Reply {
         self.0.answers.iter().filter_map(|record| record.data.ip_addr())
     }
 
-    fn at(&self, name: &Name) -> impl Iterator<Item = &Record> {
+    /// The records of an answer at one name.
+    pub(super) fn at(&self, name: &Name) -> impl Iterator<Item = &Record> {
         self.0.answers.iter().filter(move |record| record.name == *name)
     }
 }
 
 fn names<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Name> {
-    let servers = records.filter_map(|record| match &record.data {
+    sorted(records.filter_map(|record| match &record.data {
         RData::NS(server) => Some(server.0.clone()),
         _ => None,
-    });
-    let mut servers: Vec<_> = servers.collect();
-    servers.sort();
-    servers.dedup();
-    servers
+    }))
+}
+
+fn soa(records: &[Record]) -> Option<(&Name, Duration)> {
+    let soa = records.iter().find(|record| record.record_type() == RecordType::SOA)?;
+    Some((&soa.name, Duration::from_secs(soa.ttl.into())))
+}
+
+/// Each once, in order.
+pub(super) fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<_> = all.collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// The code as `dig` writes it.
@@ -134,6 +141,9 @@ pub(super) fn mnemonic(code: ResponseCode) -> String {
         ResponseCode::NXDomain => "NXDOMAIN",
         ResponseCode::NotImp => "NOTIMP",
         ResponseCode::Refused => "REFUSED",
+        ResponseCode::YXDomain => "YXDOMAIN",
+        ResponseCode::YXRRSet => "YXRRSET",
+        ResponseCode::NXRRSet => "NXRRSET",
         ResponseCode::NotAuth => "NOTAUTH",
         ResponseCode::NotZone => "NOTZONE",
         other => return format!("RCODE {}", u16::from(other)),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use hickory_resolver::config::ResolverOpts;
 use hickory_resolver::proto::rr::Name;
 use hickory_resolver::system_conf::read_system_conf;
 use url::Url;
@@ -47,17 +48,23 @@ impl fmt::Display for Server {
     }
 }
 
-/// The name servers of this machine's configuration; two public ones where it names none.
-pub fn of_the_system() -> Vec<Server> {
-    let configured = read_system_conf().map(|(config, _)| config.name_servers().to_vec());
+/// The name servers of this machine's configuration, and how it wants them asked; it may name none.
+pub(super) fn configured() -> (Vec<Server>, ResolverOpts) {
+    let (config, options) = read_system_conf().unwrap_or_default();
     let mut servers: Vec<Server> = Vec::new();
-    for server in configured.unwrap_or_default() {
+    for server in config.name_servers() {
         let port = server.connections.first().map_or(PORT, |connection| connection.port);
         let server = Server::Plain(SocketAddr::new(server.ip, port));
         if !servers.contains(&server) {
             servers.push(server);
         }
     }
+    (servers, options)
+}
+
+/// The name servers of this machine's configuration; two public ones where it names none.
+pub fn of_the_system() -> Vec<Server> {
+    let (mut servers, _) = configured();
     if servers.is_empty() {
         servers.extend(PUBLIC.map(|address| Server::Plain((address, PORT).into())));
     }

@@ -5,11 +5,12 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 
 use super::LookupError;
+use super::lookup::{HOPS, absolute};
 use super::reply::Reply;
 use super::server::{Authority, Server};
 use super::silence::Silence;
 use super::wire::Recursion;
-use super::zone::{HOPS, Trust, Zones, absolute, follow};
+use super::zone::{Trust, Zones, follow};
 use crate::model::cause::Symptom;
 use crate::model::observation::{NameServer, Said};
 

@@ -1,10 +1,13 @@
-//! One question to one name server, and its answer: UDP and TCP (RFC 1035 §4.2, RFC 6891), HTTPS (RFC 8484).
+//! One question to one name server, or to whichever of several answers first, and the answer: UDP and TCP (RFC 1035
+//! §4.2, RFC 6891), HTTPS (RFC 8484). Updates take the same ways, by packets.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use hickory_resolver::proto::op::{Edns, Message, MessageType, Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RecordType};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
@@ -12,7 +15,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
 use super::Resolve;
@@ -22,7 +25,13 @@ use super::server::Server;
 use super::silence::Silence;
 
 /// How long a server may take over UDP, and as long again over TCP.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often a packet is sent over UDP before the server counts as silent: packets get lost.
+pub(super) const SENDINGS: u32 = 3;
+/// How long after an answer that anybody may have sent a better one is waited for (RFC 8945 §5.3).
+const GRACE: Duration = Duration::from_millis(300);
+/// How long one server may take to answer before another one is asked beside it.
+const HEAD_START: Duration = Duration::from_millis(300);
 /// Largest answer that we take over UDP, in bytes; what is larger would arrive in fragments, or not at all.
 const PAYLOAD: u16 = 1232;
 /// Largest answer that there is, in bytes.
@@ -43,14 +52,19 @@ pub enum Recursion {
 pub struct Wire {
     /// Made when the first HTTPS server is asked: reading the system's roots takes a while.
     https: Arc<OnceLock<Result<Client, String>>>,
-    resolver: Arc<dyn Resolve>,
+    resolver: Option<Arc<dyn Resolve>>,
     patience: Duration,
 }
 
 impl Wire {
     /// A wire whose HTTPS servers are found by that resolver.
     pub fn new(resolver: Arc<dyn Resolve>) -> Self {
-        Self { https: Arc::default(), resolver, patience: SERVER_TIMEOUT }
+        Self { resolver: Some(resolver), ..Self::without_hosts(SERVER_TIMEOUT) }
+    }
+
+    /// A wire for servers that are named by their addresses.
+    pub(super) fn without_hosts(patience: Duration) -> Self {
+        Self { https: Arc::default(), resolver: None, patience }
     }
 
     /// The same with another patience.
@@ -74,6 +88,28 @@ impl Wire {
         let reply = self.ask(&server, &name, RecordType::SOA, Recursion::Unwanted).await.ok()?;
         let (zone, _) = reply.zone().or_else(|| reply.zone_of_absence())?;
         (reply.is_authoritative() && zone.zone_of(&name)).then(|| zone.to_lowercase().to_ascii())
+    }
+
+    /// Asks one server after another until one has an answer. Each has a head start before the next one is asked, too; one
+    /// that fails has none. Where none has an answer, the first other reply counts, else a silence; without servers, nothing.
+    pub(super) async fn ask_any(
+        &self,
+        servers: &[Server],
+        (name, kind): (&Name, RecordType),
+        recursion: Recursion,
+    ) -> Option<Result<Reply, Silence>> {
+        let mut servers = servers.iter();
+        let mut asked = FuturesUnordered::new();
+        let mut fault = None;
+        loop {
+            asked.extend(servers.next().map(|server| self.ask(server, name, kind, recursion)));
+            match timeout(HEAD_START, asked.next()).await {
+                Ok(Some(Ok(reply))) if reply.is_an_answer() => return Some(Ok(reply)),
+                Ok(Some(failure)) if !matches!(fault, Some(Ok(_))) => fault = Some(failure),
+                Ok(None) => return fault,
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
     }
 
     /// Asks one question.
@@ -109,19 +145,41 @@ impl Wire {
 
     /// TCP follows when the answer over UDP is cut short, and when there is none.
     async fn plain(&self, server: SocketAddr, question: &Message) -> Result<Message, Silence> {
-        let first = in_time(self.patience, udp(server, question)).await;
-        let truncated = match first {
+        let packet = question.to_vec().map_err(|_| Silence::Unreadable)?;
+        let truncated = match self.over_udp(server, question, &packet).await {
             Ok(answer) if !answer.metadata.truncation => return Ok(answer),
             Ok(_) => true,
-            Err(Silence::NoRoute) => return Err(Silence::NoRoute),
+            Err(error) if silence(&error) == Silence::NoRoute => return Err(Silence::NoRoute),
             Err(_) => false,
         };
-        let second = in_time(self.patience, tcp(server, question)).await;
-        second.map_err(|why| if truncated { Silence::Truncated(Box::new(why)) } else { why })
+        let received = timeout(self.patience, tcp(server, &packet)).await;
+        let answer = match received.map_err(io::Error::from).flatten() {
+            Ok(received) => answer_to(question, &received).ok_or(Silence::Unreadable),
+            Err(error) => Err(silence(&error)),
+        };
+        answer.map_err(|why| if truncated { Silence::Truncated(Box::new(why)) } else { why })
+    }
+
+    async fn over_udp(
+        &self,
+        server: SocketAddr,
+        question: &Message,
+        packet: &[u8],
+    ) -> io::Result<Message> {
+        let socket = udp_socket(server).await?;
+        let judge =
+            |received: &[u8]| answer_to(question, received).map_or(Heard::Foreign, Heard::Answer);
+        for _ in 1..SENDINGS {
+            match udp(&socket, packet, self.patience / SENDINGS, judge).await {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                heard => return heard,
+            }
+        }
+        udp(&socket, packet, self.patience / SENDINGS, judge).await
     }
 
     async fn https(&self, url: &Url, question: &Message) -> Result<Message, Silence> {
-        let client = self.https.get_or_init(|| https_client(&self.resolver));
+        let client = self.https.get_or_init(|| https_client(self.resolver.as_ref()));
         let client = client.as_ref().map_err(|why| Silence::Https(why.clone()))?;
         let mut question = question.clone();
         // The same question is the same request everywhere (§4.1).
@@ -149,58 +207,71 @@ impl Wire {
     }
 }
 
-async fn in_time<T>(
-    patience: Duration,
-    exchange: impl Future<Output = io::Result<T>>,
-) -> Result<T, Silence> {
-    match timeout(patience, exchange).await {
-        Err(_) => Err(Silence::TimedOut),
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(match error.kind() {
-            io::ErrorKind::ConnectionRefused => Silence::Refused,
-            io::ErrorKind::InvalidData => Silence::Unreadable,
-            io::ErrorKind::NetworkUnreachable
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::AddrNotAvailable
-            | io::ErrorKind::Unsupported => Silence::NoRoute,
-            _ => Silence::TimedOut,
-        }),
-    }
+/// What whoever waits for an answer makes of a packet.
+pub(super) enum Heard<T> {
+    /// It is the answer.
+    Answer(T),
+    /// Anybody may have sent it; the first such counts when no better answer comes soon.
+    Doubtful(T),
+    /// It answers something else, or is somebody's guess; the true answer may still come.
+    Foreign,
 }
 
-/// The socket is connected, so that the system drops what others send, and tells when nobody listens.
-async fn udp(server: SocketAddr, question: &Message) -> io::Result<Message> {
+/// A socket that is connected to a server, so that the system drops what others send, and tells when nobody listens.
+pub(super) async fn udp_socket(server: SocketAddr) -> io::Result<UdpSocket> {
     let here: SocketAddr = match server {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
     let socket = UdpSocket::bind(here).await?;
     socket.connect(server).await?;
-    socket.send(&encoded(question)?).await?;
-    let mut packet = vec![0; LIMIT];
-    loop {
-        let length = socket.recv(&mut packet).await?;
-        // What does not fit the question may be somebody's guess; the true answer may still come.
-        if let Some(answer) = answer_to(question, &packet[..length]) {
-            return Ok(answer);
+    Ok(socket)
+}
+
+/// Sends a packet once and waits for the answer to it, for `TimedOut` where none comes.
+pub(super) async fn udp<T>(
+    socket: &UdpSocket,
+    packet: &[u8],
+    patience: Duration,
+    mut judge: impl FnMut(&[u8]) -> Heard<T>,
+) -> io::Result<T> {
+    socket.send(packet).await?;
+    let mut received = vec![0; LIMIT];
+    let mut until = Instant::now() + patience;
+    let mut doubtful = None;
+    while let Ok(length) = timeout_at(until, socket.recv(&mut received)).await {
+        match judge(&received[..length?]) {
+            Heard::Answer(answer) => return Ok(answer),
+            Heard::Doubtful(answer) if doubtful.is_none() => {
+                doubtful = Some(answer);
+                until = until.min(Instant::now() + GRACE);
+            }
+            Heard::Doubtful(_) | Heard::Foreign => {}
         }
     }
+    doubtful.ok_or_else(|| io::ErrorKind::TimedOut.into())
 }
 
-async fn tcp(server: SocketAddr, question: &Message) -> io::Result<Message> {
+/// Sends a packet over a connection of its own, and returns what comes back.
+pub(super) async fn tcp(server: SocketAddr, packet: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(server).await?;
-    let question_bytes = encoded(question)?;
-    let length = u16::try_from(question_bytes.len()).map_err(io::Error::other)?;
-    let packet = [&length.to_be_bytes()[..], &question_bytes].concat();
-    stream.write_all(&packet).await?;
+    let length = u16::try_from(packet.len()).map_err(io::Error::other)?;
+    stream.write_all(&[&length.to_be_bytes(), packet].concat()).await?;
     let length = stream.read_u16().await?;
-    let mut packet = vec![0; length.into()];
-    stream.read_exact(&mut packet).await?;
-    answer_to(question, &packet).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    let mut received = vec![0; length.into()];
+    stream.read_exact(&mut received).await?;
+    Ok(received)
 }
 
-fn encoded(question: &Message) -> io::Result<Vec<u8>> {
-    question.to_vec().map_err(io::Error::other)
+fn silence(error: &io::Error) -> Silence {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Silence::Refused,
+        io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::AddrNotAvailable
+        | io::ErrorKind::Unsupported => Silence::NoRoute,
+        _ => Silence::TimedOut,
+    }
 }
 
 /// Reads an answer; none when it answers something else. Servers may leave the question out of an error.
@@ -215,11 +286,11 @@ fn answer_to(question: &Message, packet: &[u8]) -> Option<Message> {
 }
 
 /// No redirects, and loopback without a proxy.
-fn https_client(resolver: &Arc<dyn Resolve>) -> Result<Client, String> {
+fn https_client(resolver: Option<&Arc<dyn Resolve>>) -> Result<Client, String> {
     // reqwest takes the process's provider; another one may be there already, which is as good.
     rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
     let mut builder = ClientBuilder::new().redirect(Policy::none());
-    if resolver.replaces_system() {
+    if let Some(resolver) = resolver.filter(|resolver| resolver.replaces_system()) {
         builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
     }
     builder

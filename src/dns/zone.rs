@@ -16,6 +16,7 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::time::timeout;
 
 use super::asked::Asked;
+use super::lookup::{HOPS, absolute};
 use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
 use super::server::{Authority, PORT, Server};
@@ -23,8 +24,6 @@ use super::silence::Silence;
 use super::wire::{Recursion, Wire};
 use super::{FindZone, LookupError, Resolve, Why};
 
-/// Most aliases and delegations that are followed.
-pub(super) const HOPS: usize = 16;
 /// How long a whole look may take, however many servers there are and wherever they lead.
 const WHOLE_LOOK_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -232,7 +231,7 @@ impl Zones {
             }
             let asked = self.ask_resolver(resolver, (&domain, RecordType::SOA)).await;
             let reply = asked.map_err(|why| silent(&domain, resolver, &why))?;
-            if !is_an_answer(&reply) {
+            if !reply.is_an_answer() {
                 return Err(self.unexpected(&domain, resolver, &reply));
             }
             if let Some((zone, ttl)) = zone_named(&reply, &domain) {
@@ -270,7 +269,7 @@ impl Zones {
         let mut fault = self.no_zone(name);
         for resolver in &self.resolvers {
             fault = match self.ask_resolver(resolver, (name, kind)).await {
-                Ok(reply) if is_an_answer(&reply) => return Ok(reply),
+                Ok(reply) if reply.is_an_answer() => return Ok(reply),
                 Ok(reply) => LookupError::Failed {
                     name: name.to_ascii(),
                     why: Why::Other(format!("{resolver} says {}", reply.code_and_why())),
@@ -321,21 +320,6 @@ pub(super) fn follow(chain: &mut Vec<Name>, next: Name) -> Result<(), LookupErro
     }
     chain.push(next);
     Ok(())
-}
-
-/// Reads a name; with its final dot it is asked as it is.
-pub(super) fn absolute(name: &str) -> Result<Name, LookupError> {
-    let mut read = Name::from_ascii(name).map_err(|_| LookupError::Failed {
-        name: name.to_owned(),
-        why: Why::Other("it is not a DNS name".to_owned()),
-    })?;
-    read.set_fqdn(true);
-    Ok(read)
-}
-
-/// The name exists, or it does not; everything else tells of the server.
-pub(super) fn is_an_answer(reply: &Reply) -> bool {
-    matches!(reply.code(), ResponseCode::NoError | ResponseCode::NXDomain)
 }
 
 /// The zone of a name that was asked for: whose SOA is the answer, or who says that there is none (RFC 2308 §3).
