@@ -1,25 +1,26 @@
-//! Signatures of DNS messages by a shared key (TSIG, RFC 8945).
+//! Signatures of DNS messages by a shared key (TSIG, RFC 8945), over the bytes as they are sent and as they came.
 
 use std::fmt;
 
 use aws_lc_rs::hmac as aws;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hickory_resolver::proto::rr::Name;
+use hickory_resolver::proto::ProtoError;
+use hickory_resolver::proto::op::{Header, Query};
+use hickory_resolver::proto::rr::rdata::TSIG;
+use hickory_resolver::proto::rr::rdata::tsig::{TsigAlgorithm, make_tsig_record};
+use hickory_resolver::proto::rr::{Name, RData, Record};
+use hickory_resolver::proto::serialize::binary::{
+    BinDecodable as _, BinDecoder, BinEncodable as _, BinEncoder, NameEncoding,
+};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use md5::Md5;
 use zeroize::Zeroizing;
 
 /// How far the clocks of both sides may differ, in seconds (RFC 8945 §10).
 pub const FUDGE: u16 = 300;
-/// Type of the record (RFC 8945 §4.1).
-const TSIG: u16 = 250;
-/// Its class: ANY.
-const ANY: u16 = 255;
 /// Where a header counts the additional records.
 const ADDITIONAL: std::ops::Range<usize> = 10..12;
-/// Length of a header.
-const HEADER: usize = 12;
 
 /// The algorithms that cert-manager has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,19 +51,19 @@ impl Algorithm {
     }
 
     /// Its name on the wire (RFC 8945 §6).
-    fn labels(self) -> &'static [&'static str] {
+    fn name(self) -> &'static str {
         match self {
-            Self::Md5 => &["hmac-md5", "sig-alg", "reg", "int"],
-            Self::Sha1 => &["hmac-sha1"],
-            Self::Sha256 => &["hmac-sha256"],
-            Self::Sha512 => &["hmac-sha512"],
+            Self::Md5 => "hmac-md5.sig-alg.reg.int",
+            Self::Sha1 => "hmac-sha1",
+            Self::Sha256 => "hmac-sha256",
+            Self::Sha512 => "hmac-sha512",
         }
     }
 }
 
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.labels()[0])
+        f.write_str(self.name().split('.').next().unwrap_or_default())
     }
 }
 
@@ -121,40 +122,36 @@ impl Key {
     /// Appends the signature to a message, at that moment in seconds since 1970; returns what its answer has to be verified
     /// with.
     pub(super) fn sign(&self, message: &mut Vec<u8>, now: u64) -> Signed<'_> {
-        let id = [message[0], message[1]];
-        let times = Times { signed: now, fudge: FUDGE, error: 0, other: Vec::new() };
-        let mac = self.mac(&[message, &self.variables(&times)]);
-        let mut record = canonical(&self.name);
-        record.extend([TSIG, ANY].iter().flat_map(|number| number.to_be_bytes()));
-        record.extend(0_u32.to_be_bytes());
-        let data = [
-            &algorithm_name(self.algorithm)[..],
-            &times.head(),
-            &length(&mac),
-            &mac,
-            &id,
-            &times.tail(),
-        ]
-        .concat();
-        record.extend(length(&data));
-        record.extend(data);
-        message.extend(record);
-        let count = u16::from_be_bytes([message[ADDITIONAL.start], message[ADDITIONAL.start + 1]]);
-        message[ADDITIONAL].copy_from_slice(&(count + 1).to_be_bytes());
+        let unsigned = self.unsigned(message, now);
+        let mac = self.mac(&[message, &self.variables(&unsigned)]);
+        self.append(message, unsigned.set_mac(mac.clone()));
         Signed { key: self, mac }
     }
 
+    /// All that goes with the signature of a message, without the signature.
+    fn unsigned(&self, message: &[u8], now: u64) -> TSIG {
+        let algorithm = Name::from_ascii(self.algorithm.name()).unwrap_or_default();
+        let id = u16::from_be_bytes([message[0], message[1]]);
+        let algorithm = TsigAlgorithm::from_name(algorithm);
+        TSIG::new(algorithm, now, FUDGE, Vec::new(), id, None, Vec::new())
+    }
+
+    fn append(&self, message: &mut Vec<u8>, signature: TSIG) {
+        let record = make_tsig_record(self.name.clone(), signature);
+        // A name and a signature always fit.
+        message.extend(canonical(|encoder| record.emit(encoder)).unwrap_or_default());
+        count_additional(message, 1);
+    }
+
+    /// The signature of an answer, which covers that of its request.
+    fn mac_of_answer(&self, request: &[u8], answer: &[u8], signature: &TSIG) -> Vec<u8> {
+        let length = u16::try_from(request.len()).unwrap_or(u16::MAX).to_be_bytes();
+        self.mac(&[&length, request, answer, &self.variables(signature)])
+    }
+
     /// What is signed beside the message (RFC 8945 §4.3.3).
-    fn variables(&self, times: &Times) -> Vec<u8> {
-        [
-            &canonical(&self.name)[..],
-            &ANY.to_be_bytes(),
-            &0_u32.to_be_bytes(),
-            &algorithm_name(self.algorithm),
-            &times.head(),
-            &times.tail(),
-        ]
-        .concat()
+    fn variables(&self, signature: &TSIG) -> Vec<u8> {
+        canonical(|encoder| signature.emit_tsig_for_mac(encoder, &self.name)).unwrap_or_default()
     }
 }
 
@@ -186,129 +183,61 @@ pub(super) enum Verdict {
 impl Signed<'_> {
     /// Judges the answer to the request, at that moment (RFC 8945 §5.3).
     pub(super) fn verify(&self, answer: &[u8], now: u64) -> Verdict {
-        let Some((start, record)) = last_record(answer).filter(|(_, record)| record.kind == TSIG)
-        else {
+        let Some((start, signature)) = last_signature(answer) else {
             return Verdict::Unsigned(0);
         };
-        let Some((mac, id, times)) = read_data(record.data) else { return Verdict::Bad };
-        if mac.is_empty() {
-            return Verdict::Unsigned(times.error);
+        let error = signature.error.map_or(0, u16::from);
+        if signature.mac.is_empty() {
+            return Verdict::Unsigned(error);
         }
         let mut bare = answer[..start].to_vec();
-        bare[..2].copy_from_slice(&id);
-        let count = u16::from_be_bytes([bare[ADDITIONAL.start], bare[ADDITIONAL.start + 1]]);
-        bare[ADDITIONAL].copy_from_slice(&count.saturating_sub(1).to_be_bytes());
-        let parts: [&[u8]; 4] = [&length(&self.mac), &self.mac, &bare, &self.key.variables(&times)];
-        let expected = self.key.mac(&parts);
-        if aws_lc_rs::constant_time::verify_slices_are_equal(&expected, mac).is_err() {
+        bare[..2].copy_from_slice(&signature.oid.to_be_bytes());
+        count_additional(&mut bare, -1);
+        let expected = self.key.mac_of_answer(&self.mac, &bare, &signature);
+        if aws_lc_rs::constant_time::verify_slices_are_equal(&expected, &signature.mac).is_err() {
             return Verdict::Bad;
         }
         // The server tells the time it has, when ours is what it objects to.
-        if times.error == 0 && times.signed.abs_diff(now) > u64::from(times.fudge) {
+        if error == 0 && signature.time.abs_diff(now) > u64::from(signature.fudge) {
             return Verdict::Late;
         }
-        Verdict::Good(times.error)
+        Verdict::Good(error)
     }
 }
 
-/// The part of a signature that is signed itself.
-struct Times {
-    signed: u64,
-    fudge: u16,
-    error: u16,
-    other: Vec<u8>,
-}
-
-impl Times {
-    fn head(&self) -> Vec<u8> {
-        [&self.signed.to_be_bytes()[2..], &self.fudge.to_be_bytes()].concat()
+/// The signature of a message, and where it begins; none where the last record is another one, or the message cannot be read.
+fn last_signature(message: &[u8]) -> Option<(usize, TSIG)> {
+    let mut decoder = BinDecoder::new(message);
+    let counts = Header::read(&mut decoder).ok()?.counts;
+    for _ in 0..counts.queries {
+        Query::read(&mut decoder).ok()?;
     }
-
-    fn tail(&self) -> Vec<u8> {
-        [&self.error.to_be_bytes()[..], &length(&self.other), &self.other].concat()
-    }
-}
-
-/// A record's type and data.
-struct RecordData<'a> {
-    kind: u16,
-    data: &'a [u8],
-}
-
-/// The last record of a message, with where it begins; none when there is none, or the message cannot be read.
-fn last_record(message: &[u8]) -> Option<(usize, RecordData<'_>)> {
-    let counts: Vec<u16> = (4..HEADER).step_by(2).filter_map(|at| number(message, at)).collect();
-    let [questions, records @ ..] = counts.as_slice() else { return None };
-    let mut at = HEADER;
-    for _ in 0..*questions {
-        at = skip_name(message, at)? + 4;
-    }
+    let records = [counts.answers, counts.authorities, counts.additionals];
     let mut last = None;
-    for _ in 0..records.iter().map(|count| u32::from(*count)).sum() {
-        let start = at;
-        at = skip_name(message, at)?;
-        let kind = number(message, at)?;
-        let end = at + 10 + usize::from(number(message, at + 8)?);
-        last = Some((start, RecordData { kind, data: message.get(at + 10..end)? }));
-        at = end;
+    for _ in 0..records.into_iter().map(u32::from).sum() {
+        last = Some((decoder.index(), Record::read(&mut decoder).ok()?.data));
     }
-    last
-}
-
-/// Where the name at a place ends; it may end in a pointer (RFC 1035 §4.1.4).
-fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
-    loop {
-        match *message.get(at)? {
-            0 => return Some(at + 1),
-            length if length >= 0xc0 => return Some(at + 2),
-            length => at += 1 + usize::from(length),
-        }
+    match last? {
+        (start, RData::TSIG(signature)) => Some((start, signature)),
+        _ => None,
     }
 }
 
-/// Signature, original id and times of the data of a TSIG record.
-fn read_data(data: &[u8]) -> Option<(&[u8], [u8; 2], Times)> {
-    let at = skip_name(data, 0)?;
-    let mut signed = [0; 8];
-    signed[2..].copy_from_slice(data.get(at..at + 6)?);
-    let fudge = number(data, at + 6)?;
-    let size = usize::from(number(data, at + 8)?);
-    let at = at + 10;
-    let mac = data.get(at..at + size)?;
-    let at = at + size;
-    let id = number(data, at)?.to_be_bytes();
-    let error = number(data, at + 2)?;
-    let other = data.get(at + 6..at + 6 + usize::from(number(data, at + 4)?))?.to_vec();
-    Some((mac, id, Times { signed: u64::from_be_bytes(signed), fudge, error, other }))
+/// Counts one additional record more or less in the header of a message.
+fn count_additional(message: &mut [u8], change: i16) {
+    let count = u16::from_be_bytes([message[ADDITIONAL.start], message[ADDITIONAL.start + 1]]);
+    message[ADDITIONAL].copy_from_slice(&count.saturating_add_signed(change).to_be_bytes());
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
-}
-
-/// The length of something, as it stands before it; nothing here is longer than a message.
-fn length(bytes: &[u8]) -> [u8; 2] {
-    u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes()
-}
-
-/// A name on the wire, in lower case and not compressed (RFC 4034 §6.2).
-pub(super) fn canonical(name: &Name) -> Vec<u8> {
-    labels(name.iter())
-}
-
-fn algorithm_name(algorithm: Algorithm) -> Vec<u8> {
-    labels(algorithm.labels().iter().map(|label| label.as_bytes()))
-}
-
-fn labels<'a>(labels: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut wire = Vec::new();
-    for label in labels {
-        // A label has 63 octets at most.
-        wire.push(u8::try_from(label.len()).unwrap_or_default());
-        wire.extend(label.to_ascii_lowercase());
-    }
-    wire.push(0);
-    wire
+/// Bytes on the wire with names in lower case and not compressed (RFC 4034 §6.2); none where they are too many for a message.
+pub(super) fn canonical(
+    write: impl FnOnce(&mut BinEncoder<'_>) -> Result<(), ProtoError>,
+) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut encoder = BinEncoder::new(&mut bytes);
+    encoder.set_name_encoding(NameEncoding::UncompressedLowercase);
+    write(&mut encoder).ok()?;
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -327,10 +256,10 @@ pub(super) mod tests {
     }
 
     /// An answer to a request, signed by a server with this key, at this moment.
-    fn answer(key: &Key, request: &Signed<'_>, times: &Times) -> Vec<u8> {
+    fn answer(key: &Key, request: &Signed<'_>, now: u64) -> Vec<u8> {
         let mut bare = message();
         bare[2] |= 0x80;
-        sign_answer(key, &request.mac, bare, times)
+        sign_answer(key, &request.mac, bare, now)
     }
 
     /// The same with what it says, and a request as it came.
@@ -340,24 +269,14 @@ pub(super) mod tests {
         bare: Vec<u8>,
         now: u64,
     ) -> Vec<u8> {
-        let (_, record) = last_record(request).unwrap();
-        let (mac, ..) = read_data(record.data).unwrap();
-        sign_answer(key, mac, bare, &on_time(now))
+        sign_answer(key, &last_signature(request).unwrap().1.mac, bare, now)
     }
 
-    fn sign_answer(key: &Key, request: &[u8], bare: Vec<u8>, times: &Times) -> Vec<u8> {
-        let parts: [&[u8]; 4] = [&length(request), request, &bare, &key.variables(times)];
-        let mac = key.mac(&parts);
-        let mut signed = bare;
-        key.sign(&mut signed, times.signed);
-        // The signature of an answer covers that of its request.
-        let place = signed.len() - times.tail().len() - 2 - mac.len();
-        signed[place..place + mac.len()].copy_from_slice(&mac);
-        signed
-    }
-
-    fn on_time(signed: u64) -> Times {
-        Times { signed, fudge: FUDGE, error: 0, other: Vec::new() }
+    fn sign_answer(key: &Key, request: &[u8], mut bare: Vec<u8>, now: u64) -> Vec<u8> {
+        let unsigned = key.unsigned(&bare, now);
+        let mac = key.mac_of_answer(request, &bare, &unsigned);
+        key.append(&mut bare, unsigned.set_mac(mac));
+        bare
     }
 
     #[test]
@@ -366,7 +285,7 @@ pub(super) mod tests {
             let key = key(algorithm);
             let (mut request, mut other) = (message(), message());
             let signed = key.sign(&mut request, NOW);
-            let answered = answer(&key, &signed, &on_time(NOW));
+            let answered = answer(&key, &signed, NOW);
             assert_eq!(signed.verify(&answered, NOW), Verdict::Good(0), "{algorithm}");
             let other = key.sign(&mut other, NOW + 1);
             assert_eq!(other.verify(&answered, NOW), Verdict::Bad, "{algorithm}");
@@ -378,14 +297,14 @@ pub(super) mod tests {
         let key = key(Algorithm::Sha256);
         let mut request = message();
         let signed = key.sign(&mut request, NOW);
-        let answered = answer(&key, &signed, &on_time(NOW));
+        let answered = answer(&key, &signed, NOW);
         for at in [3, 13, answered.len() - 10] {
             let mut changed = answered.clone();
             changed[at] ^= 1;
             assert_eq!(signed.verify(&changed, NOW), Verdict::Bad, "octet {at}");
         }
         let strange = Key::new("key.example.", Algorithm::Sha256, "b3RoZXI=").unwrap();
-        let forged = answer(&strange, &signed, &on_time(NOW));
+        let forged = answer(&strange, &signed, NOW);
         assert_eq!(signed.verify(&forged, NOW), Verdict::Bad);
     }
 
@@ -401,7 +320,7 @@ pub(super) mod tests {
             (NOW + fudge + 1, Verdict::Late),
             (NOW - fudge - 1, Verdict::Late),
         ] {
-            let answered = answer(&key, &signed, &on_time(at));
+            let answered = answer(&key, &signed, at);
             assert_eq!(signed.verify(&answered, NOW), expected, "{at}");
         }
     }
@@ -411,7 +330,7 @@ pub(super) mod tests {
         let key = key(Algorithm::Sha512);
         let mut request = message();
         let signed = key.sign(&mut request, NOW);
-        let answered = answer(&key, &signed, &on_time(NOW));
+        let answered = answer(&key, &signed, NOW);
         assert_eq!(signed.verify(&message(), NOW), Verdict::Unsigned(0));
         for length in 0..answered.len() {
             let verdict = signed.verify(&answered[..length], NOW);
@@ -422,7 +341,8 @@ pub(super) mod tests {
     #[test]
     fn the_name_of_a_key_is_signed_in_lower_case_and_its_secret_is_never_printed() {
         let key = key(Algorithm::Md5);
-        assert!(canonical(&key.name).starts_with(b"\x03key\x07example\0"));
+        let signed = key.variables(&key.unsigned(&message(), NOW));
+        assert!(signed.starts_with(b"\x03key\x07example\0"));
         let printed = format!("{key:?}");
         assert_eq!(printed, "Key(Key.Example hmac-md5)");
     }

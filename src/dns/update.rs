@@ -1,30 +1,18 @@
 //! Dynamic updates (RFC 2136): one TXT record more, or one less, signed where there is a key.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hickory_resolver::proto::rr::Name;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UdpSocket};
-use tokio::time::{Instant, timeout, timeout_at};
+use hickory_resolver::proto::op::{Message, OpCode, Query, UpdateMessage as _};
+use hickory_resolver::proto::rr::rdata::TXT;
+use hickory_resolver::proto::rr::{DNSClass, Name, RData, Record, RecordType};
+use hickory_resolver::proto::serialize::binary::BinEncodable as _;
+use tokio::time::{sleep, timeout};
 
+use super::reply::mnemonic;
 use super::tsig::{Key, Signed, Verdict, canonical};
-
-/// How often an update is sent over UDP before the server counts as silent.
-const SENDINGS: u32 = 3;
-/// How long each of them is waited for; over TCP all of it is waited for at once.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long after a refusal that is not signed a signed answer is waited for: anybody can send datagrams (RFC 8945 §5.3).
-const GRACE: Duration = Duration::from_millis(300);
-/// Largest datagram that an answer may come in.
-const DATAGRAM: usize = 4096;
-
-/// Types and classes (RFC 1035 §3.2, RFC 2136 §2.5.4).
-const SOA: u16 = 6;
-const TXT: u16 = 16;
-const IN: u16 = 1;
-const NONE: u16 = 254;
+use super::wire::{self, Heard, SENDINGS, SERVER_TIMEOUT};
 
 /// How a server is spoken with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,17 +100,7 @@ impl std::fmt::Display for Refusal {
             Self::BadKey => "NOTAUTH (BADKEY)",
             Self::BadSignature => "NOTAUTH (BADSIG)",
             Self::BadTime => "NOTAUTH (BADTIME)",
-            Self::Code(1) => "FORMERR",
-            Self::Code(2) => "SERVFAIL",
-            Self::Code(3) => "NXDOMAIN",
-            Self::Code(4) => "NOTIMP",
-            Self::Code(5) => "REFUSED",
-            Self::Code(6) => "YXDOMAIN",
-            Self::Code(7) => "YXRRSET",
-            Self::Code(8) => "NXRRSET",
-            Self::Code(9) => "NOTAUTH",
-            Self::Code(10) => "NOTZONE",
-            Self::Code(code) => return write!(f, "RCODE{code}"),
+            Self::Code(code) => return f.write_str(&mnemonic((*code).into()).replace(' ', "")),
         };
         f.write_str(code)
     }
@@ -134,6 +112,7 @@ pub struct Updater {
     server: SocketAddr,
     protocol: Protocol,
     key: Option<Key>,
+    /// How long an answer to each sending is waited for; over TCP all of it is waited for at once.
     patience: Duration,
     /// How often an update is sent over UDP.
     sendings: u32,
@@ -161,7 +140,7 @@ impl Updater {
     /// # Errors
     /// Fails when the server does not make it, or when it cannot be told.
     pub async fn send(&self, update: &Update<'_>) -> Result<(), UpdateError> {
-        let mut message = update.message(random_id()?)?;
+        let mut message = update.message()?;
         let signed = self.key.as_ref().map(|key| key.sign(&mut message, now()));
         let exchange = Exchange { updater: self, request: &message, signed };
         match self.protocol {
@@ -173,47 +152,32 @@ impl Updater {
 
 impl Update<'_> {
     /// The message (RFC 2136 §2), not yet signed.
-    fn message(&self, id: u16) -> Result<Vec<u8>, UpdateError> {
+    fn message(&self) -> Result<Vec<u8>, UpdateError> {
         let name = |text: &str| {
             Name::from_ascii(text)
                 .map_err(|_| UpdateError::Unwritable(format!("\"{text}\" is not a DNS name")))
         };
-        let (zone, name) = (canonical(&name(self.zone)?), canonical(&name(self.name)?));
-        let data = strings(self.text.as_bytes());
-        let length =
-            u16::try_from(data.len()).ok().filter(|_| self.text.len() <= LONGEST).ok_or_else(
-                || UpdateError::Unwritable(format!("the text is longer than {LONGEST} octets")),
-            )?;
+        let (zone, name) = (name(self.zone)?, name(self.name)?);
+        let too_long =
+            || UpdateError::Unwritable(format!("the text is longer than {LONGEST} octets"));
+        if self.text.len() > LONGEST {
+            return Err(too_long());
+        }
+        // Of an empty text there is one empty string (RFC 1035 §3.3.14).
+        let (first, others) = self.text.as_bytes().split_at(self.text.len().min(STRING));
+        let strings = [first].into_iter().chain(others.chunks(STRING)).collect();
         let (class, ttl) = match self.change {
-            Change::Add { ttl } => (IN, ttl),
-            Change::Remove => (NONE, 0),
+            Change::Add { ttl } => (DNSClass::IN, ttl),
+            Change::Remove => (DNSClass::NONE, 0),
         };
-        let numbers = |numbers: &[u16]| -> Vec<u8> {
-            numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
-        };
-        // The operation is Update, the counts are those of zones, prerequisites, updates and additional records.
-        let header = numbers(&[id, 5 << 11, 1, 0, 1, 0]);
-        Ok([
-            &header[..],
-            &zone,
-            &numbers(&[SOA, IN]),
-            &name,
-            &numbers(&[TXT, class]),
-            &ttl.to_be_bytes(),
-            &numbers(&[length]),
-            &data,
-        ]
-        .concat())
+        let mut record = Record::from_rdata(name, ttl, RData::TXT(TXT::from_bytes(strings)));
+        record.dns_class = class;
+        let mut message = Message::query();
+        message.metadata.op_code = OpCode::Update;
+        message.add_zone(Query::query(zone, RecordType::SOA));
+        message.add_update(record);
+        canonical(|encoder| message.emit(encoder)).ok_or_else(too_long)
     }
-}
-
-/// The data of a TXT record (RFC 1035 §3.3.14): strings, each behind its length; of an empty text, an empty string.
-fn strings(text: &[u8]) -> Vec<u8> {
-    if text.is_empty() {
-        return vec![0];
-    }
-    let string = |part: &[u8]| [&[u8::try_from(part.len()).unwrap_or(u8::MAX)], part].concat();
-    text.chunks(STRING).flat_map(string).collect()
 }
 
 /// One update on its way.
@@ -223,106 +187,65 @@ struct Exchange<'a> {
     signed: Option<Signed<'a>>,
 }
 
-/// What is to be done about an answer.
+/// What an answer says.
 enum Answer {
     /// The change is made.
     Done,
     /// It did not fit; ask over TCP.
     Truncated,
-    /// It refuses without a signature, although there is a key; a server that does not know ours cannot sign (RFC 8945 §5.2).
-    Unsigned(Refusal),
-    /// It is not the one we wait for.
-    Foreign,
+    Refused(Refusal),
 }
 
 impl Exchange<'_> {
     async fn over_udp(&self) -> Result<(), UpdateError> {
-        let socket = self.socket().await.map_err(|error| self.silent(&error))?;
+        let (server, patience) = (self.updater.server, self.updater.patience);
+        let socket = wire::udp_socket(server).await.map_err(|error| self.silent(&error))?;
         let mut fault = self.silence("does not answer over UDP");
         for _ in 0..self.updater.sendings {
-            // A port that nobody listens on shows at the next call; the server may be about to start.
-            if let Err(error) = socket.send(self.request).await {
-                fault = self.silent(&error);
-            }
-            match self.listen(&socket, &mut fault).await {
-                Ok(Some(Answer::Truncated)) => return self.over_tcp().await,
-                Ok(Some(Answer::Unsigned(refusal))) => return Err(UpdateError::Refused(refusal)),
-                Ok(Some(_)) => return Ok(()),
-                Err(error @ UpdateError::Silent { .. }) => {
-                    fault = error;
-                    tokio::time::sleep(self.updater.patience / 10).await;
+            let judge = |packet: &[u8]| {
+                self.judge(packet).unwrap_or_else(|untrusted| {
+                    fault = untrusted;
+                    Heard::Foreign
+                })
+            };
+            match wire::udp(&socket, self.request, patience, judge).await {
+                Ok(Answer::Done) => return Ok(()),
+                Ok(Answer::Truncated) => return self.over_tcp().await,
+                Ok(Answer::Refused(refusal)) => return Err(UpdateError::Refused(refusal)),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                // A port that nobody listens on shows at once; the server may be about to start.
+                Err(error) => {
+                    fault = self.silent(&error);
+                    sleep(patience / 10).await;
                 }
-                Err(error) => return Err(error),
-                Ok(None) => {}
             }
         }
         Err(fault)
     }
 
-    /// Waits for the answer to a datagram: none when it does not come. The first refusal without a signature counts when no
-    /// better answer comes soon; of an answer that cannot be trusted `fault` tells.
-    async fn listen(
-        &self,
-        socket: &UdpSocket,
-        fault: &mut UpdateError,
-    ) -> Result<Option<Answer>, UpdateError> {
-        let mut packet = vec![0; DATAGRAM];
-        let mut until = Instant::now() + self.updater.patience;
-        let mut refused = None;
-        while let Ok(received) = timeout_at(until, socket.recv(&mut packet)).await {
-            let length = received.map_err(|error| self.silent(&error))?;
-            match self.judge(&packet[..length]) {
-                Ok(answer @ Answer::Unsigned(_)) if refused.is_none() => {
-                    refused = Some(answer);
-                    until = until.min(Instant::now() + GRACE);
-                }
-                Ok(Answer::Foreign | Answer::Unsigned(_)) => {}
-                Err(error @ UpdateError::Untrusted { .. }) => *fault = error,
-                judged => return judged.map(Some),
-            }
-        }
-        Ok(refused)
-    }
-
     async fn over_tcp(&self) -> Result<(), UpdateError> {
-        let answered = timeout(self.updater.patience * self.updater.sendings, async {
-            let mut stream = TcpStream::connect(self.updater.server).await?;
-            let length = u16::try_from(self.request.len()).map_err(io::Error::other)?;
-            stream.write_all(&[&length.to_be_bytes(), self.request].concat()).await?;
-            let length = stream.read_u16().await?;
-            let mut answer = vec![0; length.into()];
-            stream.read_exact(&mut answer).await?;
-            Ok(answer)
-        });
-        match answered.await {
-            Ok(Ok(answer)) => match self.judge(&answer)? {
-                Answer::Done => Ok(()),
-                // Nobody else speaks on a connection.
-                Answer::Unsigned(refusal) => Err(UpdateError::Refused(refusal)),
-                Answer::Truncated | Answer::Foreign => {
-                    Err(self.silence("answers something else over TCP"))
-                }
-            },
-            Ok(Err(error)) => Err(self.silent(&error)),
-            Err(_) => Err(self.silence("does not answer over TCP")),
+        let patience = self.updater.patience * self.updater.sendings;
+        let answered = timeout(patience, wire::tcp(self.updater.server, self.request)).await;
+        let Ok(answered) = answered else {
+            return Err(self.silence("does not answer over TCP"));
+        };
+        match self.judge(&answered.map_err(|error| self.silent(&error))?)? {
+            Heard::Answer(Answer::Done) => Ok(()),
+            // Nobody else speaks on a connection.
+            Heard::Answer(Answer::Refused(refusal)) | Heard::Doubtful(Answer::Refused(refusal)) => {
+                Err(UpdateError::Refused(refusal))
+            }
+            _ => Err(self.silence("answers something else over TCP")),
         }
     }
 
-    async fn socket(&self) -> io::Result<UdpSocket> {
-        let from: SocketAddr = match self.updater.server {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        let socket = UdpSocket::bind(from).await?;
-        socket.connect(self.updater.server).await?;
-        Ok(socket)
-    }
-
-    fn judge(&self, answer: &[u8]) -> Result<Answer, UpdateError> {
+    /// Reads an answer. A refusal without a signature, although there is a key, may be anybody's; but a server that does not
+    /// know ours cannot sign (RFC 8945 §5.2). Fails where an answer cannot be trusted.
+    fn judge(&self, answer: &[u8]) -> Result<Heard<Answer>, UpdateError> {
         // Of a response to an update with our id, whose header is whole.
         let ours = answer.len() >= 12 && answer[..2] == self.request[..2];
         if !ours || answer[2] & 0xf8 != 0xa8 {
-            return Ok(Answer::Foreign);
+            return Ok(Heard::Foreign);
         }
         let code = u16::from(answer[3] & 0x0f);
         let verdict = self.signed.as_ref().map(|signed| signed.verify(answer, now()));
@@ -336,16 +259,15 @@ impl Exchange<'_> {
             Some(Verdict::Unsigned(_)) if code == 0 => {
                 return Err(untrusted("does not sign its answer"));
             }
-            Some(Verdict::Good(_) | Verdict::Unsigned(_)) | None if code != 0 => {
-                Refusal::Code(code)
-            }
-            _ if answer[2] & 0x02 != 0 => return Ok(Answer::Truncated),
-            _ => return Ok(Answer::Done),
+            _ if code != 0 => Refusal::Code(code),
+            _ if answer[2] & 0x02 != 0 => return Ok(Heard::Answer(Answer::Truncated)),
+            _ => return Ok(Heard::Answer(Answer::Done)),
         };
-        match verdict {
-            Some(Verdict::Unsigned(_)) => Ok(Answer::Unsigned(refusal)),
-            _ => Err(UpdateError::Refused(refusal)),
-        }
+        let refused = Answer::Refused(refusal);
+        Ok(match verdict {
+            Some(Verdict::Unsigned(_)) => Heard::Doubtful(refused),
+            _ => Heard::Answer(refused),
+        })
     }
 
     fn silence(&self, why: &str) -> UpdateError {
@@ -371,15 +293,12 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn random_id() -> Result<u16, UpdateError> {
-    let mut id = [0; 2];
-    aws_lc_rs::rand::fill(&mut id)
-        .map_err(|_| UpdateError::Unwritable("this system has no randomness".to_owned()))?;
-    Ok(u16::from_be_bytes(id))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::net::UdpSocket;
+
     use super::*;
     use crate::dns::tsig;
 
@@ -396,22 +315,22 @@ mod tests {
 
     #[test]
     fn an_update_names_its_zone_and_one_record() {
-        let message = UPDATE.message(0x0102).unwrap();
+        let message = UPDATE.message().unwrap();
         let name = b"\x0f_acme-challenge\x07example\x03com\0";
         let expected = [
-            &b"\x01\x02\x28\0\0\x01\0\0\0\x01\0\0\x07example\x03com\0\0\x06\0\x01"[..],
+            &b"\x28\0\0\x01\0\0\0\x01\0\0\x07example\x03com\0\0\x06\0\x01"[..],
             name,
             b"\0\x10\0\x01\0\0\0\x3c\0\x05\x04text",
         ];
-        assert_eq!(message, expected.concat());
-        let removal = Update { change: Change::Remove, ..UPDATE }.message(0x0102).unwrap();
+        assert_eq!(message[2..], expected.concat());
+        let removal = Update { change: Change::Remove, ..UPDATE }.message().unwrap();
         assert!(removal.ends_with(b"\0\x10\0\xfe\0\0\0\0\0\x05\x04text"));
     }
 
     #[test]
     fn a_long_text_is_written_in_several_strings() {
         let long = "x".repeat(256);
-        let message = Update { text: &long, ..UPDATE }.message(1).unwrap();
+        let message = Update { text: &long, ..UPDATE }.message().unwrap();
         let data = [&b"\x01\x02\xff"[..], "x".repeat(255).as_bytes(), b"\x01x"].concat();
         assert!(message.ends_with(&data));
     }
@@ -423,7 +342,7 @@ mod tests {
             (Update { text: &long, ..UPDATE }, "the text is longer than 4096 octets"),
             (Update { zone: "a..b", ..UPDATE }, "\"a..b\" is not a DNS name"),
         ] {
-            assert_eq!(update.message(1), Err(UpdateError::Unwritable(why.to_owned())));
+            assert_eq!(update.message(), Err(UpdateError::Unwritable(why.to_owned())));
         }
     }
 
@@ -432,7 +351,7 @@ mod tests {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = socket.local_addr().unwrap();
         tokio::spawn(async move {
-            let mut packet = vec![0; DATAGRAM];
+            let mut packet = vec![0; 4096];
             while let Ok((length, from)) = socket.recv_from(&mut packet).await {
                 for answer in answer(&packet[..length]) {
                     socket.send_to(&answer, from).await.unwrap();
