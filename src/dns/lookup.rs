@@ -416,6 +416,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn no_server_hears_of_reserved_names() {
+        let resolver = impatient(Vec::new());
+        let addresses = resolver.addresses("a.Invalid").await.unwrap_err();
+        assert_eq!(addresses.to_string(), "no such host a.Invalid");
+        let texts = resolver.texts("a.localhost").await.unwrap_err();
+        assert_eq!(texts.to_string(), "a.localhost has no TXT record");
+        assert_eq!(resolver.caa("localhost").await, Ok(Vec::new()));
+    }
+
+    #[tokio::test]
     async fn a_name_server_is_found_by_address_or_name() {
         let resolver = DirectResolver::new(serve().await);
         for (text, expected) in [
@@ -441,7 +451,10 @@ mod tests {
     #[tokio::test]
     async fn a_name_server_is_asked_at_the_next_address_where_the_first_leads_nowhere() {
         let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let addresses = vec![nobody.local_addr().unwrap(), serve().await];
+        let failing =
+            |question: &Message, _| Some(testing::reply(question, ResponseCode::ServFail));
+        let failing = testing::serve(failing).await;
+        let addresses = vec![failing, nobody.local_addr().unwrap(), serve().await];
         let found = impatient(addresses).addresses("four.example.com").await;
         assert_eq!(found, Ok(vec!["192.0.2.1".parse().unwrap()]));
     }

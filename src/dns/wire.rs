@@ -320,6 +320,8 @@ fn https_fault(error: &reqwest::Error) -> Silence {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use axum::Router;
     use axum::body::Bytes;
     use axum::http::{HeaderMap, StatusCode};
@@ -386,6 +388,17 @@ mod tests {
         for label in ["good", "large", "half-silent", "forged"] {
             check(label, "NOERROR [\"good\"]").await;
         }
+    }
+
+    #[tokio::test]
+    async fn a_packet_that_gets_lost_is_sent_again() {
+        let lost = AtomicBool::new(false);
+        let deaf_once = move |question: &Message, transport| {
+            let is_heard = transport == Transport::Udp && lost.swap(true, Ordering::Relaxed);
+            is_heard.then(|| reply(question, ResponseCode::NoError))
+        };
+        let server = Server::Plain(serve(deaf_once).await);
+        assert_eq!(ask(&server, "www.example.com.").await, "NOERROR []");
     }
 
     #[tokio::test]
