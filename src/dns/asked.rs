@@ -17,17 +17,19 @@ use super::silence::Silence;
 
 /// What is asked of whom.
 type Question = (Server, Name, RecordType);
-type Answer = Result<Reply, Silence>;
+type ServerAnswer = Result<Reply, Silence>;
 
 /// Open questions; each ends when nobody waits for it any more.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked(Arc<Mutex<HashMap<Question, WeakShared<BoxFuture<'static, Answer>>>>>);
+pub(super) struct Asked(
+    Arc<Mutex<HashMap<Question, WeakShared<BoxFuture<'static, ServerAnswer>>>>>,
+);
 
 impl Asked {
     /// Waits for the answer to a question that is open already; else asks.
-    pub(super) async fn join<F>(&self, question: Question, ask: impl FnOnce() -> F) -> Answer
+    pub(super) async fn join<F>(&self, question: Question, ask: impl FnOnce() -> F) -> ServerAnswer
     where
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = ServerAnswer> + Send + 'static,
     {
         self.open(question, ask).await
     }
@@ -36,9 +38,9 @@ impl Asked {
         &self,
         question: Question,
         ask: impl FnOnce() -> F,
-    ) -> Shared<BoxFuture<'static, Answer>>
+    ) -> Shared<BoxFuture<'static, ServerAnswer>>
     where
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = ServerAnswer> + Send + 'static,
     {
         let mut all = self.0.lock();
         let open = all.get(&question).and_then(WeakShared::upgrade);

@@ -21,10 +21,10 @@ const MOST: usize = 1000;
 
 /// Zones and who serves them, for as long as their records say, and no longer than half a minute.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Remembered(Arc<Mutex<Known>>);
+pub(super) struct Remembered(Arc<Mutex<RememberedZones>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct RememberedZones {
     /// The zone of a name; its own where it begins one.
     zones: HashMap<Name, (Name, Instant)>,
     servers: HashMap<Name, (Vec<Authority>, Instant)>,
@@ -53,11 +53,11 @@ impl Remembered {
         self.with_room().servers.insert(zone.clone(), (servers.to_vec(), until(ttl)));
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, RememberedZones> {
         self.0.lock()
     }
 
-    fn with_room(&self) -> MutexGuard<'_, Known> {
+    fn with_room(&self) -> MutexGuard<'_, RememberedZones> {
         let mut known = self.known();
         if known.zones.len() + known.servers.len() >= MOST {
             let now = Instant::now();

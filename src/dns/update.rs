@@ -70,7 +70,7 @@ pub enum UpdateError {
     },
     /// The server refuses.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(UpdateRefusal),
     /// An answer came whose signature is missing or does not hold.
     #[error("{server} {why}")]
     Untrusted {
@@ -83,7 +83,7 @@ pub enum UpdateError {
 
 /// Why a server refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum UpdateRefusal {
     /// It does not know the key (RFC 8945 §5.2.1).
     BadKey,
     /// It has another secret for the key.
@@ -94,7 +94,7 @@ pub enum Refusal {
     Code(u16),
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for UpdateRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let code = match self {
             Self::BadKey => "NOTAUTH (BADKEY)",
@@ -188,12 +188,12 @@ struct Exchange<'a> {
 }
 
 /// What an answer says.
-enum Answer {
+enum Judgement {
     /// The change is made.
     Done,
     /// It did not fit; ask over TCP.
     Truncated,
-    Refused(Refusal),
+    Refused(UpdateRefusal),
 }
 
 impl Exchange<'_> {
@@ -209,9 +209,9 @@ impl Exchange<'_> {
                 })
             };
             match wire::udp(&socket, self.request, patience, judge).await {
-                Ok(Answer::Done) => return Ok(()),
-                Ok(Answer::Truncated) => return self.over_tcp().await,
-                Ok(Answer::Refused(refusal)) => return Err(UpdateError::Refused(refusal)),
+                Ok(Judgement::Done) => return Ok(()),
+                Ok(Judgement::Truncated) => return self.over_tcp().await,
+                Ok(Judgement::Refused(refusal)) => return Err(UpdateError::Refused(refusal)),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                 // A port that nobody listens on shows at once; the server may be about to start.
                 Err(error) => {
@@ -230,18 +230,17 @@ impl Exchange<'_> {
             return Err(self.silence("does not answer over TCP"));
         };
         match self.judge(&answered.map_err(|error| self.silent(&error))?)? {
-            Heard::Answer(Answer::Done) => Ok(()),
+            Heard::Answer(Judgement::Done) => Ok(()),
             // Nobody else speaks on a connection.
-            Heard::Answer(Answer::Refused(refusal)) | Heard::Doubtful(Answer::Refused(refusal)) => {
-                Err(UpdateError::Refused(refusal))
-            }
+            Heard::Answer(Judgement::Refused(refusal))
+            | Heard::Doubtful(Judgement::Refused(refusal)) => Err(UpdateError::Refused(refusal)),
             _ => Err(self.silence("answers something else over TCP")),
         }
     }
 
     /// Reads an answer. A refusal without a signature, although there is a key, may be anybody's; but a server that does not
     /// know ours cannot sign (RFC 8945 §5.2). Fails where an answer cannot be trusted.
-    fn judge(&self, answer: &[u8]) -> Result<Heard<Answer>, UpdateError> {
+    fn judge(&self, answer: &[u8]) -> Result<Heard<Judgement>, UpdateError> {
         // Of a response to an update with our id, whose header is whole.
         let ours = answer.len() >= 12 && answer[..2] == self.request[..2];
         if !ours || answer[2] & 0xf8 != 0xa8 {
@@ -251,19 +250,19 @@ impl Exchange<'_> {
         let verdict = self.signed.as_ref().map(|signed| signed.verify(answer, now()));
         let untrusted = |why| UpdateError::Untrusted { server: self.updater.server, why };
         let refusal = match verdict {
-            Some(Verdict::Good(18) | Verdict::Unsigned(18)) => Refusal::BadTime,
-            Some(Verdict::Unsigned(16)) => Refusal::BadSignature,
-            Some(Verdict::Unsigned(17)) => Refusal::BadKey,
+            Some(Verdict::Good(18) | Verdict::Unsigned(18)) => UpdateRefusal::BadTime,
+            Some(Verdict::Unsigned(16)) => UpdateRefusal::BadSignature,
+            Some(Verdict::Unsigned(17)) => UpdateRefusal::BadKey,
             Some(Verdict::Bad) => return Err(untrusted("signs its answer with another secret")),
             Some(Verdict::Late) => return Err(untrusted("signs its answer with another time")),
             Some(Verdict::Unsigned(_)) if code == 0 => {
                 return Err(untrusted("does not sign its answer"));
             }
-            _ if code != 0 => Refusal::Code(code),
-            _ if answer[2] & 0x02 != 0 => return Ok(Heard::Answer(Answer::Truncated)),
-            _ => return Ok(Heard::Answer(Answer::Done)),
+            _ if code != 0 => UpdateRefusal::Code(code),
+            _ if answer[2] & 0x02 != 0 => return Ok(Heard::Answer(Judgement::Truncated)),
+            _ => return Ok(Heard::Answer(Judgement::Done)),
         };
-        let refused = Answer::Refused(refusal);
+        let refused = Judgement::Refused(refusal);
         Ok(match verdict {
             Some(Verdict::Unsigned(_)) => Heard::Doubtful(refused),
             _ => Heard::Answer(refused),
@@ -390,7 +389,7 @@ mod tests {
     #[tokio::test]
     async fn a_refusal_has_the_name_of_its_code() {
         for code in 1..16 {
-            let expected = Refusal::Code(code).to_string();
+            let expected = UpdateRefusal::Code(code).to_string();
             assert_ne!(expected, "", "{code}");
         }
         check(|request| vec![header(request, 5)], None, "REFUSED").await;

@@ -132,13 +132,13 @@ pub async fn foreseen(context: &Context) -> Result<Claim, Failure> {
         Arbiter::Folder(folder) => {
             let holder = LocalLease::new(folder).holder()?;
             let is_run = holder.is_some_and(|holder| holder.role == Some(Role::Always));
-            return Ok(if is_run { local_run() } else { Claim::Alone });
+            return Ok(if is_run { Claim::Watches(local_run()) } else { Claim::Alone });
         }
         Arbiter::Cluster(cluster) => cluster,
     };
     let wish = context.global.cluster.driver;
     if wish == DriverChoice::CertManager {
-        return Ok(as_wished());
+        return Ok(Claim::Watches(as_wished()));
     }
     let namespace = &context.global.cluster.leader_election_namespace;
     let driver = Driver::of(cluster, namespace).await?;
@@ -233,7 +233,7 @@ async fn local(folder: PathBuf, context: &Context, deadline: Timestamp) -> Resul
         if holder.role == Some(Role::Always) {
             let line = format!("{who} (run) drives this state folder; watching it");
             context.printer(&OutputArgs::default()).note(&line);
-            return Ok(StandbyState::Settled(local_run()));
+            return Ok(StandbyState::Settled(Claim::Watches(local_run())));
         }
         let refusal = taken(&who);
         // Whoever has the lock takes a moment to sign it, and to take the signature off: that is nobody new.
@@ -253,7 +253,7 @@ async fn in_cluster(
 ) -> Result<Claim, Failure> {
     let wish = context.global.cluster.driver;
     if wish == DriverChoice::CertManager {
-        return Ok(as_wished());
+        return Ok(Claim::Watches(as_wished()));
     }
     let namespace = &context.global.cluster.leader_election_namespace;
     let lease = ClusterLease::new(cluster, namespace)?.on_terms(context.global.cluster.terms.lease);

@@ -1,6 +1,5 @@
 //! Whoever drives in our place, as the cluster or the state folder shows it, and what to do when nothing moves there.
 
-use super::Claim;
 use crate::store::cluster::lease_object::{LeaseHolder, Who};
 use crate::store::cluster::survey::Driver;
 use crate::store::lease::Role;
@@ -27,25 +26,25 @@ pub enum Program {
     KubectlAcme,
 }
 
-/// The claim of whoever finds `run` at work on the state folder.
-pub(super) fn local_run() -> Claim {
-    Claim::Watches(Other {
+/// `run`, at work on the state folder.
+pub(super) fn local_run() -> Other {
+    Other {
         seen: None,
         program: Program::KubectlAcme,
         driver: "kubectl-acme run, in another process".to_owned(),
         next_step: "see what it says; when it ends, this command takes over".to_owned(),
-    })
+    }
 }
 
-/// The claim of whoever leaves the work to cert-manager, whether it is there or not.
-pub(super) fn as_wished() -> Claim {
-    Claim::Watches(Other {
+/// cert-manager, whether it is there or not: a flag says that it does the work.
+pub(super) fn as_wished() -> Other {
+    Other {
         seen: None,
         program: Program::CertManager,
         driver: "cert-manager".to_owned(),
         next_step: "without --driver=cert-manager it is looked whether cert-manager works here"
             .to_owned(),
-    })
+    }
 }
 
 /// Somebody else who goes on driving; a one-shot command of ours ends.

@@ -14,7 +14,7 @@ use super::{Edit, Provider, TxtRecord};
 use crate::dns::FindZone;
 use crate::dns::lookup::server_addresses;
 use crate::dns::tsig::{Algorithm, Key};
-use crate::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
+use crate::dns::update::{Change, Protocol, Update, UpdateError, UpdateRefusal, Updater};
 use crate::dns::wire::Wire;
 use crate::model::{SecretKeySelector, solver};
 use crate::solvers::SolveError;
@@ -163,10 +163,10 @@ impl Rfc2136 {
     }
 
     /// What a person has to change; nothing where it may pass.
-    fn hint(&self, refusal: Refusal, server: SocketAddr, zone: &str) -> Option<String> {
+    fn hint(&self, refusal: UpdateRefusal, server: SocketAddr, zone: &str) -> Option<String> {
         let Some((key, algorithm)) = &self.key else {
             return match refusal {
-                Refusal::Code(5 | 9) => Some(format!(
+                UpdateRefusal::Code(5 | 9) => Some(format!(
                     "name a TSIG key that {server} knows (tsigKeyName, tsigSecretSecretRef), or allow unsigned \
                      updates of {zone} there"
                 )),
@@ -174,26 +174,26 @@ impl Rfc2136 {
             };
         };
         match refusal {
-            Refusal::BadKey => Some(format!(
+            UpdateRefusal::BadKey => Some(format!(
                 "{server} knows no key {key} for {algorithm} that may change {zone}: compare tsigKeyName and \
                  tsigAlgorithm with its configuration"
             )),
-            Refusal::BadSignature => Some(format!(
+            UpdateRefusal::BadSignature => Some(format!(
                 "{server} has another secret, or algorithm, for the key {key}: compare the Secret and \
                  tsigAlgorithm ({algorithm}) with its configuration"
             )),
-            Refusal::BadTime => Some(format!(
+            UpdateRefusal::BadTime => Some(format!(
                 "set the clocks: those here and at {server} differ by more than 5 minutes"
             )),
-            Refusal::Code(5) => Some(format!(
+            UpdateRefusal::Code(5) => Some(format!(
                 "allow the key {key} to change TXT records of {zone} at {server} (BIND: update-policy, Knot: \
                  acl with action update)"
             )),
-            Refusal::Code(9) => Some(format!(
+            UpdateRefusal::Code(9) => Some(format!(
                 "{server} is not the primary server of {zone}, or does not let the key {key} change it: see \
                  nameserver, and the server's access rules"
             )),
-            Refusal::Code(_) => None,
+            UpdateRefusal::Code(_) => None,
         }
     }
 }

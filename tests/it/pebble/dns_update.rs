@@ -1,7 +1,7 @@
 //! Dynamic updates, signed, on BIND, Knot and PowerDNS.
 
 use kubectl_acme::dns::tsig::{self, Algorithm};
-use kubectl_acme::dns::update::{Change, Protocol, Refusal, Update, UpdateError, Updater};
+use kubectl_acme::dns::update::{Change, Protocol, Update, UpdateError, UpdateRefusal, Updater};
 
 use crate::support::dns::{DnsServer, Key, Setup, Software, Updates, Zone};
 
@@ -79,12 +79,16 @@ async fn check_refusals(software: Software) {
     let stranger = tsig::Key::new("stranger.", Algorithm::Sha256, "c2VjcmV0").unwrap();
     let impostor = tsig::Key::new("hmac-sha256.", Algorithm::Sha256, "c2VjcmV0").unwrap();
     // Each has its own words for what its rules do not allow; PowerDNS has one for all.
-    let (not_auth, no) = (Refusal::Code(9), Refusal::Code(5));
+    let (not_auth, no) = (UpdateRefusal::Code(9), UpdateRefusal::Code(5));
     let [unknown, forged, unsigned, closed, elsewhere] = match software {
-        Software::Bind => [Refusal::BadKey, Refusal::BadSignature, no, no, not_auth],
-        Software::Knot => {
-            [Refusal::BadKey, Refusal::BadSignature, not_auth, Refusal::BadKey, not_auth]
-        }
+        Software::Bind => [UpdateRefusal::BadKey, UpdateRefusal::BadSignature, no, no, not_auth],
+        Software::Knot => [
+            UpdateRefusal::BadKey,
+            UpdateRefusal::BadSignature,
+            not_auth,
+            UpdateRefusal::BadKey,
+            not_auth,
+        ],
         Software::PowerDns => [no; 5],
     };
     for protocol in [Protocol::Udp, Protocol::Tcp] {

@@ -102,7 +102,9 @@ impl Supervision {
             })
         });
         for key in gone.chain(news.map(|(key, _)| key)) {
-            match self.certificates.get(key) {
+            let certificate =
+                if key.kind == Kind::Certificate { Some(key) } else { self.certificates.get(key) };
+            match certificate {
                 Some(certificate) => drop(self.dirty.insert(certificate.clone())),
                 // An Issuer's concern many; what has not been seen yet may be below any.
                 None => self.dirty.extend(self.open.keys().cloned()),
