@@ -19,7 +19,6 @@ mod headers;
 pub mod http;
 mod jws;
 pub mod keys;
-pub mod known;
 mod nonces;
 mod post;
 pub mod refusal;

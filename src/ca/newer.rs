@@ -1,7 +1,5 @@
 //! Validation of TLS-ALPN-01 (RFC 8737 §3), and the label of dns-account-01; in Boulder's words.
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest;
 
 use super::context::Ca;
@@ -11,6 +9,7 @@ use crate::fetch::outcome::{FetchError, Hop};
 use crate::model::Identifier;
 use crate::model::cause::Symptom;
 use crate::model::observation::Shown;
+use crate::model::text::hex;
 
 /// Digits of base32 (RFC 4648 §6), in lower case.
 const DIGITS: &str = "abcdefghijklmnopqrstuvwxyz234567";
@@ -57,11 +56,7 @@ fn judge(
     key_authorization: &str,
 ) -> Result<(), Refusal> {
     let digest = digest::digest(&digest::SHA256, key_authorization.as_bytes());
-    let mut wanted = String::new();
-    for byte in digest.as_ref() {
-        // Writing to a String cannot fail.
-        let _ = write!(wanted, "{byte:02x}");
-    }
+    let wanted = hex(digest.as_ref());
     let name = identifier.to_string();
     let why = match (&certificate.names[..], &certificate.acme_identifiers[..]) {
         _ if !certificate.self_signed => "is not self-signed",

@@ -1,6 +1,5 @@
 //! One TLS handshake as a public CA makes it for TLS-ALPN-01 (RFC 8737 §3): nothing is read after it.
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use rustls::pki_types::ServerName;
@@ -17,6 +16,7 @@ use super::outcome::FetchError;
 use super::{CA_PATIENCE, Fetcher, tls};
 use crate::model::Identifier;
 use crate::model::observation::{AcmeIdentifier, Shown};
+use crate::model::text::hex;
 
 /// `acmeIdentifier` (RFC 8737 §6.1).
 const ACME_IDENTIFIER: Oid<'static> = oid!(1.3.6.1.5.5.7.1.31);
@@ -133,15 +133,7 @@ fn acme_identifier(extension: &X509Extension<'_>) -> AcmeIdentifier {
         Some(digest) if digest.len() == 32 => digest,
         _ => extension.value,
     };
-    AcmeIdentifier { critical: extension.critical, digest: hexadecimal(digest) }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    AcmeIdentifier { critical: extension.critical, digest: hex(digest) }
 }
 
 fn name(name: &GeneralName<'_>) -> String {

@@ -1,13 +1,12 @@
 //! Why a challenge does not go on, as a machine knows it: what a look at its answer showed, or who refused what. The words
 //! for people stand in `status.reason`; this is kept beside them, for whoever judges (`model::memory`).
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest;
 use serde::{Deserialize, Serialize};
 
 use super::Problem;
 use super::guard::Guard;
+use super::text::hex;
 
 /// Why a challenge does not go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,11 +134,7 @@ impl<T> About<T> {
 
 fn fingerprint(reason: &str) -> String {
     let digest = digest::digest(&digest::SHA256, reason.as_bytes());
-    digest.as_ref().iter().take(8).fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&digest.as_ref()[..8])
 }
 
 #[cfg(test)]

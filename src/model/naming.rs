@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::challenge::ChallengeSpec;
 use super::common::Blob;
 use super::order::OrderSpec;
+use super::text::hex;
 
 /// Longest part of the owner's name that an Order or Challenge name begins with, in bytes.
 const PREFIX_LIMIT: usize = 52;
@@ -42,12 +43,8 @@ pub fn request_name(certificate_name: &str, revision: i64) -> String {
         return format!("{certificate_name}-{revision}");
     }
     let prefix = shorten(certificate_name, CERTIFICATE_PREFIX_LIMIT);
-    let mut name = format!("{prefix}-");
-    for byte in digest(&SHA256, certificate_name.as_bytes()).as_ref() {
-        // Writing to a String cannot fail.
-        let _ = write!(name, "{byte:02x}");
-    }
-    format!("{name}-{revision}")
+    let digest = hex(digest(&SHA256, certificate_name.as_bytes()).as_ref());
+    format!("{prefix}-{digest}-{revision}")
 }
 
 /// Computes the label value that solver objects carry for a name or a token: Adler-32, decimal (RFC 1950 §8.2).

@@ -1,13 +1,12 @@
 //! Would the CA accept the certificate that was shown in a handshake?
 
-use std::fmt::Write as _;
-
 use aws_lc_rs::digest;
 
 use super::challenge::Readiness;
 use crate::model::cause::Sighting;
 use crate::model::names::ACME_TLS;
 use crate::model::observation::{Observation, Seen, Shown, Vantage};
+use crate::model::text::hex;
 use crate::model::{Answer, Identifier};
 
 /// Judges TLS-ALPN-01 observations by the CA's rules (RFC 8737 §3): the protocol is agreed on, and the certificate is
@@ -31,11 +30,7 @@ pub fn judge(answer: &Answer, observations: &[Observation]) -> Readiness {
 /// What the extension `acmeIdentifier` must hold, in hexadecimal digits.
 pub fn digest_of(answer: &Answer) -> String {
     let digest = digest::digest(&digest::SHA256, answer.key_authorization.as_bytes());
-    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(digest.as_ref())
 }
 
 fn fault(answer: &Answer, look: &Observation) -> Option<String> {

@@ -10,15 +10,14 @@ use crate::app::flags::output::OutputArgs;
 use crate::app::lead::Claim;
 use crate::app::venue::Venue;
 use crate::model::asked::asked_type;
+use crate::model::quick::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
 /// Let's Encrypt's directories, and what to call them.
-const KNOWN: [(&str, &str); 2] = [
-    ("https://acme-v02.api.letsencrypt.org/directory", "Let's Encrypt PRODUCTION"),
-    ("https://acme-staging-v02.api.letsencrypt.org/directory", "Let's Encrypt STAGING"),
-];
+const KNOWN: [(&str, &str); 2] =
+    [(LETS_ENCRYPT, "Let's Encrypt PRODUCTION"), (LETS_ENCRYPT_STAGING, "Let's Encrypt STAGING")];
 /// Said wherever challenges may have to be answered.
 const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener or webroot, whatever the solver's class";
 /// Said of a rehearsal in a cluster.

@@ -6,6 +6,7 @@ use super::{Validation, dns01, object_name_fault};
 use crate::model::field::FieldPath;
 use crate::model::issuer::{AcmeIssuer, Issuer};
 use crate::model::names::{DnsName, is_loopback};
+use crate::model::quick::LETS_ENCRYPT;
 use crate::model::solver::{ChallengeSolver, Http01Solver, IngressSolver};
 
 /// Checks an Issuer or ClusterIssuer. One that is not ACME passes: it may be left to cert-manager.
@@ -65,7 +66,7 @@ fn server(acme: &AcmeIssuer, at: &FieldPath, verdict: &mut Validation) {
         Ok(_) | Err(_) => verdict.error_hint(
             at.key("server"),
             format!("\"{}\" is not a URL", acme.server),
-            "write the directory, such as https://acme-v02.api.letsencrypt.org/directory",
+            &format!("write the directory, such as {LETS_ENCRYPT}"),
         ),
     }
     if acme.preferred_chain.len() > 64 {

@@ -6,18 +6,13 @@ use url::Url;
 
 use crate::model::event::reason;
 use crate::model::issuer::AcmeIssuer;
+use crate::model::quick::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 use crate::model::solver::Dns01Solver;
 
 /// Directories that speak a protocol of before RFC 8555, each with its successor.
 const V1_ENDPOINTS: [(&str, &str); 2] = [
-    (
-        "https://acme-v01.api.letsencrypt.org/directory",
-        "https://acme-v02.api.letsencrypt.org/directory",
-    ),
-    (
-        "https://acme-staging.api.letsencrypt.org/directory",
-        "https://acme-staging-v02.api.letsencrypt.org/directory",
-    ),
+    ("https://acme-v01.api.letsencrypt.org/directory", LETS_ENCRYPT),
+    ("https://acme-staging.api.letsencrypt.org/directory", LETS_ENCRYPT_STAGING),
 ];
 
 /// Why an Issuer cannot be used as it is.

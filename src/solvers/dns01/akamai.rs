@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
 pub use super::edge_grid::EdgeGrid;
-use super::text::{encoded, hex, quoted, relative, unquoted};
+use super::text::{encoded, quoted, relative, unquoted};
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::FindZone;
+use crate::model::text::hex;
 use crate::solvers::SolveError;
 
 const RIGHTS: &str =

@@ -62,15 +62,6 @@ pub(super) fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Bytes as lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        write!(text, "{byte:02x}").unwrap_or_default();
-        text
-    })
-}
-
 /// A text that others wrote as one line, without what steers terminals, no longer than a status should be.
 pub(super) fn one_line(text: &str) -> String {
     const LONGEST: usize = 300;
@@ -116,7 +107,6 @@ mod tests {
     #[test]
     fn only_unreserved_characters_stay() {
         assert_eq!(encoded("a-b_c.d~e f/g:ü"), "a-b_c.d~e%20f%2Fg%3A%C3%BC");
-        assert_eq!(hex(&[0, 10, 255]), "000aff");
     }
 
     #[test]

@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use url::{Position, Url};
 
 use super::keys::Keys;
+use crate::model::text::hex;
 use crate::solvers::dns01::api::Request;
-use crate::solvers::dns01::text::{encoded, hex};
+use crate::solvers::dns01::text::encoded;
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
