@@ -13,7 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use zeroize::Zeroizing;
 
 use super::jws::Signer;
-use super::keys::{KeyAlgorithm, KeyEncoding, KeyError, PrivateKey};
+use super::keys::{KeyEncoding, KeyError, PrivateKey};
+use crate::model::KeyAlgorithm;
 
 /// Signature algorithms of accounts, each with the key that is made for it.
 const SIGNERS: [(&str, KeyAlgorithm); 3] = [

@@ -247,7 +247,8 @@ mod tests {
     use crate::acme::error::Retry;
     use crate::acme::fake::{FakeCa, Said};
     use crate::acme::session::Session;
-    use crate::acme::{Acme as _, KeyAlgorithm, NewOrder, Registration};
+    use crate::acme::{Acme as _, NewOrder, Registration};
+    use crate::model::KeyAlgorithm;
     use crate::model::order_budget::permit;
 
     fn session(clients: &Clients, url: &str, tls: &TlsOptions) -> Result<Session, AcmeError> {

@@ -361,11 +361,12 @@ mod tests {
     use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, SanType};
 
     use super::*;
-    use crate::acme::keys::{KeyAlgorithm, KeyEncoding, PrivateKey};
+    use crate::acme::keys::{KeyEncoding, PrivateKey};
     use crate::acme::{
         AccountReply, AuthorizationReply, ChallengeReply, Directory, NewOrder, OrderReply,
         Registration, csr,
     };
+    use crate::model::KeyAlgorithm;
     use crate::model::certificate::CertificateSpec;
     use crate::model::order_budget::Permit;
 

@@ -14,11 +14,11 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer as _;
 
-use super::keys::{KeyAlgorithm, PrivateKey, to_pem};
+use super::keys::{PrivateKey, to_pem};
 use super::x509::{self, AlternativeNames};
 use super::{der, subject, usages};
-use crate::model::DnsName;
 use crate::model::certificate::{CertificateSpec, Subject};
+use crate::model::{DnsName, KeyAlgorithm};
 
 const TAG: &str = "CERTIFICATE REQUEST";
 const ALTERNATIVE_NAMES: &str = "2.5.29.17";

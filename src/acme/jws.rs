@@ -13,8 +13,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 
-use super::keys::{KeyAlgorithm, KeyError, PrivateKey};
+use super::keys::{KeyError, PrivateKey};
 use super::replies::ExternalAccount;
+use crate::model::KeyAlgorithm;
 
 /// A key ready to sign.
 pub(super) enum Signer {

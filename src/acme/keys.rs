@@ -12,31 +12,12 @@ use aws_lc_rs::signature::{
 use pem::{EncodeConfig, LineEnding, Pem};
 use zeroize::Zeroizing;
 
+use crate::model::KeyAlgorithm;
+
 const PKCS8: &str = "PRIVATE KEY";
 const PKCS1: &str = "RSA PRIVATE KEY";
 const SEC1: &str = "EC PRIVATE KEY";
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
-
-/// Kind and size of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KeyAlgorithm {
-    /// RSA with a modulus of so many bits.
-    Rsa(u32),
-    /// ECDSA on P-256, P-384 or P-521.
-    Ecdsa(u32),
-    /// Ed25519.
-    Ed25519,
-}
-
-impl fmt::Display for KeyAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rsa(bits) => write!(f, "RSA {bits}"),
-            Self::Ecdsa(bits) => write!(f, "ECDSA P-{bits}"),
-            Self::Ed25519 => f.write_str("Ed25519"),
-        }
-    }
-}
 
 /// How a key is written down, in cert-manager's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

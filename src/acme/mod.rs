@@ -43,7 +43,6 @@ pub use self::csr::RequestError;
 pub use self::csr::SigningRequest;
 pub use self::error::Sort;
 pub use self::http::TlsOptions;
-pub use self::keys::KeyAlgorithm;
 pub use self::keys::KeyEncoding;
 pub use self::keys::KeyError;
 pub use self::keys::PrivateKey;

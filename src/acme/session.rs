@@ -316,7 +316,8 @@ mod tests {
     use crate::acme::error::{Fault, Retry};
     use crate::acme::fake::{FakeCa, Heard, Said};
     use crate::acme::post::ATTEMPTS;
-    use crate::acme::{Clients, ExternalAccount, KeyAlgorithm, Requests, Sort, TlsOptions};
+    use crate::acme::{Clients, ExternalAccount, Requests, Sort, TlsOptions};
+    use crate::model::KeyAlgorithm;
     use crate::model::order_budget::permit;
 
     fn key() -> AccountKey {

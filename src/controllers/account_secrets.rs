@@ -7,10 +7,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
 use super::accounts;
-use crate::acme::{AccountKey, KeyAlgorithm};
+use crate::acme::AccountKey;
 use crate::model::issuer::AcmeIssuer;
 use crate::model::solver::Dns01Solver;
-use crate::model::{Blob, Issuer, Metadata, Secret, SecretKeySelector};
+use crate::model::{Blob, Issuer, KeyAlgorithm, Metadata, Secret, SecretKeySelector};
 
 /// Makes an account key, PEM; RSA 2048 takes some 50 ms of computing.
 ///

@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use super::neighbours::Neighbours;
 use super::recorder::Recorder;
 use super::{Controller, ReconcileError, Stopped, blocking, facts, name_conflict, secret_builder};
-use crate::acme::{KeyAlgorithm, KeyError, PrivateKey, RequestError, csr};
+use crate::acme::{KeyError, PrivateKey, RequestError, csr};
 use crate::model::common::is_true;
 use crate::model::event::source;
 use crate::model::{
     self, Blob, Certificate, CertificateRequest, Key, Kind, Metadata, ObjectName, Record, Secret,
 };
 use crate::reconcile::certificate::types::{Action, Delivery, KeyOrigin, Outcome};
-use crate::reconcile::facts::{KeyAlgorithm as Wanted, annotation};
+use crate::reconcile::facts::annotation;
 use crate::reconcile::{Wake, certificate, differences};
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, Stored};
@@ -349,11 +349,7 @@ async fn make_key(
     certificate: &Certificate,
 ) -> Result<Result<PrivateKey, KeyError>, ReconcileError> {
     let wanted = differences::wanted_key(certificate.spec.private_key.as_ref());
-    let wanted = match wanted.map_err(ReconcileError::Missing)? {
-        (Wanted::Rsa, bits) => KeyAlgorithm::Rsa(bits),
-        (Wanted::Ecdsa, bits) => KeyAlgorithm::Ecdsa(bits),
-        (Wanted::Ed25519, _) => KeyAlgorithm::Ed25519,
-    };
+    let wanted = wanted.map_err(ReconcileError::Missing)?;
     let made = blocking::compute(move || PrivateKey::generate(wanted)).await;
     made.map_err(|error| ReconcileError::Missing(format!("cannot make private key: {error}")))
 }

@@ -7,12 +7,10 @@ use serde_json::Value;
 use super::secret_builder::{self, TLS_CRT, TLS_KEY};
 use crate::acme::chain::{self, ChainFault};
 use crate::acme::csr;
-use crate::acme::keys::{self, PrivateKey};
+use crate::acme::keys::PrivateKey;
 use crate::model::event::source;
 use crate::model::{Blob, Metadata, Secret, memory};
-use crate::reconcile::facts::{
-    CsrFacts, KeyAlgorithm, KeyFacts, LeafFacts, Names, PublicKey, SecretFacts,
-};
+use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, Names, PublicKey, SecretFacts};
 
 /// What is known of a Secret of key and certificate.
 pub fn of_secret(secret: &Secret) -> SecretFacts {
@@ -32,12 +30,8 @@ pub fn of_secret(secret: &Secret) -> SecretFacts {
 /// What is known of a private key, PEM.
 pub fn of_key(pem: &[u8]) -> Result<KeyFacts, String> {
     let key = PrivateKey::from_pem(pem).map_err(|error| error.to_string())?;
-    let (algorithm, size) = match key.algorithm() {
-        keys::KeyAlgorithm::Rsa(bits) => (KeyAlgorithm::Rsa, bits),
-        keys::KeyAlgorithm::Ecdsa(bits) => (KeyAlgorithm::Ecdsa, bits),
-        keys::KeyAlgorithm::Ed25519 => (KeyAlgorithm::Ed25519, 256),
-    };
-    Ok(KeyFacts { algorithm, size, public_key: PublicKey(key.public_key().to_vec()) })
+    let public_key = PublicKey(key.public_key().to_vec());
+    Ok(KeyFacts { algorithm: key.algorithm(), public_key })
 }
 
 /// What is known of the first certificate of a chain, PEM.

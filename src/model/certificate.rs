@@ -1,6 +1,7 @@
 //! Certificate: what the user wants.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -194,6 +195,27 @@ pub struct PrivateKey {
     /// Bits; RSA 2048 and ECDSA 256 when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
+}
+
+/// Kind and size of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyAlgorithm {
+    /// RSA with a modulus of so many bits.
+    Rsa(u32),
+    /// ECDSA on P-256, P-384 or P-521.
+    Ecdsa(u32),
+    /// Ed25519.
+    Ed25519,
+}
+
+impl fmt::Display for KeyAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rsa(bits) => write!(f, "RSA {bits}"),
+            Self::Ecdsa(bits) => write!(f, "ECDSA P-{bits}"),
+            Self::Ed25519 => f.write_str("Ed25519"),
+        }
+    }
 }
 
 /// How far it got.

@@ -40,6 +40,7 @@ pub mod validation;
 pub use self::certificate::Certificate;
 pub use self::certificate::CertificateSpec;
 pub use self::certificate::CertificateStatus;
+pub use self::certificate::KeyAlgorithm;
 pub use self::challenge::Answer;
 pub use self::challenge::Challenge;
 pub use self::challenge::ChallengeSpec;

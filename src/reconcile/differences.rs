@@ -3,38 +3,34 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::model::certificate::{PrivateKey, Subject};
+use crate::model::certificate::{KeyAlgorithm, PrivateKey, Subject};
 use crate::model::{CertificateSpec, Identifier, IssuerRef};
 
-use super::facts::{KeyAlgorithm, KeyFacts, LeafFacts, Names, RequestFacts};
+use super::facts::{KeyFacts, LeafFacts, Names, RequestFacts};
 
-/// The kind of key that a spec asks for: algorithm and bits.
+/// The kind of key that a spec asks for.
 ///
 /// # Errors
 /// Fails with the word when the algorithm is none we know.
-pub fn wanted_key(key: Option<&PrivateKey>) -> Result<(KeyAlgorithm, u32), String> {
+pub fn wanted_key(key: Option<&PrivateKey>) -> Result<KeyAlgorithm, String> {
     let algorithm = key.map_or("", |key| key.algorithm.as_str());
     let size = key.and_then(|key| key.size).filter(|size| *size > 0);
     match algorithm {
-        "" | "RSA" => Ok((KeyAlgorithm::Rsa, size.unwrap_or(2048))),
-        "ECDSA" => Ok((KeyAlgorithm::Ecdsa, size.unwrap_or(256))),
-        "Ed25519" => Ok((KeyAlgorithm::Ed25519, 0)),
+        "" | "RSA" => Ok(KeyAlgorithm::Rsa(size.unwrap_or(2048))),
+        "ECDSA" => Ok(KeyAlgorithm::Ecdsa(size.unwrap_or(256))),
+        "Ed25519" => Ok(KeyAlgorithm::Ed25519),
         other => Err(other.to_owned()),
     }
 }
 
 /// Fields that a key does not fit.
 pub fn of_key(spec: &CertificateSpec, key: &KeyFacts) -> Vec<&'static str> {
-    let Ok((algorithm, size)) = wanted_key(spec.private_key.as_ref()) else {
-        return vec!["spec.privateKey.algorithm"];
-    };
-    if algorithm != key.algorithm {
-        return vec!["spec.privateKey.algorithm"];
+    match (wanted_key(spec.private_key.as_ref()), key.algorithm) {
+        (Ok(wanted), held) if wanted == held => Vec::new(),
+        (Ok(KeyAlgorithm::Rsa(_)), KeyAlgorithm::Rsa(_))
+        | (Ok(KeyAlgorithm::Ecdsa(_)), KeyAlgorithm::Ecdsa(_)) => vec!["spec.privateKey.size"],
+        (Ok(_) | Err(_), _) => vec!["spec.privateKey.algorithm"],
     }
-    if algorithm != KeyAlgorithm::Ed25519 && size != key.size {
-        return vec!["spec.privateKey.size"];
-    }
-    Vec::new()
 }
 
 /// Fields that a CertificateRequest does not fit; none when its signing request cannot be read.
@@ -266,21 +262,20 @@ mod tests {
 
     #[test]
     fn a_key_differs_by_algorithm_or_size() {
-        let key = |algorithm, size| KeyFacts {
+        let key = |algorithm| KeyFacts {
             algorithm,
-            size,
             public_key: crate::reconcile::facts::PublicKey::default(),
         };
         for (wanted, held, expected) in [
-            (json!({}), key(KeyAlgorithm::Rsa, 2048), &[][..]),
-            (json!({"size": 4096}), key(KeyAlgorithm::Rsa, 2048), &["spec.privateKey.size"]),
-            (json!({"algorithm": "ECDSA"}), key(KeyAlgorithm::Ecdsa, 256), &[]),
+            (json!({}), key(KeyAlgorithm::Rsa(2048)), &[][..]),
+            (json!({"size": 4096}), key(KeyAlgorithm::Rsa(2048)), &["spec.privateKey.size"]),
+            (json!({"algorithm": "ECDSA"}), key(KeyAlgorithm::Ecdsa(256)), &[]),
             (
                 json!({"algorithm": "ECDSA"}),
-                key(KeyAlgorithm::Rsa, 2048),
+                key(KeyAlgorithm::Rsa(2048)),
                 &["spec.privateKey.algorithm"],
             ),
-            (json!({"algorithm": "Ed25519", "size": 1}), key(KeyAlgorithm::Ed25519, 256), &[]),
+            (json!({"algorithm": "Ed25519", "size": 1}), key(KeyAlgorithm::Ed25519), &[]),
         ] {
             assert_eq!(of_key(&spec(json!({"privateKey": wanted})), &held), expected, "{wanted}");
         }

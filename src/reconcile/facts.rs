@@ -6,30 +6,8 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 
-use crate::model::certificate::Subject;
+use crate::model::certificate::{KeyAlgorithm, Subject};
 use crate::model::{CertificateRequest, CertificateSpec};
-
-/// What kind of key it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyAlgorithm {
-    /// ECDSA on P-256, P-384 or P-521.
-    Ecdsa,
-    /// Ed25519.
-    Ed25519,
-    /// RSA.
-    Rsa,
-}
-
-impl KeyAlgorithm {
-    /// The word of `spec.privateKey.algorithm`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ecdsa => "ECDSA",
-            Self::Ed25519 => "Ed25519",
-            Self::Rsa => "RSA",
-        }
-    }
-}
 
 /// A public key, DER (RFC 5280 §4.1.2.7); two keys are one when these bytes are equal.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -44,10 +22,8 @@ impl fmt::Debug for PublicKey {
 /// What is known of a private key; never the key itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFacts {
-    /// Algorithm.
+    /// Kind and size.
     pub algorithm: KeyAlgorithm,
-    /// Bits; of no meaning for Ed25519.
-    pub size: u32,
     /// Its public half.
     pub public_key: PublicKey,
 }

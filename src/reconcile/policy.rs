@@ -197,7 +197,8 @@ mod tests {
 
     use super::*;
     use crate::model::CertificateRequest;
-    use crate::reconcile::facts::{CsrFacts, KeyAlgorithm, KeyFacts, LeafFacts, Names, PublicKey};
+    use crate::model::KeyAlgorithm;
+    use crate::reconcile::facts::{CsrFacts, KeyFacts, LeafFacts, Names, PublicKey};
     use crate::reconcile::testing::at;
 
     fn certificate(issuer: Value) -> Certificate {
@@ -218,8 +219,7 @@ mod tests {
         let mut secret = SecretFacts {
             has_data: true,
             key: Some(Ok(KeyFacts {
-                algorithm: KeyAlgorithm::Rsa,
-                size: 2048,
+                algorithm: KeyAlgorithm::Rsa(2048),
                 public_key: public_key.clone(),
             })),
             leaf: Some(Ok(LeafFacts {
@@ -360,7 +360,7 @@ mod tests {
         );
         let small = secret(|s| {
             if let Some(Ok(key)) = &mut s.key {
-                key.size = 1024;
+                key.algorithm = KeyAlgorithm::Rsa(1024);
             }
         });
         let message = "SecretMismatch: Existing private key is not up to date for spec: [spec.privateKey.size]";

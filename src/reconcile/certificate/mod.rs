@@ -331,8 +331,8 @@ mod tests {
         fn fresh_key(&mut self) -> KeyFacts {
             self.keys_made += 1;
             let wanted = self.certificate.spec.private_key.as_ref();
-            let (algorithm, size) = differences::wanted_key(wanted).unwrap();
-            KeyFacts { algorithm, size, public_key: PublicKey(vec![self.keys_made]) }
+            let algorithm = differences::wanted_key(wanted).unwrap();
+            KeyFacts { algorithm, public_key: PublicKey(vec![self.keys_made]) }
         }
 
         fn secret_key(&self) -> KeyFacts {

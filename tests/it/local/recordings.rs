@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
-use kubectl_acme::acme::KeyAlgorithm;
 use kubectl_acme::app::engine::{Engine, Equipment};
 use kubectl_acme::app::follow::renewal::mark_for_renewal;
 use kubectl_acme::ca::{self, Config, Server};
@@ -15,7 +14,7 @@ use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::dns::lookup::SystemResolver;
 use kubectl_acme::fetch::{Fetcher, Overrides};
 use kubectl_acme::model::order_budget::Allowance;
-use kubectl_acme::model::{Key, Kind, ObjectName, Record};
+use kubectl_acme::model::{Key, KeyAlgorithm, Kind, ObjectName, Record};
 use kubectl_acme::solvers::http01::listener::Listener;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Change, Scope, Store};

@@ -1,8 +1,8 @@
 //! The recordings in which something is wrong from the start: Issuers that cannot register, requests that a person denies,
 //! a CA that answers with errors.
 
-use kubectl_acme::acme::KeyAlgorithm;
 use kubectl_acme::acme::account::AccountKey;
+use kubectl_acme::model::KeyAlgorithm;
 use serde_json::{Value, json};
 
 use super::fixture::{Scene, condition, is_ready};

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
-use kubectl_acme::acme::{AccountKey, KeyAlgorithm};
+use kubectl_acme::acme::AccountKey;
 use kubectl_acme::app::engine::{Engine, Equipment};
 use kubectl_acme::ca::Config;
 use kubectl_acme::ca::look::Look;
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::fetch::Fetcher;
 use kubectl_acme::fetch::outcome::Fetched;
-use kubectl_acme::model::{Blob, Kind, Record};
+use kubectl_acme::model::{Blob, KeyAlgorithm, Kind, Record};
 use kubectl_acme::solvers::http01::listener::Listener;
 use kubectl_acme::store::memory::MemoryStore;
 use kubectl_acme::store::{Scope, Store};
