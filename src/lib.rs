@@ -15,6 +15,7 @@ pub mod diagnosis;
 pub mod disk;
 pub mod dns;
 pub mod fetch;
+pub mod http;
 pub mod model;
 pub mod print;
 pub mod probes;

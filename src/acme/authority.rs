@@ -11,14 +11,16 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::error::{self, AcmeError, Fault};
-use super::headers;
-use super::http::{JSON_LIMIT, Reply, Resolver, TlsOptions, client};
 use super::nonces::Nonces;
 use super::refusal::refused;
 use super::replies::Directory;
 use super::shared::Shared;
+use super::transport::{JSON_LIMIT, TlsOptions, client};
 use super::under_way::{Effect, UnderWay};
 use super::wire::{self, Origin};
+use crate::http::client::Resolver;
+use crate::http::exchange::Reply;
+use crate::http::headers::text;
 
 pub(super) const REPLAY_NONCE: HeaderName = HeaderName::from_static("replay-nonce");
 /// How long a directory is believed.
@@ -156,10 +158,10 @@ impl Authority {
             self.counts.directory.fetch_add(1, Ordering::Relaxed);
             let asking = (self.http.get(&url), "read", Effect::None);
             let reply = self.under_way.exchange(asking, &url, JSON_LIMIT).await?;
-            match reply.status {
+            match reply.status.as_u16() {
                 200..=299 => return Ok(reply),
                 301 | 302 | 303 | 307 | 308 => {
-                    let target = headers::text(&reply.headers, &LOCATION)
+                    let target = text(&reply.headers, &LOCATION)
                         .ok_or_else(|| protocol(&reply.url, "it redirects to nowhere"))?;
                     url = self
                         .origin(&reply.url)
@@ -198,7 +200,7 @@ impl Authority {
             self.counts.nonces.fetch_add(1, Ordering::Relaxed);
             let asking = (self.http.request(method, url), "take a nonce from", Effect::None);
             let reply = self.under_way.exchange(asking, url, JSON_LIMIT).await?;
-            match (reply.status, nonce_of(&reply.headers)) {
+            match (reply.status.as_u16(), nonce_of(&reply.headers)) {
                 (200..=299, Some(nonce)) => return Ok(nonce),
                 // A limit holds for GET as well.
                 (429 | 503, _) => return Err(refused(&reply)),
@@ -206,7 +208,7 @@ impl Authority {
             }
         }
         match last {
-            Some(reply) if reply.status >= 400 => Err(refused(&reply)),
+            Some(reply) if reply.status.as_u16() >= 400 => Err(refused(&reply)),
             Some(_) | None => Err(AcmeError::Protocol {
                 url: url.to_owned(),
                 why: "it carries no Replay-Nonce header".to_owned(),
@@ -226,7 +228,7 @@ impl Authority {
 
 /// The nonce in an answer, if it is one (RFC 8555 §6.5.1): one outside base64url could not be sent back.
 pub(super) fn nonce_of(headers: &HeaderMap) -> Option<String> {
-    let nonce = headers::text(headers, &REPLAY_NONCE)?;
+    let nonce = text(headers, &REPLAY_NONCE)?;
     let base64url = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     (!nonce.is_empty() && nonce.bytes().all(base64url)).then(|| nonce.to_owned())
 }
@@ -441,7 +443,7 @@ mod tests {
     #[tokio::test]
     async fn a_resolver_of_ones_own_finds_the_ca() {
         let ca = FakeCa::start(|_| None).await;
-        let clients = Clients::with_resolver(Arc::new(OneHost));
+        let clients = Clients::with_resolver(Some(Arc::new(OneHost)));
         let read = async |host: &str| {
             let url = ca.url.replace("127.0.0.1", host);
             session(&clients, &url, &TlsOptions::default()).unwrap().directory().await

@@ -10,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::authority::{Authority, Counts, Requests};
 use super::error::AcmeError;
-use super::http::{Resolver, TlsOptions};
+use super::transport::TlsOptions;
 use super::under_way::{Silence, UnderWay};
 use super::{AccountKey, Directory, Session};
+use crate::http::client::Resolver;
 
 /// The CAs this process speaks with. Issuers of one server share its connections, directory and nonces, as long as
 /// they trust it alike.
@@ -32,9 +33,9 @@ impl Clients {
         Self::default()
     }
 
-    /// The same, with hosts looked up by that resolver instead of the system's.
-    pub fn with_resolver(resolver: Resolver) -> Self {
-        Self { resolver: Some(resolver), ..Self::default() }
+    /// The same, with hosts looked up by that resolver instead of the system's, if there is one.
+    pub fn with_resolver(resolver: Option<Resolver>) -> Self {
+        Self { resolver, ..Self::default() }
     }
 
     /// An account at the CA with that directory URL; without its URL it is registered, or looked up by its key.

@@ -16,7 +16,6 @@ pub mod csr;
 mod der;
 pub mod error;
 mod headers;
-pub mod http;
 mod jws;
 pub mod keys;
 mod nonces;
@@ -26,6 +25,7 @@ pub mod replies;
 pub mod session;
 mod shared;
 mod subject;
+pub mod transport;
 mod under_way;
 mod usages;
 mod wire;
@@ -42,7 +42,6 @@ pub use self::clients::Clients;
 pub use self::csr::RequestError;
 pub use self::csr::SigningRequest;
 pub use self::error::Sort;
-pub use self::http::TlsOptions;
 pub use self::keys::KeyEncoding;
 pub use self::keys::KeyError;
 pub use self::keys::PrivateKey;
@@ -56,6 +55,7 @@ pub use self::replies::NewOrder;
 pub use self::replies::OrderReply;
 pub use self::replies::Registration;
 pub use self::session::Session;
+pub use self::transport::TlsOptions;
 
 /// One account at one CA. Every method is one request (plus what a refused nonce costs); waiting is the driver's.
 #[async_trait]

@@ -6,11 +6,11 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 
 use super::authority::{Authority, CountedRequest, nonce_of, protocol};
 use super::error::{AcmeError, Fault, Retry};
-use super::http::Reply;
 use super::jws::{Identity, Signer, json};
 use super::nonces::NonceUse;
 use super::refusal::refused;
 use super::under_way::Effect;
+use crate::http::exchange::Reply;
 
 /// How often one request is sent when its nonce is refused: a CA that refuses every other one is outlasted with
 /// all but one request in a million.
@@ -63,8 +63,9 @@ pub(super) async fn post(
                 _ => return Err(error),
             },
         };
+        let status = reply.status.as_u16();
         let given = nonce_of(&reply.headers);
-        let error = (reply.status >= 400).then(|| refused(&reply));
+        let error = (status >= 400).then(|| refused(&reply));
         let bad_nonce = error.as_ref().is_some_and(is_bad_nonce);
         authority.count(if bad_nonce {
             CountedRequest::RefusedNonce
@@ -75,7 +76,7 @@ pub(super) async fn post(
             let verdict = if bad_nonce { NonceUse::Refused } else { NonceUse::Taken };
             authority.nonces.judged(verdict);
         }
-        tracing::debug!(url, status = reply.status, attempt, "the CA answered");
+        tracing::debug!(url, status, attempt, "the CA answered");
         if bad_nonce && attempt < ATTEMPTS {
             // The retry has to use the nonce of the refusal, if it brought one.
             fresh = given;
@@ -90,8 +91,8 @@ pub(super) async fn post(
         }
         return match error {
             Some(error) => Err(error),
-            None if reply.status >= 300 => {
-                Err(protocol(&reply.url, format!("status {} to a signed request", reply.status)))
+            None if status >= 300 => {
+                Err(protocol(&reply.url, format!("status {status} to a signed request")))
             }
             None => Ok(reply),
         };

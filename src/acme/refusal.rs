@@ -1,27 +1,29 @@
 //! The error that an answer of the CA is.
 
-use http::header::LOCATION;
-use jiff::{SignedDuration, Timestamp};
+use std::time::Duration;
+
+use http::header::{LOCATION, RETRY_AFTER};
+use jiff::Timestamp;
 use url::Url;
 
 use super::error::{AcmeError, Sort, says_paused, sort_problem};
-use super::headers::{self, Patience};
-use super::http::Reply;
-use super::wire;
+use super::{headers, wire};
+use crate::http::exchange::Reply;
+use crate::http::headers::{retry_after, text};
 use crate::model::Problem;
 
 /// What we leave a CA that has refused and asks for no pause at all, or for one in the past.
-const SHORTEST: SignedDuration = SignedDuration::from_secs(1);
+const SHORTEST: Duration = Duration::from_secs(1);
 
 /// The pause before a limit is tried again that does not say when it ends.
-const USUAL: SignedDuration = SignedDuration::from_mins(5);
+const USUAL: Duration = Duration::from_mins(5);
 
 /// The longest pause after a refusal: limits of public CAs end within a week, and what asks for more is a mistake.
-const LONGEST: SignedDuration = SignedDuration::from_hours(8 * 24);
+const LONGEST: Duration = Duration::from_hours(8 * 24);
 
 /// The error that an answer of status 400 and above is.
 pub(super) fn refused(reply: &Reply) -> AcmeError {
-    let mut problem = wire::problem(reply.status, &reply.body);
+    let mut problem = wire::problem(reply.status.as_u16(), &reply.body);
     problem.instance = problem.instance.and_then(|page| page_of(&reply.url, &page));
     let is_of_terms = matches!(problem.short_kind(), "userActionRequired" | "agreementRequired");
     let terms = if is_of_terms { "terms-of-service" } else { "help" };
@@ -29,7 +31,7 @@ pub(super) fn refused(reply: &Reply) -> AcmeError {
     problem.links = links.filter_map(|page| page_of(&reply.url, &page)).collect();
     AcmeError::Refused {
         retry_after: next_try(reply, &problem, Timestamp::now()),
-        location: headers::text(&reply.headers, &LOCATION).map(str::to_owned),
+        location: text(&reply.headers, &LOCATION).map(str::to_owned),
         problem: Box::new(problem),
     }
 }
@@ -39,12 +41,12 @@ pub(super) fn refused(reply: &Reply) -> AcmeError {
 fn next_try(reply: &Reply, problem: &Problem, now: Timestamp) -> Option<Timestamp> {
     let is_limit = sort_problem(problem) == Sort::RateLimited && reply.status == 429;
     let has_type = problem.short_kind() == "rateLimited";
-    let pause = match headers::patience(&reply.headers, now) {
-        Patience::Until(at) => at.duration_since(now).clamp(SHORTEST, LONGEST),
-        Patience::Unreadable if is_limit => USUAL,
+    let pause = match retry_after(&reply.headers, now) {
+        Some(pause) => pause.clamp(SHORTEST, LONGEST),
+        None if is_limit && reply.headers.contains_key(RETRY_AFTER) => USUAL,
         // A gateway before the CA speaks no ACME, and its limit passes sooner.
-        Patience::Unsaid if is_limit && has_type && !says_paused(problem) => USUAL,
-        Patience::Unsaid | Patience::Unreadable => return None,
+        None if is_limit && has_type && !says_paused(problem) => USUAL,
+        None => return None,
     };
     now.checked_add(pause).ok()
 }

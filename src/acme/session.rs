@@ -18,15 +18,17 @@ use serde_json::json;
 
 use super::authority::{Authority, protocol};
 use super::error::AcmeError;
-use super::headers::{self, Patience};
-use super::http::{CHAIN_LIMIT, JSON_LIMIT, Reply};
+use super::headers;
 use super::jws::{self, Identity, Jws, json};
 use super::post::{Payload, post, unsigned};
 use super::shared::Shared;
+use super::transport::{CHAIN_LIMIT, JSON_LIMIT};
 use super::{
     AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply,
     Directory, NewOrder, OrderReply, Registration, Sort, wire,
 };
+use crate::http::exchange::Reply;
+use crate::http::headers::{retry_after, text};
 use crate::model::order_budget::Permit;
 use crate::model::{Identifier, Problem};
 
@@ -140,7 +142,7 @@ impl Session {
     }
 
     fn location(&self, reply: &Reply) -> Result<Option<String>, AcmeError> {
-        headers::text(&reply.headers, &LOCATION)
+        text(&reply.headers, &LOCATION)
             .filter(|url| !url.is_empty())
             .map(|url| self.authority.origin(&reply.url).absolute(url))
             .transpose()
@@ -301,10 +303,7 @@ fn by_our_clock(at: Option<Timestamp>, reply: &Reply) -> Option<Timestamp> {
 
 fn pause_of(reply: &Reply) -> Option<Timestamp> {
     let now = Timestamp::now();
-    match headers::patience(&reply.headers, now) {
-        Patience::Until(at) => Some(at).filter(|at| *at > now),
-        Patience::Unsaid | Patience::Unreadable => None,
-    }
+    retry_after(&reply.headers, now).filter(|pause| !pause.is_zero()).map(|pause| now + pause)
 }
 
 #[cfg(test)]

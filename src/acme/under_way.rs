@@ -13,7 +13,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{AcmeError, Fault};
-use super::http::{Reply, exchange};
+use super::transport::exchange;
+use crate::http::exchange::Reply;
 
 /// What is not answered within this time is worth a word.
 const LONG: Duration = Duration::from_secs(1);

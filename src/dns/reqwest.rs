@@ -6,6 +6,12 @@ use std::sync::Arc;
 use reqwest::dns::{Addrs, Name, Resolving};
 
 use super::Resolve;
+use crate::http::client::Resolver;
+
+/// The resolver for HTTP clients, where it stands in for the system's look-ups.
+pub fn in_place_of_system(resolver: &Arc<dyn Resolve>) -> Option<Resolver> {
+    resolver.replaces_system().then(|| -> Resolver { Arc::new(ReqwestResolver(resolver.clone())) })
+}
 
 /// A resolver for `reqwest::ClientBuilder::dns_resolver`.
 #[derive(Clone, Debug)]

@@ -10,9 +10,8 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use hickory_resolver::proto::op::{Edns, Message, MessageType, Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RecordType};
+use reqwest::Client;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
-use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -20,9 +19,11 @@ use url::Url;
 
 use super::Resolve;
 use super::reply::Reply;
-use super::reqwest::ReqwestResolver;
+use super::reqwest::in_place_of_system;
 use super::server::Server;
 use super::silence::Silence;
+use crate::http::client;
+use crate::http::exchange::{self, Unanswered, causes, is_untrusted};
 
 /// How long a server may take over UDP, and as long again over TCP.
 pub(super) const SERVER_TIMEOUT: Duration = Duration::from_secs(3);
@@ -192,17 +193,11 @@ impl Wire {
             .header(ACCEPT, MEDIA_TYPE)
             .timeout(self.patience + self.patience)
             .body(body);
-        let mut response = request.send().await.map_err(|error| https_fault(&error))?;
+        let response = request.send().await.map_err(|error| https_fault(error.into()))?;
         if response.status() != 200 {
             return Err(Silence::Https(format!("says HTTP status {}", response.status().as_u16())));
         }
-        let mut read = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(|error| https_fault(&error))? {
-            read.extend_from_slice(&part);
-            if read.len() > LIMIT {
-                return Err(Silence::Unreadable);
-            }
-        }
+        let read = exchange::read(response, LIMIT).await.map_err(https_fault)?;
         answer_to(&question, &read).ok_or(Silence::Unreadable)
     }
 }
@@ -285,37 +280,27 @@ fn answer_to(question: &Message, packet: &[u8]) -> Option<Message> {
     fits.then_some(answer)
 }
 
-/// No redirects, and loopback without a proxy.
 fn https_client(resolver: Option<&Arc<dyn Resolve>>) -> Result<Client, String> {
-    // reqwest takes the process's provider; another one may be there already, which is as good.
-    rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-    let mut builder = ClientBuilder::new().redirect(Policy::none());
-    if let Some(resolver) = resolver.filter(|resolver| resolver.replaces_system()) {
-        builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
-    }
-    builder
+    client::anonymous(resolver.and_then(in_place_of_system))
         .build()
         .map_err(|_| "cannot be trusted: this machine has no root certificates".to_owned())
 }
 
-fn https_fault(error: &reqwest::Error) -> Silence {
-    if error.is_timeout() {
-        return Silence::TimedOut;
+fn https_fault(why: Unanswered) -> Silence {
+    let Unanswered::Broken(error) = why else {
+        let is_large = matches!(why, Unanswered::TooLarge);
+        return if is_large { Silence::Unreadable } else { Silence::TimedOut };
+    };
+    let mut causes = causes(&error).filter_map(|cause| cause.downcast_ref::<io::Error>());
+    if causes.any(|cause| cause.kind() == io::ErrorKind::ConnectionRefused) {
+        return Silence::Refused;
     }
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            match error.kind() {
-                io::ErrorKind::ConnectionRefused => return Silence::Refused,
-                io::ErrorKind::InvalidData => {
-                    return Silence::Https("shows a certificate that is not trusted".to_owned());
-                }
-                _ => {}
-            }
-        }
-        cause = error.source();
-    }
-    Silence::Https("cannot be asked over HTTPS".to_owned())
+    let why = if is_untrusted(&error) {
+        "shows a certificate that is not trusted"
+    } else {
+        "cannot be asked over HTTPS"
+    };
+    Silence::Https(why.to_owned())
 }
 
 #[cfg(test)]

@@ -20,10 +20,8 @@ use url::{Host, Url};
 
 use super::outcome::{BODY_LIMIT, FetchError, Reply};
 use super::tls;
+use crate::http::client::USER_AGENT;
 use crate::model::cause::Symptom;
-
-/// Names the program, so that people find our looks in their logs.
-const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug)]

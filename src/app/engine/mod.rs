@@ -32,7 +32,7 @@ use crate::controllers::solver_set::SolverSet;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::dns::Resolve;
-use crate::dns::reqwest::ReqwestResolver;
+use crate::dns::reqwest::in_place_of_system;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::KeyAlgorithm;
@@ -73,10 +73,7 @@ pub struct Engine {
 
 /// The CAs, looked up by `--dns` where that is given.
 pub(super) fn clients(resolver: &Arc<dyn Resolve>) -> Clients {
-    if !resolver.replaces_system() {
-        return Clients::new();
-    }
-    Clients::with_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))))
+    Clients::with_resolver(in_place_of_system(resolver))
 }
 
 /// What the controllers work with.

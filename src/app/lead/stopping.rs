@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::acme::http;
+use crate::acme::transport;
 use crate::app::context::Context;
 use crate::app::engine::Engine;
 use crate::app::failure::Failure;
@@ -56,7 +56,7 @@ pub(crate) async fn stop(
     let began = Instant::now();
     let waiting = format!(
         "waiting for the requests under way, each of which is given up after {} s",
-        http::WHOLE.as_secs()
+        transport::WHOLE.as_secs()
     );
     let ended = if is_interrupted {
         context.talk().line(&format!("{waiting}; {AT_ONCE}"));

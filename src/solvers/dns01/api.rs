@@ -1,10 +1,9 @@
 //! Requests to the APIs of providers: one place for time-outs, rate limits and what goes wrong.
 
-use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use reqwest::Client;
@@ -16,6 +15,8 @@ pub(super) use super::connection::Connection;
 use super::connection::{NO_ROOTS, WHOLE};
 use super::credential::Credential;
 use super::text::one_line;
+use crate::http::exchange::{self, Unanswered, causes};
+use crate::http::headers::retry_after;
 use crate::solvers::SolveError;
 
 /// Largest answer read, in bytes.
@@ -131,48 +132,26 @@ impl Api {
         loop {
             let mut signed = request.clone();
             sign(&mut signed);
-            let (refusal, asked) = match self.exchange(signed).await? {
-                Ok(reply) => return Ok(reply),
-                Err(refused) => refused,
-            };
+            let Request { method, url, headers, body } = signed;
+            let sending = self.client.request(method, url).headers(headers).body(body);
+            let reply = exchange::send(sending, LIMIT).await.map_err(Refusal::silence)?;
+            if reply.status.is_success() {
+                return Ok(Reply { body: reply.body });
+            }
+            let refusal = self.refusal(reply.status, &reply.body);
+            let asked = retry_after(&reply.headers, Timestamp::now());
             let pause = asked.unwrap_or_else(|| self.pause * 2_u32.pow(repeats));
             if !refusal.asks_for_patience() {
                 return Err(refusal);
             }
             if repeats == REPEATS || pause > LONGEST_PAUSE {
-                let is_long = |pause: &Duration| *pause > LONGEST_PAUSE;
-                let until = asked
-                    .filter(is_long)
-                    .map(|pause| Timestamp::now() + pause.min(LONGEST_ABSENCE));
+                let asked = asked.filter(|pause| *pause > LONGEST_PAUSE);
+                let until = asked.map(|pause| Timestamp::now() + pause.min(LONGEST_ABSENCE));
                 return Err(Refusal { until, ..refusal });
             }
             repeats += 1;
             tokio::time::sleep(pause).await;
         }
-    }
-
-    /// Sends a request once. A refusal comes with the pause that the provider asks for.
-    async fn exchange(
-        &self,
-        request: Request,
-    ) -> Result<Result<Reply, (Refusal, Option<Duration>)>, Refusal> {
-        let Request { method, url, headers, body } = request;
-        let sending = self.client.request(method, url).headers(headers).body(body);
-        let mut response = sending.send().await.map_err(Refusal::silence)?;
-        let status = response.status();
-        let asked = response.headers().get(RETRY_AFTER);
-        let pause = asked.and_then(|value| retry_after(value, Timestamp::now()));
-        let mut body = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(Refusal::silence)? {
-            if body.len() + part.len() > LIMIT {
-                return Err(Refusal::unread("its answer is larger than 8 MiB"));
-            }
-            body.extend_from_slice(&part);
-        }
-        if status.is_success() {
-            return Ok(Ok(Reply { body }));
-        }
-        Ok(Err((self.refusal(status, &body), pause)))
     }
 
     fn refusal(&self, status: StatusCode, body: &[u8]) -> Refusal {
@@ -244,15 +223,14 @@ impl Reply {
 }
 
 impl Refusal {
-    /// No answer came.
-    fn silence(error: reqwest::Error) -> Self {
-        let error = error.without_url();
-        let why = match (error.is_timeout(), error.is_connect()) {
-            (true, true) => "no connection within the time allowed".to_owned(),
-            (true, false) => format!("no answer within {} s", WHOLE.as_secs()),
-            (false, _) => innermost(&error),
-        };
-        Self { status: None, code: String::new(), why, until: None }
+    /// No answer came, or none that was read to its end.
+    fn silence(why: Unanswered) -> Self {
+        Self::unread(&match why {
+            Unanswered::NotConnected => "no connection within the time allowed".to_owned(),
+            Unanswered::TimedOut => format!("no answer within {} s", WHOLE.as_secs()),
+            Unanswered::TooLarge => format!("its answer is larger than {} MiB", LIMIT >> 20),
+            Unanswered::Broken(error) => innermost(&error),
+        })
     }
 
     /// An answer came that says nothing to us.
@@ -312,23 +290,9 @@ impl Refusal {
     }
 }
 
-/// Reads Retry-After (RFC 9110 §10.2.3).
-fn retry_after(value: &HeaderValue, now: Timestamp) -> Option<Duration> {
-    let text = value.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let moment = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    Some(Duration::try_from(moment.duration_since(now)).unwrap_or_default())
-}
-
 /// What lies at the bottom of an error, without the number that the system gives it, and without the moment of the look.
-fn innermost(error: &dyn StdError) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let text = cause.to_string();
+fn innermost(error: &reqwest::Error) -> String {
+    let text = causes(error).last().map(ToString::to_string).unwrap_or_default();
     let text = text.split(" (os error").next().unwrap_or_default();
     one_line(text.split(": verification time").next().unwrap_or_default())
 }
@@ -337,20 +301,6 @@ fn innermost(error: &dyn StdError) -> String {
 mod tests {
     use super::*;
     use crate::solvers::testing::advice;
-
-    #[test]
-    fn the_pause_that_is_asked_for_is_read_in_both_forms() {
-        let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        for (text, expected) in [
-            ("7", Some(7)),
-            ("Sat, 21 Nov 2026 12:00:09 GMT", Some(9)),
-            ("Sat, 21 Nov 2026 11:00:00 GMT", Some(0)),
-            ("soon", None),
-        ] {
-            let read = retry_after(&HeaderValue::from_static(text), now);
-            assert_eq!(read, expected.map(Duration::from_secs), "{text}");
-        }
-    }
 
     #[test]
     fn a_request_prints_no_credential() {

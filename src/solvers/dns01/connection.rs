@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use reqwest::Client;
-use reqwest::redirect::Policy;
 use url::{Host, Url};
 
 use crate::dns::Resolve;
-use crate::dns::reqwest::ReqwestResolver;
+use crate::dns::reqwest::in_place_of_system;
+use crate::http::client;
 #[cfg(feature = "many-providers")]
 use crate::solvers::SolveError;
 
-const USER_AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
 /// What helps where no roots are found.
 pub(super) const NO_ROOTS: &str = "install the certificates of public authorities (package ca-certificates), or name a file of them: SSL_CERT_FILE=FILE";
 const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_NEAR: Duration = Duration::from_secs(2);
 /// How long one exchange may take.
 pub(super) const WHOLE: Duration = Duration::from_secs(30);
 
@@ -66,9 +66,7 @@ impl Connection {
     /// Tells whether clients can be made at all: without roots on this machine, none that speaks TLS can.
     #[cfg(feature = "many-providers")]
     pub(super) fn usable() -> Result<(), SolveError> {
-        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-        let made = Client::builder().build();
-        made.map(drop).map_err(|error| {
+        client::anonymous(None).build().map(drop).map_err(|error| {
             SolveError::lasting("cannot make connections", error.to_string())
                 .advised(NO_ROOTS.to_owned())
         })
@@ -76,24 +74,11 @@ impl Connection {
 
     /// Builds the HTTP client for a server: no redirects, proxies from the environment but for this machine and its neighbours.
     fn new_client(&self, server: &Url) -> reqwest::Result<Client> {
-        // reqwest takes the process's provider; another one may be there already, which is as good.
-        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
-        let mut builder = Client::builder()
-            .user_agent(USER_AGENT)
-            .connect_timeout(connect(server))
-            .timeout(WHOLE)
-            .redirect(Policy::none());
-        if let Some(resolver) = &self.resolver {
-            builder = builder.dns_resolver(Arc::new(ReqwestResolver(Arc::clone(resolver))));
-        }
-        if Self::is_near(server) {
-            builder = builder.no_proxy();
-        }
-        if server.scheme() == "http" {
-            // A plain server needs no roots, and there may be none on this machine.
-            builder = builder.tls_certs_only([]);
-        }
-        builder.build()
+        let is_near = Self::is_near(server);
+        // Metadata is next door or nowhere.
+        let connect = if is_near { CONNECT_NEAR } else { CONNECT };
+        let resolver = self.resolver.as_ref().and_then(in_place_of_system);
+        client::named(server, is_near, (connect, WHOLE), resolver).build()
     }
 
     /// Whether a server is this machine or on its link, where clouds serve their metadata: never asked through a proxy.
@@ -117,11 +102,6 @@ struct Known {
 
 /// The clients of the process.
 static CLIENTS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
-
-/// How long a connection may take: metadata is next door or nowhere.
-fn connect(server: &Url) -> Duration {
-    if Connection::is_near(server) { Duration::from_secs(2) } else { CONNECT }
-}
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use super::fault::{ClusterFault, chain};
 use super::wire::Wire;
 use super::{identity, login};
+use crate::http::client::USER_AGENT;
 use crate::store::error::StoreError;
 
 /// Longest that one request may take unless a flag says otherwise; kubectl would wait for ever.
@@ -44,9 +45,6 @@ pub(super) struct Connected {
     pub namespace: String,
 }
 
-/// Who we are, in the logs of an API server.
-const AGENT: &str = concat!("kubectl-acme/", env!("CARGO_PKG_VERSION"));
-
 /// Where a configuration was found.
 struct FoundConfig {
     config: Config,
@@ -66,7 +64,7 @@ impl Connection {
             config.auth_info.impersonate_groups = Some(self.groups.clone());
         }
         config.connect_timeout = Some(CONNECT);
-        config.headers.push((http::header::USER_AGENT, HeaderValue::from_static(AGENT)));
+        config.headers.push((http::header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
         // We wait and try again ourselves, where people can see it.
         config.default_retry = false;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();

@@ -3,11 +3,11 @@
 //! A fault names verb, resource and place, quotes the server, and says what to do.
 
 use std::error::Error;
-use std::io;
 
 use kube::client::AuthError;
 
 use super::login;
+use crate::http::exchange::{causes, is_untrusted};
 use crate::model::guard::Guard;
 
 /// How kube and its libraries begin what others say.
@@ -183,7 +183,8 @@ impl ClusterFault {
 /// What it means that no answer came.
 pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
     let server = server.to_owned();
-    match log_in(error) {
+    let log_in = causes(error).find_map(|cause| cause.downcast_ref::<AuthError>());
+    match log_in {
         Some(error) => {
             let why = login::plugin_fault(error, None).unwrap_or_else(|| chain(error));
             ClusterFault::Credentials { server, why }
@@ -193,44 +194,21 @@ pub(super) fn unanswered(server: &str, error: &kube::Error) -> ClusterFault {
     }
 }
 
-/// Tells whether the handshake ended since nobody here trusts the server's certificate.
-fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
-    if let Some(error) = error.downcast_ref::<rustls::Error>() {
-        return matches!(error, rustls::Error::InvalidCertificate(_));
-    }
-    // What an I/O error was made of is no source of it.
-    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    inner.is_some_and(|inner| is_untrusted(inner)) || error.source().is_some_and(is_untrusted)
-}
-
 /// The namespace as the end of a sentence about a resource.
 pub(super) fn within(namespace: Option<&str>) -> String {
     namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default()
 }
 
-fn log_in(error: &kube::Error) -> Option<&AuthError> {
-    let mut next: Option<&dyn Error> = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref() {
-            return Some(error);
-        }
-        next = error.source();
-    }
-    None
-}
-
 /// The words of an error and all its causes, without those that only repeat or name a library's layers.
-pub(super) fn chain(error: &dyn Error) -> String {
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut told: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
+    for error in causes(error) {
         let text = error.to_string();
         let words = LAYERS.iter().fold(text.as_str(), |text, layer| text.trim_start_matches(layer));
         let is_new = !told.iter().any(|before| before.contains(words));
         if is_new && !words.is_empty() {
             told.push(words.to_owned());
         }
-        next = error.source();
     }
     told.join(": ")
 }

@@ -19,7 +19,7 @@ const VERBS: usize = 5_000;
 const VERB: usize = 250;
 
 /// Rooms, and the rooms they may import; `*` stands for every room. Down only.
-const FLOORS: [(&str, &[&str]); 23] = [
+const FLOORS: [(&str, &[&str]); 24] = [
     ("main", &["*"]),
     ("lib", &["*"]),
     ("process", &["*"]),
@@ -64,17 +64,18 @@ const FLOORS: [(&str, &[&str]); 23] = [
     ("diagnosis", &["model", "reconcile", "store", "acme", "ca", "solvers", "controllers"]),
     ("print", &["model"]),
     ("controllers", &["model", "reconcile", "store", "acme", "solvers", "probes"]),
-    ("solvers", &["model", "disk", "dns", "serve"]),
+    ("solvers", &["model", "disk", "dns", "http", "serve"]),
     (IN_CLUSTER[0], &["model", "solvers", "store"]),
     (IN_CLUSTER[1], &["model", "probes", "store"]),
     (IN_CLUSTER[2], &["model", "store"]),
     ("probes", &["model", "dns", "fetch", "acme"]),
     ("ca", &["model", "dns", "fetch", "serve"]),
-    ("fetch", &["model", "dns"]),
-    ("store", &["model", "disk"]),
-    ("acme", &["model"]),
+    ("fetch", &["model", "dns", "http"]),
+    ("store", &["model", "disk", "http"]),
+    ("acme", &["model", "http"]),
     ("disk", &[]),
-    ("dns", &["model"]),
+    ("dns", &["model", "http"]),
+    ("http", &[]),
     ("serve", &[]),
     ("reconcile", &["model"]),
     ("model", &[]),

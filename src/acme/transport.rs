@@ -1,0 +1,174 @@
+//! The connection to a CA: which certificates are trusted, how long and how much we read, what went wrong.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Certificate, Client, RequestBuilder};
+use url::Url;
+
+use super::error::{AcmeError, Fault};
+use crate::http::client::{self, Resolver};
+use crate::http::exchange::{self, Reply, Unanswered, chain, is_untrusted};
+use crate::model::names::is_loopback;
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// When a request is given up that is not answered in full.
+pub const WHOLE: Duration = Duration::from_secs(90);
+
+/// Largest JSON answer read, in bytes.
+pub(super) const JSON_LIMIT: usize = 1 << 20;
+/// Largest chain read, in bytes.
+pub(super) const CHAIN_LIMIT: usize = 5 << 20;
+
+/// Whom to trust at the CA's end of the connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TlsOptions {
+    /// PEM certificates that replace the system's roots; none means the system's.
+    pub ca_bundle: Vec<u8>,
+    /// Takes any certificate (`skipTLSVerify`).
+    pub skip_verify: bool,
+}
+
+/// Builds the HTTP client for a server: HTTP/2 where offered, proxies from the environment, no redirects.
+/// Loopback is never asked through a proxy, as with cert-manager.
+pub(super) fn client(
+    server: &Url,
+    tls: &TlsOptions,
+    resolver: Option<&Resolver>,
+) -> Result<Client, AcmeError> {
+    let refused = |why: String| AcmeError::Transport {
+        deed: "trust",
+        url: server.to_string(),
+        why,
+        fault: Fault::Untrusted,
+    };
+    let resolver = resolver.map(Arc::clone);
+    let mut builder = client::named(server, is_loopback(server), (CONNECT, WHOLE), resolver)
+        .tls_danger_accept_invalid_certs(tls.skip_verify);
+    if !tls.ca_bundle.is_empty() {
+        let roots = Certificate::from_pem_bundle(&tls.ca_bundle)
+            .map_err(|e| refused(format!("caBundle is not PEM: {}", chain(&e))))?;
+        if roots.is_empty() {
+            return Err(refused("caBundle holds no certificate".to_owned()));
+        }
+        builder = builder.tls_certs_only(roots);
+    }
+    builder.build().map_err(|e| refused(chain(&e)))
+}
+
+/// Sends a request and reads the answer, up to `limit` bytes of it.
+pub(super) async fn exchange(
+    request: RequestBuilder,
+    deed: &'static str,
+    url: &str,
+    limit: usize,
+) -> Result<Reply, AcmeError> {
+    let url = url.to_owned();
+    let (why, fault) = match exchange::send(request, limit).await {
+        Ok(reply) => return Ok(reply),
+        Err(Unanswered::TooLarge) => {
+            let why = format!("it is larger than {} MiB", limit >> 20);
+            return Err(AcmeError::Protocol { url, why });
+        }
+        Err(Unanswered::NotConnected) => {
+            (format!("no connection within {} s", CONNECT.as_secs()), Fault::Passing)
+        }
+        Err(Unanswered::TimedOut) => {
+            (format!("no answer within {} s", WHOLE.as_secs()), Fault::Passing)
+        }
+        Err(Unanswered::Broken(error)) => {
+            let why = chain(&error);
+            let fault = sort(&error, &why);
+            (if why.contains(LOOKUP) { no_address(&why, fault, &url) } else { why }, fault)
+        }
+    };
+    Err(AcmeError::Transport { deed, url, why, fault })
+}
+
+/// How the standard library begins when the system's resolver gives no address.
+const LOOKUP: &str = "failed to lookup address information: ";
+
+/// What the system's resolver said of the host of a URL, in the words that ours has.
+fn no_address(why: &str, fault: Fault, url: &str) -> String {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or("the CA");
+    if fault == Fault::NoSuchHost {
+        return format!("no such host {host}");
+    }
+    let said = why.split_once(LOOKUP).map_or(why, |(_, said)| said);
+    format!("cannot look up {host}: {said}")
+}
+
+fn sort(error: &(dyn Error + 'static), why: &str) -> Fault {
+    if is_untrusted(error) {
+        return Fault::Untrusted;
+    }
+    // The resolver's answers come as text only: glibc, musl, macOS, Windows, and ours.
+    let no_such_host = [
+        "Name or service not known",
+        "No address associated with hostname",
+        "Name does not resolve",
+        "Name has no usable address",
+        "nodename nor servname provided",
+        "No such host is known",
+        "no such host ",
+        "has neither an A nor an AAAA record",
+    ];
+    if no_such_host.iter().any(|text| why.contains(text)) {
+        return Fault::NoSuchHost;
+    }
+    if why.contains(LOOKUP) { Fault::Lookup } else { Fault::Passing }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_host_is_told_from_one_that_may_come_back() {
+        for (text, fault) in [
+            (
+                "dns error: failed to lookup address information: Name or service not known",
+                Fault::NoSuchHost,
+            ),
+            (
+                "dns error: failed to lookup address information: Temporary failure in name resolution",
+                Fault::Lookup,
+            ),
+            ("tcp connect error: Connection refused", Fault::Passing),
+        ] {
+            let error = io::Error::other(text);
+            assert_eq!(sort(&error, &chain(&error)), fault, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_systems_resolver_says_names_the_host_as_ours_does() {
+        for (said, fault, expected) in [
+            ("Name or service not known", Fault::NoSuchHost, "no such host ca.example"),
+            (
+                "Temporary failure in name resolution",
+                Fault::Lookup,
+                "cannot look up ca.example: Temporary failure in name resolution",
+            ),
+        ] {
+            let why = format!("{LOOKUP}{said}");
+            assert_eq!(no_address(&why, fault, "https://ca.example:14000/dir"), expected);
+        }
+    }
+
+    #[test]
+    fn a_bundle_without_certificates_is_refused() {
+        let server = Url::parse("https://ca.example/directory").unwrap();
+        for bundle in
+            ["no certificate", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"]
+        {
+            let tls = TlsOptions { ca_bundle: bundle.as_bytes().to_vec(), skip_verify: false };
+            let error = client(&server, &tls, None).unwrap_err().to_string();
+            assert!(error.contains("caBundle"), "{error}");
+        }
+    }
+}
