@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ::der::Tag;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeyPair as RsaKeyPair;
 use aws_lc_rs::signature::{
@@ -73,7 +74,8 @@ pub fn sign(spec: &CertificateSpec, key: &PrivateKey) -> Result<SigningRequest, 
 pub fn read(bytes: &[u8]) -> Result<SigningRequest, RequestError> {
     let unreadable = |why: String| RequestError::Unreadable(why);
     if !bytes.trim_ascii_start().starts_with(b"-----BEGIN") {
-        if bytes.first() != Some(&der::SEQUENCE) {
+        // A request is a SEQUENCE.
+        if bytes.first() != Some(&0x30) {
             return Err(unreadable("there is no PEM block of a certificate request".to_owned()));
         }
         return read_der(bytes).map_err(unreadable);
@@ -105,23 +107,23 @@ fn write(spec: &CertificateSpec, key: &PrivateKey) -> Result<Vec<u8>, String> {
             let oids: Option<Vec<Vec<u8>>> =
                 usages.extended.iter().map(|o| der::dotted(o)).collect();
             let oids = oids.ok_or("an extended usage has no number")?;
-            let list = der::constructed(der::SEQUENCE, &oids);
+            let list = der::constructed(Tag::Sequence, &oids);
             extensions.push(extension(EXTENDED_KEY_USAGE, false, &list)?);
         }
     }
     let mut attributes = Vec::new();
     if !extensions.is_empty() {
-        let list = der::constructed(der::SEQUENCE, &extensions);
-        let values = der::constructed(der::SET, &[list]);
-        attributes.push(der::constructed(der::SEQUENCE, &[oid(EXTENSION_REQUEST)?, values]));
+        let list = der::constructed(Tag::Sequence, &extensions);
+        let values = der::constructed(Tag::Set, &[list]);
+        attributes.push(der::constructed(Tag::Sequence, &[oid(EXTENSION_REQUEST)?, values]));
     }
     let information = der::constructed(
-        der::SEQUENCE,
+        Tag::Sequence,
         &[
-            der::element(der::INTEGER, &[0]),
+            der::element(Tag::Integer, &[0]),
             name,
             key.public_key().to_vec(),
-            der::constructed(der::context_constructed(0), &attributes),
+            der::constructed(der::context_constructed(), &attributes),
         ],
     );
     let scheme = Scheme::choose(key.algorithm(), &spec.signature_algorithm)?;
@@ -129,7 +131,7 @@ fn write(spec: &CertificateSpec, key: &PrivateKey) -> Result<Vec<u8>, String> {
         .sign(key, &information)
         .ok_or_else(|| format!("the {} key does not sign", key.algorithm()))?;
     let algorithm = scheme.identifier()?;
-    Ok(der::constructed(der::SEQUENCE, &[information, algorithm, der::bit_string(&signature)]))
+    Ok(der::constructed(Tag::Sequence, &[information, algorithm, der::bit_string(&signature)]))
 }
 
 fn oid(dotted: &str) -> Result<Vec<u8>, String> {
@@ -139,19 +141,19 @@ fn oid(dotted: &str) -> Result<Vec<u8>, String> {
 fn extension(kind: &str, critical: bool, value: &[u8]) -> Result<Vec<u8>, String> {
     let mut parts = vec![oid(kind)?];
     if critical {
-        parts.push(der::element(der::BOOLEAN, &[0xff]));
+        parts.push(der::element(Tag::Boolean, &[0xff]));
     }
-    parts.push(der::element(der::OCTET_STRING, value));
-    Ok(der::constructed(der::SEQUENCE, &parts))
+    parts.push(der::element(Tag::OctetString, value));
+    Ok(der::constructed(Tag::Sequence, &parts))
 }
 
 /// GeneralNames (RFC 5280 §4.2.1.6) in the order of their tags; `None` when there are none.
 fn alternative_names(spec: &CertificateSpec) -> Result<Option<Vec<u8>>, String> {
     let mut names = Vec::new();
     for other in &spec.other_names {
-        let value = der::element(der::UTF8_STRING, other.utf8_value.as_bytes());
-        let value = der::constructed(der::context_constructed(0), &[value]);
-        names.push(der::constructed(der::context_constructed(0), &[oid(&other.oid)?, value]));
+        let value = der::element(Tag::Utf8String, other.utf8_value.as_bytes());
+        let value = der::constructed(der::context_constructed(), &[value]);
+        names.push(der::constructed(der::context_constructed(), &[oid(&other.oid)?, value]));
     }
     for email in &spec.email_addresses {
         names.push(der::element(der::context(1), ascii("e-mail address", email)?.as_bytes()));
@@ -172,7 +174,7 @@ fn alternative_names(spec: &CertificateSpec) -> Result<Option<Vec<u8>>, String> 
         };
         names.push(der::element(der::context(7), &bytes));
     }
-    Ok((!names.is_empty()).then(|| der::constructed(der::SEQUENCE, &names)))
+    Ok((!names.is_empty()).then(|| der::constructed(Tag::Sequence, &names)))
 }
 
 fn ascii<'a>(what: &str, text: &'a str) -> Result<&'a str, String> {
@@ -233,11 +235,11 @@ impl Scheme {
     fn identifier(self) -> Result<Vec<u8>, String> {
         let parts = match self {
             // RSA alone carries a NULL (RFC 4055 §5).
-            Self::Rsa(_, number) => vec![oid(number)?, der::element(der::NULL, &[])],
+            Self::Rsa(_, number) => vec![oid(number)?, der::element(Tag::Null, &[])],
             Self::Ecdsa(_, number) => vec![oid(number)?],
             Self::Ed25519 => vec![oid("1.3.101.112")?],
         };
-        Ok(der::constructed(der::SEQUENCE, &parts))
+        Ok(der::constructed(Tag::Sequence, &parts))
     }
 
     fn sign(self, key: &PrivateKey, message: &[u8]) -> Option<Vec<u8>> {

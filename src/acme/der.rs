@@ -1,70 +1,39 @@
 //! DER, just enough to write signing requests (X.690).
 
+use der::asn1::{AnyRef, PrintableStringRef};
+use der::{Encode as _, Tag, TagNumber};
+
 use crate::model::certificate::subidentifiers;
 
-/// SEQUENCE.
-pub(super) const SEQUENCE: u8 = 0x30;
-/// SET.
-pub(super) const SET: u8 = 0x31;
-/// BOOLEAN.
-pub(super) const BOOLEAN: u8 = 0x01;
-/// INTEGER.
-pub(super) const INTEGER: u8 = 0x02;
-/// BIT STRING.
-pub(super) const BIT_STRING: u8 = 0x03;
-/// OCTET STRING.
-pub(super) const OCTET_STRING: u8 = 0x04;
-/// NULL.
-pub(super) const NULL: u8 = 0x05;
-/// OBJECT IDENTIFIER.
-pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
-/// UTF8String.
-pub(super) const UTF8_STRING: u8 = 0x0c;
-/// PrintableString.
-pub(super) const PRINTABLE_STRING: u8 = 0x13;
-
 /// The tag `[number]`, primitive (an implicit string).
-pub(super) const fn context(number: u8) -> u8 {
-    0x80 | number
+pub(super) fn context(number: u32) -> Tag {
+    TagNumber(number).context_specific(false)
 }
 
-/// The tag `[number]`, constructed.
-pub(super) const fn context_constructed(number: u8) -> u8 {
-    0xa0 | number
+/// The tag `[0]`, constructed.
+pub(super) fn context_constructed() -> Tag {
+    TagNumber(0).context_specific(true)
 }
 
-/// One element: tag, length, content.
-pub(super) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
-    let mut out = vec![tag];
-    let length = content.len().to_be_bytes();
-    let significant = &length[length.iter().take_while(|b| **b == 0).count()..];
-    match significant {
-        [] => out.push(0),
-        [short] if *short < 0x80 => out.push(*short),
-        long => {
-            // A usize has at most eight bytes, so the count fits beside the marker bit.
-            out.push(0x80 | u8::try_from(long.len()).unwrap_or(8));
-            out.extend_from_slice(long);
-        }
-    }
-    out.extend_from_slice(content);
-    out
+/// One element: tag, length, content; nothing for content beyond the 4 GiB that the library writes.
+pub(super) fn element(tag: Tag, content: &[u8]) -> Vec<u8> {
+    AnyRef::new(tag, content).and_then(|element| element.to_der()).unwrap_or_default()
 }
 
 /// One element that holds others, in that order.
-pub(super) fn constructed(tag: u8, parts: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn constructed(tag: Tag, parts: &[Vec<u8>]) -> Vec<u8> {
     element(tag, &parts.concat())
 }
 
 /// SET OF: DER wants the elements in the order of their encodings (X.690 §11.6).
 pub(super) fn set_of(mut parts: Vec<Vec<u8>>) -> Vec<u8> {
     parts.sort();
-    constructed(SET, &parts)
+    constructed(Tag::Set, &parts)
 }
 
 /// BIT STRING of whole bytes.
 pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
-    element(BIT_STRING, &[&[0], bytes].concat())
+    element(Tag::BitString, &[&[0], bytes].concat())
 }
 
 /// BIT STRING of named bits, bit 0 first, without the zeroes at the end (X.690 §11.2.2).
@@ -73,16 +42,16 @@ pub(super) fn named_bits(bits: u16) -> Vec<u8> {
     let bytes = if reversed[1] == 0 { &reversed[..1] } else { &reversed[..] };
     let unused = match bytes.last() {
         Some(last) if *last != 0 => u8::try_from(last.trailing_zeros()).unwrap_or(0),
-        _ => return element(BIT_STRING, &[0]),
+        _ => return element(Tag::BitString, &[0]),
     };
-    element(BIT_STRING, &[&[unused], bytes].concat())
+    element(Tag::BitString, &[&[unused], bytes].concat())
 }
 
 /// OBJECT IDENTIFIER from its dotted form; `None` when it is none.
 pub(super) fn dotted(text: &str) -> Option<Vec<u8>> {
     let numbers = subidentifiers(text)?;
     let content: Vec<u8> = numbers.into_iter().flat_map(base128).collect();
-    Some(element(OBJECT_IDENTIFIER, &content))
+    Some(element(Tag::ObjectIdentifier, &content))
 }
 
 fn base128(number: u64) -> Vec<u8> {
@@ -98,31 +67,14 @@ fn base128(number: u64) -> Vec<u8> {
 
 /// Text as Go writes it into names: PrintableString where that suffices, else UTF8String.
 pub(super) fn text(text: &str) -> Vec<u8> {
-    let printable = |b: u8| {
-        b.is_ascii_alphanumeric()
-            || matches!(b, b' ' | b'\'' | b'(' | b')' | b'+'..=b'/' | b':' | b'=' | b'?')
-    };
-    let tag = if text.bytes().all(printable) { PRINTABLE_STRING } else { UTF8_STRING };
+    let tag =
+        if PrintableStringRef::new(text).is_ok() { Tag::PrintableString } else { Tag::Utf8String };
     element(tag, text.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lengths_take_as_few_bytes_as_they_can() {
-        for (length, header) in [
-            (0, &[0x04, 0x00][..]),
-            (127, &[0x04, 0x7f]),
-            (128, &[0x04, 0x81, 0x80]),
-            (256, &[0x04, 0x82, 0x01, 0x00]),
-        ] {
-            let element = element(OCTET_STRING, &vec![7; length]);
-            assert_eq!(&element[..header.len()], header, "{length}");
-            assert_eq!(element.len(), header.len() + length);
-        }
-    }
 
     #[test]
     fn object_identifiers_read_as_in_the_standard() {
@@ -147,8 +99,8 @@ mod tests {
 
     #[test]
     fn a_star_needs_utf8() {
-        assert_eq!(text("Acme Co").first(), Some(&PRINTABLE_STRING));
-        assert_eq!(text("*.example.com").first(), Some(&UTF8_STRING));
-        assert_eq!(text("Zürich").first(), Some(&UTF8_STRING));
+        assert_eq!(text("Acme Co").first(), Some(&0x13));
+        assert_eq!(text("*.example.com").first(), Some(&0x0c));
+        assert_eq!(text("Zürich").first(), Some(&0x0c));
     }
 }

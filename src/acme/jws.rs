@@ -176,6 +176,7 @@ fn encode(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ::der::Tag;
     use serde_json::{Value, json};
     use zeroize::Zeroizing;
 
@@ -236,10 +237,10 @@ mod tests {
             if number[0] & 0x80 != 0 {
                 number.insert(0, 0);
             }
-            der::element(der::INTEGER, &number)
+            der::element(Tag::Integer, &number)
         };
         let (r, s) = fixed.split_at(fixed.len() / 2);
-        der::constructed(der::SEQUENCE, &[integer(r), integer(s)])
+        der::constructed(Tag::Sequence, &[integer(r), integer(s)])
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Subjects of signing requests, as cert-manager builds them: from parts, or from the text form of RFC 4514.
 
+use ::der::Tag;
+
 use super::der;
 use crate::model::certificate::{CertificateSpec, Subject};
 
@@ -23,7 +25,7 @@ pub(super) fn name(spec: &CertificateSpec) -> Result<(Vec<u8>, bool), String> {
         from_text(&spec.literal_subject)?
     };
     let empty = parts.is_empty();
-    Ok((der::constructed(der::SEQUENCE, &parts), empty))
+    Ok((der::constructed(Tag::Sequence, &parts), empty))
 }
 
 /// One set per kind of part, in the order of Go's `pkix.Name`.
@@ -51,7 +53,7 @@ fn from_parts(subject: &Subject, common_name: &str) -> Vec<Vec<u8>> {
 }
 
 fn attribute(oid: &str, value: &str) -> Option<Vec<u8>> {
-    Some(der::constructed(der::SEQUENCE, &[der::dotted(oid)?, der::text(value)]))
+    Some(der::constructed(Tag::Sequence, &[der::dotted(oid)?, der::text(value)]))
 }
 
 /// Reads `CN=www,O=Acme\, Inc.,C=DE`; the text runs from the last part to the first (RFC 4514 §2.1).
