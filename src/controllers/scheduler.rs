@@ -32,7 +32,7 @@ const TOLD: usize = 256;
 /// How many of them side by side.
 const AT_ONCE: usize = 16;
 /// How many times as long as a plan has taken no other one is made: among thousands of challenges one ends at every moment.
-const REST: i32 = 10;
+const REST: i32 = 30;
 /// Longest time without a plan.
 const LONGEST_REST: SignedDuration = SignedDuration::from_millis(300);
 

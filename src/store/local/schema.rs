@@ -17,6 +17,8 @@ const APPLICATION: i64 = 0x6163_6d65;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements that a connection keeps: all of ours.
 const STATEMENTS: usize = 32;
+/// Most memory for pages of a database, for each connection, in KiB.
+const PAGES_KIB: i64 = 16 << 10;
 /// Held while the file is made or migrated. Two processes that switch a new file to WAL at once would fail with
 /// SQLITE_BUSY, whatever their patience.
 const OPEN_LOCK: &str = "open.lock";
@@ -160,7 +162,7 @@ pub(super) fn open_beside_writer(file: &Path) -> Result<Connection, StoreError> 
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        keep_in_memory(&connection)?;
         connection.pragma_update(None, "query_only", true)?;
         Ok(connection)
     };
@@ -198,8 +200,15 @@ fn read_version(connection: &Connection) -> rusqlite::Result<Version> {
     })
 }
 
-fn prepare(connection: &mut Connection, on_network: bool) -> rusqlite::Result<()> {
+/// Keeps statements and pages; by itself SQLite keeps 2 MB of pages, and reads a store of thousands of objects from its file again
+/// and again.
+fn keep_in_memory(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "cache_size", -PAGES_KIB)
+}
+
+fn prepare(connection: &mut Connection, on_network: bool) -> rusqlite::Result<()> {
+    keep_in_memory(connection)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     // WAL needs memory shared between the processes, which a network file system cannot give.
     let journal = if on_network { "TRUNCATE" } else { "WAL" };
