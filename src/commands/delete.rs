@@ -13,7 +13,7 @@ use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::print::columns::qualified_name;
-use crate::store::local::{Access, LocalStore};
+use crate::store::local::Access;
 use crate::store::{Scope, Store};
 
 /// Flags of `delete`.
@@ -46,7 +46,11 @@ pub struct DeleteArgs {
 pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure> {
     let wanted = Targets::parse(&args.objects)?;
     args.check(&wanted)?;
-    if context.cluster().is_some() {
+    // Where nothing is, nothing is made either.
+    let exists = context.absent_state()?.is_none();
+    let access = if exists { Access::ReadWrite } else { Access::ReadOnly };
+    let store = context.store(access).await?;
+    if store.in_cluster() {
         let place = format!("--namespace={}", context.namespace());
         let words = ["delete".to_owned()].into_iter().chain(args.objects.clone()).chain([place]);
         let words: Vec<String> = words.collect();
@@ -55,10 +59,6 @@ pub async fn run(args: DeleteArgs, context: &mut Context) -> Result<(), Failure>
         )
         .hint(invocation::current().kubectl(&words)));
     }
-    // Where nothing is, nothing is made either.
-    let exists = LocalStore::exists(&context.state_folder()?)?;
-    let access = if exists { Access::ReadWrite } else { Access::ReadOnly };
-    let store = context.store(access).await?;
     let mut printer = context.printer(&OutputArgs::default());
     let (found, missing) = find(&store, &wanted, &args, context).await?;
     for record in &found {
