@@ -1,7 +1,7 @@
 //! JSON answers, read into our words: lenient where CAs differ, strict where a mistake would do harm.
 //!
-//! instant-acme's types refuse whole answers over one unknown status, challenge or identifier type, so they are not
-//! used here. Every function fails with the reason only; the session knows whose answer it is.
+//! instant-acme's types refuse whole answers over one unknown word; `docs/decisions/01-own-acme-session.md` has it by field.
+//! Every function fails with the reason only; the session knows whose answer it is.
 
 use std::collections::BTreeMap;
 
