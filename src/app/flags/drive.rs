@@ -13,7 +13,7 @@ use super::slots::SlotArgs;
 use super::solver_pods::SolverPodArgs;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::preflight::permissions::needs::Places;
+use crate::app::preflight::permissions::task::Places;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::Duration;

@@ -26,7 +26,7 @@ use super::failure::Failure;
 use super::flags::connection::DriverChoice;
 use super::flags::output::OutputArgs;
 use super::preflight::permissions::Permit;
-use super::preflight::permissions::needs::Part;
+use super::preflight::permissions::task::Part;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};

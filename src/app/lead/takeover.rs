@@ -16,7 +16,7 @@ use crate::app::flags::connection::DriverChoice;
 use crate::app::flags::output::OutputArgs;
 use crate::app::invocation;
 use crate::app::preflight::permissions::Permit;
-use crate::app::preflight::permissions::needs::Part;
+use crate::app::preflight::permissions::task::Part;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
 use crate::store::cluster::lease::{ClusterGuard, ClusterLease};

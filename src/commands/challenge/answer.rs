@@ -20,7 +20,7 @@ use crate::app::input::{completers, target};
 use crate::app::lead::{Claim, Other, claim};
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permit;
-use crate::app::preflight::permissions::needs::{Places, Task};
+use crate::app::preflight::permissions::task::{Places, Task};
 use crate::controllers::ReconcileError;
 use crate::controllers::by_hand::Answering;
 use crate::diagnosis::failure_kind::FailureKind;

@@ -28,7 +28,7 @@ use crate::app::lead::stopping::{self, say_interrupted, say_stopped};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permit;
-use crate::app::preflight::permissions::needs::Task;
+use crate::app::preflight::permissions::task::Task;
 use crate::controllers::order_budget::OrderBudget;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::order_budget::Allowance;

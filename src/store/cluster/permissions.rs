@@ -43,10 +43,7 @@ impl Permission {
 
     /// A deed on the objects of a kind of ours.
     pub fn of_kind(verb: &'static str, kind: Kind, namespace: &str) -> Self {
-        let resource = match kind.group() {
-            "" => kind.plural(),
-            group => format!("{}.{group}", kind.plural()),
-        };
+        let resource = full_resource(&kind.plural(), kind.group());
         Self::new(verb, resource, if kind.is_namespaced() { namespace } else { "" })
     }
 
@@ -73,7 +70,7 @@ impl Permission {
     }
 
     /// Plural and group.
-    fn parts(&self) -> (&str, &str) {
+    pub fn parts(&self) -> (&str, &str) {
         self.resource.split_once('.').unwrap_or((&self.resource, ""))
     }
 
@@ -89,6 +86,10 @@ impl Permission {
     }
 }
 
+fn full_resource(plural: &str, group: &str) -> String {
+    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+}
+
 impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.full_resource())
@@ -97,11 +98,11 @@ impl fmt::Display for Permission {
 
 /// What the server says that we may do in some namespaces.
 #[derive(Clone, Debug, Default)]
-pub struct Rules(BTreeMap<String, Answer>);
+pub struct Rules(BTreeMap<String, RulesReview>);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Answer {
+struct RulesReview {
     resource_rules: Vec<Rule>,
     /// Whether there may be more.
     incomplete: bool,
@@ -118,6 +119,23 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// What it permits, one by one, with the first of its names; what it says of other subresources is passed over.
+    pub fn permissions(&'static self, namespace: &str) -> Vec<Permission> {
+        let name = self.resource_names.first().map_or("", String::as_str);
+        let group = self.api_groups.first().map_or("", String::as_str);
+        let mut permissions = Vec::new();
+        for resource in &self.resources {
+            let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            let status = subresource == "status";
+            let verbs = self.verbs.iter().filter(|_| status || subresource.is_empty());
+            permissions.extend(verbs.map(|verb| Permission {
+                status,
+                ..Permission::new(verb, full_resource(plural, group), namespace).named(name)
+            }));
+        }
+        permissions
+    }
+
     /// Whether it permits something when the name in it is only an example.
     pub fn permits_once_named(&self, wanted: &Permission) -> bool {
         match self.resource_names.first() {

@@ -1,10 +1,10 @@
 //! Every missing permission is named before work starts, with the next step.
 //!
-//! What a task needs is data; the API server's own review of our rules is compared with it while we look who drives.
+//! What a task needs is told by the Roles of `deploy/rbac`; the API server's own review of our rules is compared with it
+//! while we look who drives.
 
-pub mod needs;
-mod permission_set;
 mod recipes;
+pub mod task;
 pub mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
-use self::needs::{Part, Places, Task};
 use self::recipes::{ONE_SHOT, ORDER, RUN, Recipe};
+use self::task::{Part, Places, Task};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::invocation::{self, quoted};
@@ -87,14 +87,14 @@ impl Permit {
         if lacking.is_empty() {
             return Ok(());
         }
-        let ways: &[Recipe] = match part {
-            _ if self.is_run => &[RUN],
-            Part::Drive => &[ONE_SHOT],
-            Part::Watch => &[ORDER, ONE_SHOT],
+        let ways: &[&Recipe] = match part {
+            _ if self.is_run => &[&RUN],
+            Part::Drive => &[&ONE_SHOT],
+            Part::Watch => &[&ORDER, &ONE_SHOT],
         };
         // The account of an Issuer needs nothing beyond what all work in its namespace needs.
         let is_hidden = |issuer: &&Key| part == Part::Drive && issuer.kind == Kind::ClusterIssuer;
-        let hidden = self.task.hidden().iter().filter(is_hidden);
+        let hidden = self.task.hidden.iter().filter(is_hidden);
         Err(hidden.fold(missing(&lacking, ways, &self.task), |failure, issuer| {
             failure.hint(format!(
                 "what the account of {issuer} needs is not known until it may be read: \
@@ -145,7 +145,7 @@ struct Rule {
     resources: Vec<String>,
 }
 
-fn missing(lacking: &[Permission], ways: &[Recipe], task: &Task) -> Failure {
+fn missing(lacking: &[Permission], ways: &[&Recipe], task: &Task) -> Failure {
     let all = rules(lacking);
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for rule in &all {
@@ -250,7 +250,7 @@ mod tests {
     use crate::model::Kind;
 
     fn check(lacking: &[Permission], expected: &str) {
-        let failure = missing(lacking, &[ONE_SHOT], &web());
+        let failure = missing(lacking, &[&ONE_SHOT], &web());
         assert_eq!(failure.kind, FailureKind::Cluster);
         let lines = [failure.message].into_iter().chain(failure.hints);
         assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
@@ -290,7 +290,7 @@ mod tests {
             .zip(verbs)
             .map(|(kind, verb)| Permission::of_kind(verb, kind, "web"))
             .collect();
-        let failure = missing(&lacking, &[RUN], &web());
+        let failure = missing(&lacking, &[&RUN], &web());
         assert_eq!(
             failure.hints,
             ["deploy/rbac/run.yaml has all that is needed in one file to apply"]
@@ -301,7 +301,7 @@ mod tests {
     fn names_that_others_chose_are_one_word_for_a_shell() {
         let issuer = Permission::of_kind("get", Kind::ClusterIssuer, "").named("le;reboot;'");
         let webhook = Permission::new("create", "$(reboot).acme.example.com", "");
-        let hints = missing(&[issuer, webhook], &[ONE_SHOT], &web()).hints;
+        let hints = missing(&[issuer, webhook], &[&ONE_SHOT], &web()).hints;
         for line in [
             "kubectl create clusterrole kubectl-acme-2 --verb=get --resource=clusterissuers.cert-manager.io \
              '--resource-name=le;reboot;'\\'''",
@@ -320,7 +320,7 @@ mod tests {
         let routes = Permission::new("update", "httproutes.gateway.networking.k8s.io", "web");
         let lacking: Vec<_> = lacking.chain([routes.clone()]).collect();
         assert_eq!(
-            missing(&lacking, &[ONE_SHOT], &web()).hints,
+            missing(&lacking, &[&ONE_SHOT], &web()).hints,
             [
                 "kubectl create role kubectl-acme-1 --namespace web --verb=update \
                  --resource=httproutes.gateway.networking.k8s.io",
@@ -329,7 +329,7 @@ mod tests {
                 "deploy/rbac/one-shot.yaml has the rest in one file to apply",
             ]
         );
-        let failure = missing(&[routes], &[ONE_SHOT], &web());
+        let failure = missing(&[routes], &[&ONE_SHOT], &web());
         assert!(!failure.hints.iter().any(|hint| hint.contains("deploy/rbac")), "{failure:?}");
     }
 }

@@ -1,11 +1,16 @@
-//! The Roles of `deploy/rbac`: which of its files give what is missing.
+//! The Roles of `deploy/rbac`: what a task needs, and which of these files give what is missing.
 //!
-//! These files are part of the program: a hint names the fewest of them that give what is missing, or writes the rule
-//! out.
+//! These files are part of the program and the only list of verbs on resources; here is told on which objects a task needs
+//! them. A hint names the fewest files that give what is missing, or writes the rule out.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::needs::Task;
+use super::task::{Part, Task};
+use super::ways::Way;
+use crate::model::{Kind, ObjectName};
 use crate::store::cluster::permissions::{Permission, Rule};
 
 /// The namespaces of the recipes, which whoever applies them changes: where Certificates are, the Lease, and the Secrets of
@@ -15,27 +20,32 @@ const LEASES: &str = "kube-system";
 const CLUSTER_RESOURCES: &str = "cert-manager";
 
 /// A file of `deploy/rbac`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Recipe {
     /// Name of the file.
     pub(super) file: &'static str,
-    text: &'static str,
+    roles: LazyLock<Vec<Role>>,
+}
+
+macro_rules! recipe {
+    ($file:literal) => {
+        Recipe {
+            file: $file,
+            roles: LazyLock::new(|| {
+                roles(include_str!(concat!("../../../../deploy/rbac/", $file)))
+            }),
+        }
+    };
 }
 
 /// To order where somebody else does the work.
-pub(super) const ORDER: Recipe =
-    Recipe { file: "order.yaml", text: include_str!("../../../../deploy/rbac/order.yaml") };
+pub(super) static ORDER: Recipe = recipe!("order.yaml");
 /// To do the work of one namespace.
-pub(super) const ONE_SHOT: Recipe =
-    Recipe { file: "one-shot.yaml", text: include_str!("../../../../deploy/rbac/one-shot.yaml") };
+pub(super) static ONE_SHOT: Recipe = recipe!("one-shot.yaml");
 /// To use a ClusterIssuer, beside another one.
-pub(super) const CLUSTER_ISSUER: Recipe = Recipe {
-    file: "one-shot-clusterissuer.yaml",
-    text: include_str!("../../../../deploy/rbac/one-shot-clusterissuer.yaml"),
-};
+static CLUSTER_ISSUER: Recipe = recipe!("one-shot-clusterissuer.yaml");
 /// To do the work of the whole cluster.
-pub(super) const RUN: Recipe =
-    Recipe { file: "run.yaml", text: include_str!("../../../../deploy/rbac/run.yaml") };
+pub(super) static RUN: Recipe = recipe!("run.yaml");
 
 /// Objects of such a file; bindings have no rules.
 #[derive(Debug, Default, Deserialize)]
@@ -52,11 +62,102 @@ struct Metadata {
     namespace: String,
 }
 
-impl Recipe {
-    fn roles(self) -> Vec<Role> {
-        let objects = self.text.split("\n---\n");
-        objects.filter_map(|object| serde_yaml::from_str(object).ok()).collect()
+fn roles(text: &str) -> Vec<Role> {
+    let objects = text.split("\n---\n");
+    objects.filter_map(|object| serde_yaml::from_str(object).ok()).collect()
+}
+
+impl Task {
+    /// What has to be permitted: whoever watches needs `order.yaml`, whoever drives `run.yaml` in the namespaces of the
+    /// task, too.
+    pub fn needs(&self, part: Part) -> BTreeSet<Permission> {
+        let roles = [&ORDER, &RUN, &CLUSTER_ISSUER].into_iter().flat_map(|file| &*file.roles);
+        let given = roles.flat_map(|role| {
+            role.rules.iter().flat_map(|rule| rule.permissions(&role.metadata.namespace))
+        });
+        let mut needs: BTreeSet<Permission> = given
+            .flat_map(|given| {
+                let objects = self.objects(&given, part).into_iter();
+                objects.map(move |on| Permission {
+                    namespace: on.namespace,
+                    name: on.name,
+                    ..given.clone()
+                })
+            })
+            .collect();
+        for key in &self.applied {
+            let verbs = ["create", "patch"];
+            needs
+                .extend(verbs.map(|verb| Permission::of_kind(verb, key.kind, &key.name.namespace)));
+        }
+        if part == Part::Drive {
+            let is_called = |name: &&String| {
+                name.split_once('.').is_some_and(|(_, group)| !self.places.direct.contains(group))
+            };
+            let called = self.webhooks.iter().filter(is_called);
+            needs.extend(called.map(|name| Permission::new("create", name, "")));
+        }
+        without_repeats(&needs)
     }
+
+    /// The objects on which the work needs what a recipe permits; one without a name stands for all of its namespace.
+    fn objects(&self, given: &Permission, part: Part) -> BTreeSet<ObjectName> {
+        let ways = |is_one: &dyn Fn(Way) -> bool| {
+            let ways = self.ways.iter().filter(|(_, way)| self.places.answers && is_one(*way));
+            any_in(ways.map(|(namespace, _)| namespace))
+        };
+        let of_kind = |kind| self.issuers.iter().filter(move |account| account.key.kind == kind);
+        let written = |kind| of_kind(kind).filter(|account| account.is_written);
+        let if_written = |place| any_in(written(Kind::ClusterIssuer).map(|_| place));
+        let (plural, _) = given.parts();
+        let cluster_resources = &self.places.cluster_resources;
+        match (given.namespace.as_str(), plural, given.verb) {
+            (HOME, "secrets", _) => self.secrets.clone(),
+            // What is applied is known by its kind.
+            (HOME, _, "create" | "patch") if !given.status => BTreeSet::new(),
+            (HOME, ..) => any_in(&self.namespaces),
+            (_, "clusterissuers", "get" | "list" | "watch") => {
+                of_kind(Kind::ClusterIssuer).map(|account| account.key.name.clone()).collect()
+            }
+            (_, "orders", "delete") if self.deleted => any_in(&self.namespaces),
+            _ if part == Part::Watch => BTreeSet::new(),
+            (LEASES, ..) => [ObjectName::new(&self.places.lease, &given.name)].into(),
+            // These are tried out, or asked for by some clusters only.
+            (_, "leases" | "signers", _) => BTreeSet::new(),
+            (CLUSTER_RESOURCES, _, "get") => {
+                let secrets = of_kind(Kind::ClusterIssuer).flat_map(|account| &account.secrets);
+                secrets.map(|name| ObjectName::new(cluster_resources, name)).collect()
+            }
+            (CLUSTER_RESOURCES, ..) => if_written(cluster_resources),
+            (_, "clusterissuers", _) => {
+                written(Kind::ClusterIssuer).map(|account| account.key.name.clone()).collect()
+            }
+            (_, "issuers", "patch") => {
+                any_in(written(Kind::Issuer).map(|account| &account.key.name.namespace))
+            }
+            (_, "pods" | "services", _) => ways(&|_| true),
+            (_, "ingresses", "get" | "update") => ways(&|way| way == Way::NamedIngress),
+            (_, "ingresses", _) => ways(&|way| way == Way::Ingress),
+            (_, "httproutes", _) => ways(&|way| way == Way::Route),
+            ("", ..) => any_in(&self.namespaces),
+            _ => if_written(&given.namespace),
+        }
+    }
+}
+
+fn any_in<'a>(namespaces: impl IntoIterator<Item = &'a String>) -> BTreeSet<ObjectName> {
+    namespaces.into_iter().map(|namespace| ObjectName::new(namespace, "")).collect()
+}
+
+/// Leaves out those on one object where the same is wanted on any.
+fn without_repeats(needs: &BTreeSet<Permission>) -> BTreeSet<Permission> {
+    let is_wider = |wide: &Permission, one: &Permission| {
+        wide.name.is_empty()
+            && (wide.verb, wide.full_resource()) == (one.verb, one.full_resource())
+            && (wide.namespace.is_empty() || wide.namespace == one.namespace)
+    };
+    let repeats = |one: &Permission| needs.iter().any(|wide| wide != one && is_wider(wide, one));
+    needs.iter().filter(|one| !repeats(one)).cloned().collect()
 }
 
 impl Role {
@@ -71,9 +172,9 @@ impl Role {
             return true;
         }
         let place = match self.metadata.namespace.as_str() {
-            HOME => return !namespace.is_empty() && task.namespaces().contains(namespace),
-            LEASES => &task.places().lease,
-            CLUSTER_RESOURCES => &task.places().cluster_resources,
+            HOME => return !namespace.is_empty() && task.namespaces.contains(namespace),
+            LEASES => &task.places.lease,
+            CLUSTER_RESOURCES => &task.places.cluster_resources,
             other => other,
         };
         place == namespace
@@ -83,16 +184,16 @@ impl Role {
 /// The files that give most of what is missing for a task, as few as possible, and what none of them gives; every one of
 /// the ways to go is a recipe and, where need be, that for ClusterIssuers beside it.
 pub(super) fn helping<'a>(
-    ways: &[Recipe],
+    ways: &[&Recipe],
     task: &Task,
     lacking: &'a [Permission],
 ) -> (Vec<&'static str>, Vec<&'a Permission>) {
     let sets = ways
         .iter()
-        .flat_map(|way| [vec![], vec![*way], vec![CLUSTER_ISSUER], vec![*way, CLUSTER_ISSUER]]);
+        .flat_map(|way| [vec![], vec![*way], vec![&CLUSTER_ISSUER], vec![*way, &CLUSTER_ISSUER]]);
     let helped = sets.map(|set| {
-        let roles: Vec<Role> = set.iter().flat_map(|recipe| recipe.roles()).collect();
-        let is_given = |one: &Permission| roles.iter().any(|role| role.permits(one, task));
+        let roles = set.iter().flat_map(|recipe: &&Recipe| &*recipe.roles);
+        let is_given = |one: &Permission| roles.clone().any(|role| role.permits(one, task));
         let rest: Vec<_> = lacking.iter().filter(|one| !is_given(one)).collect();
         (set.iter().map(|recipe| recipe.file).collect(), rest)
     });
@@ -106,7 +207,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::app::preflight::permissions::needs::{Part, Places};
+    use crate::app::preflight::permissions::task::Places;
     use crate::model::{Challenge, Record};
     use crate::store::Store;
     use crate::store::memory::MemoryStore;
@@ -122,7 +223,7 @@ mod tests {
     }
 
     /// The files for whoever may do nothing yet, and what they do not give.
-    fn check(ways: &[Recipe], task: &Task, part: Part, files: &str, rest: &[&str]) {
+    fn check(ways: &[&Recipe], task: &Task, part: Part, files: &str, rest: &[&str]) {
         let lacking: Vec<_> = task.needs(part).into_iter().collect();
         let (named, left) = helping(ways, task, &lacking);
         assert_eq!(named.join(" "), files, "{left:?}");
@@ -167,7 +268,7 @@ mod tests {
     #[tokio::test]
     async fn every_task_has_its_file() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (watch, drive) = ([ORDER, ONE_SHOT], [ONE_SHOT]);
+        let (watch, drive) = ([&ORDER, &ONE_SHOT], [&ONE_SHOT]);
         let ingress = json!({"ingress": {}});
         let own = task(&store, &pair("Issuer", &ingress), true).await;
         check(&watch, &own, Part::Watch, "order.yaml", &[]);
@@ -202,7 +303,7 @@ mod tests {
         check(&drive, &Task::answer(&answer, places()), Part::Drive, "one-shot.yaml", &[]);
 
         let everything = Task::on_everything(&store, places()).await.unwrap();
-        check(&[RUN], &everything, Part::Drive, "run.yaml", &[]);
+        check(&[&RUN], &everything, Part::Drive, "run.yaml", &[]);
     }
 
     #[tokio::test]
@@ -213,13 +314,13 @@ mod tests {
         let routes = routes.map(|verb| format!("{verb} httproutes.gateway.networking.k8s.io"));
         let routes: Vec<_> = routes.iter().map(String::as_str).collect();
         let own = task(&store, &pair("Issuer", &route), true).await;
-        check(&[ONE_SHOT], &own, Part::Drive, "one-shot.yaml", &routes);
+        check(&[&ONE_SHOT], &own, Part::Drive, "one-shot.yaml", &routes);
 
         let shared = task(&store, &pair("ClusterIssuer", &json!({"ingress": {}})), true).await;
         let made =
             ["create clusterissuers.cert-manager.io", "patch clusterissuers.cert-manager.io"];
         let both = "order.yaml one-shot-clusterissuer.yaml";
-        check(&[ORDER, ONE_SHOT], &shared, Part::Watch, both, &made);
+        check(&[&ORDER, &ONE_SHOT], &shared, Part::Watch, both, &made);
     }
 
     #[test]
@@ -228,7 +329,7 @@ mod tests {
         let cluster = Permission::new("create", "ours.acme.webhook.example", "");
         let elsewhere = Permission::new("list", "pods", "mail");
         let lacking = [cluster, elsewhere];
-        let (files, rest) = helping(&[ORDER, ONE_SHOT], &task, &lacking);
+        let (files, rest) = helping(&[&ORDER, &ONE_SHOT], &task, &lacking);
         assert_eq!((files, rest.len()), (Vec::<&str>::new(), 2));
     }
 
@@ -236,7 +337,7 @@ mod tests {
     fn a_file_is_named_by_what_is_missing_and_not_by_the_rest() {
         let task = Task::within("shop", places());
         let secret = Permission::new("get", "secrets", "shared").named("account");
-        let (files, rest) = helping(&[ONE_SHOT], &task, std::slice::from_ref(&secret));
+        let (files, rest) = helping(&[&ONE_SHOT], &task, std::slice::from_ref(&secret));
         assert_eq!((files, rest.len()), (vec!["one-shot-clusterissuer.yaml"], 0));
     }
 }

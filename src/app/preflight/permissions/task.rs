@@ -1,12 +1,10 @@
-//! What a command needs to be allowed in a cluster, as rules of a Role: the same list is asked for before anything is
-//! written, and stands in `deploy/rbac`.
+//! What a command is about to do in a cluster, as far as it can be told before anything is written.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::permission_set::PermissionSet;
 use super::ways::{Way, way, ways};
 use crate::diagnosis::chain::issuer_key;
 use crate::model::common::is_true;
@@ -14,16 +12,16 @@ use crate::model::solver::Dns01Solver;
 use crate::model::{
     Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record, own_solver,
 };
-use crate::store::cluster::permissions::Permission;
-use crate::store::cluster::{Confinement, lease};
+use crate::store::cluster::Confinement;
 use crate::store::error::StoreError;
 use crate::store::resources::typed;
-use crate::store::{Scope, Store, events};
+use crate::store::{Scope, Store};
 
 /// Above so many namespaces the whole cluster is looked at: each one has its own watches.
 const NAMESPACES: usize = 8;
 /// Above so many Secrets they are not named one by one.
 const SECRETS: usize = 20;
+
 /// Who does the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -58,22 +56,22 @@ impl Places {
 #[derive(Clone, Debug, Default)]
 pub struct Task {
     /// Namespaces of Certificates and Issuers; one without a name stands for all.
-    namespaces: BTreeSet<String>,
-    applied: BTreeSet<Key>,
-    deleted: bool,
+    pub(super) namespaces: BTreeSet<String>,
+    pub(super) applied: BTreeSet<Key>,
+    pub(super) deleted: bool,
     /// Secrets of Certificates.
-    secrets: BTreeSet<ObjectName>,
-    issuers: Vec<Account>,
-    ways: BTreeSet<(String, Way)>,
+    pub(super) secrets: BTreeSet<ObjectName>,
+    pub(super) issuers: Vec<IssuerNeeds>,
+    pub(super) ways: BTreeSet<(String, Way)>,
     /// Webhooks of dns01 solvers behind the API server, as resources: `solver.group`.
-    webhooks: BTreeSet<String>,
+    pub(super) webhooks: BTreeSet<String>,
     /// Issuers that may not be read, so that what their accounts need is not known.
-    hidden: BTreeSet<Key>,
-    places: Places,
+    pub(super) hidden: BTreeSet<Key>,
+    pub(super) places: Places,
 }
 
 /// An issuer, as far as it may be read.
-enum Known {
+enum IssuerAccess {
     Here(Box<Issuer>),
     Absent,
     Hidden,
@@ -81,12 +79,12 @@ enum Known {
 
 /// An issuer, and what work on it needs.
 #[derive(Clone, Debug)]
-struct Account {
-    key: Key,
+pub(super) struct IssuerNeeds {
+    pub(super) key: Key,
     /// Whether it may have to be registered.
-    is_written: bool,
+    pub(super) is_written: bool,
     /// Its Secrets, where their names are known.
-    secrets: BTreeSet<String>,
+    pub(super) secrets: BTreeSet<String>,
 }
 
 impl Task {
@@ -111,12 +109,12 @@ impl Task {
         keys.extend(task.applied.iter().filter(is_issuer).cloned());
         let issuers = try_join_all(keys.iter().map(|key| issuer(records, store, key))).await?;
         for (key, issuer) in keys.iter().zip(&issuers) {
-            task.issuers.push(Account::of(key, issuer, &task.applied));
-            if let Known::Here(issuer) = issuer {
+            task.issuers.push(IssuerNeeds::of(key, issuer, &task.applied));
+            if let IssuerAccess::Here(issuer) = issuer {
                 let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
                 task.webhooks.extend(solvers.filter_map(webhook));
             }
-            if let Known::Hidden = issuer {
+            if let IssuerAccess::Hidden = issuer {
                 task.hidden.insert(key.clone());
             }
         }
@@ -126,12 +124,14 @@ impl Task {
             let key = issuer_key(certificate);
             let found = keys.iter().zip(&issuers).find(|(known, _)| Some(*known) == key.as_ref());
             match found.map(|(_, issuer)| issuer) {
-                Some(Known::Here(issuer)) => {
+                Some(IssuerAccess::Here(issuer)) => {
                     task.ways.extend(ways(certificate, issuer).map(|way| (namespace.clone(), way)));
                 }
                 // What most solvers do, so that nobody has to ask twice.
-                Some(Known::Hidden) => drop(task.ways.insert((namespace.clone(), Way::Ingress))),
-                Some(Known::Absent) | None => {}
+                Some(IssuerAccess::Hidden) => {
+                    task.ways.insert((namespace.clone(), Way::Ingress));
+                }
+                Some(IssuerAccess::Absent) | None => {}
             }
         }
         Ok(task.gathered())
@@ -181,21 +181,6 @@ impl Task {
         Self { secrets, ways, webhooks, ..Self::within(namespace, places) }
     }
 
-    /// Issuers of which it is not known what they need, because they may not be read.
-    pub fn hidden(&self) -> &BTreeSet<Key> {
-        &self.hidden
-    }
-
-    /// Namespaces of Certificates and Issuers; one without a name stands for all.
-    pub fn namespaces(&self) -> &BTreeSet<String> {
-        &self.namespaces
-    }
-
-    /// Where things are.
-    pub fn places(&self) -> &Places {
-        &self.places
-    }
-
     /// Work on everything there is.
     ///
     /// # Errors
@@ -217,7 +202,7 @@ impl Task {
         }
         let namespaces = [String::new()].into();
         let any = |kind| Key::new(kind, ObjectName::default());
-        let any = |kind| Account { key: any(kind), is_written: true, secrets: BTreeSet::new() };
+        let any = |kind| IssuerNeeds { key: any(kind), is_written: true, secrets: BTreeSet::new() };
         let issuers = vec![any(Kind::Issuer), any(Kind::ClusterIssuer)];
         Ok(Self { namespaces, issuers, ways, places, ..Self::default() })
     }
@@ -244,77 +229,11 @@ impl Task {
         let cluster_issuers = Confinement::of(issuers).cluster_issuers;
         Some(Confinement { namespaces: self.namespaces.clone(), cluster_issuers })
     }
-
-    /// What has to be permitted.
-    pub fn needs(&self, part: Part) -> BTreeSet<Permission> {
-        let mut needs = PermissionSet::default();
-        for namespace in &self.namespaces {
-            needs.reading(namespace);
-            if self.deleted {
-                needs.of_kind(Kind::Order, namespace, &["get", "delete"]);
-            }
-            if part == Part::Drive {
-                needs.driving(namespace);
-            }
-        }
-        for key in &self.applied {
-            needs.of_kind(key.kind, &key.name.namespace, &["create", "patch"]);
-        }
-        for secret in &self.secrets {
-            needs.named("get", Kind::Secret, &secret.namespace, &secret.name);
-        }
-        for account in &self.issuers {
-            self.account(&mut needs, account, part);
-        }
-        if part == Part::Drive {
-            let lease =
-                |verb| Permission::new(verb, "leases.coordination.k8s.io", &self.places.lease);
-            needs.0.extend(["get", "update"].map(|verb| lease(verb).named(lease::NAME)));
-            needs.0.insert(lease("create"));
-            let group = |name: &str| name.split_once('.').map(|(_, group)| group.to_owned());
-            let is_called = |name: &&String| {
-                group(name).is_some_and(|group| !self.places.direct.contains(&group))
-            };
-            let called = self.webhooks.iter().filter(is_called);
-            needs.0.extend(called.map(|name| Permission::new("create", name, "")));
-            for (namespace, way) in self.ways.iter().filter(|_| self.places.answers) {
-                needs.answering(namespace, *way);
-            }
-        }
-        needs.without_repeats()
-    }
-
-    fn account(&self, needs: &mut PermissionSet, account: &Account, part: Part) {
-        let Key { kind, name } = &account.key;
-        let is_cluster = *kind == Kind::ClusterIssuer;
-        let verbs: &[_] = if is_cluster { &["get", "list", "watch"] } else { &[] };
-        for verb in verbs {
-            needs.named(verb, *kind, "", &name.name);
-        }
-        if part == Part::Watch {
-            return;
-        }
-        if is_cluster {
-            for secret in &account.secrets {
-                needs.named("get", Kind::Secret, &self.places.cluster_resources, secret);
-            }
-        }
-        if !account.is_written {
-            return;
-        }
-        let patch = Permission::of_kind("patch", *kind, &name.namespace);
-        let patch = if is_cluster { patch.named(&name.name) } else { patch };
-        needs.0.extend([patch.clone(), patch.on_status()]);
-        if is_cluster {
-            needs.of_kind(Kind::Secret, &self.places.cluster_resources, &["create"]);
-            needs.of_kind(Kind::Event, events::home(""), &["create", "patch"]);
-        }
-    }
 }
 
-impl Account {
-    fn of(key: &Key, issuer: &Known, applied: &BTreeSet<Key>) -> Self {
-        let issuer = if let Known::Here(issuer) = issuer { Some(&**issuer) } else { None };
+impl IssuerNeeds {
+    fn of(key: &Key, issuer: &IssuerAccess, applied: &BTreeSet<Key>) -> Self {
+        let issuer = if let IssuerAccess::Here(issuer) = issuer { Some(&**issuer) } else { None };
         let acme = issuer.and_then(|issuer| issuer.spec.acme.as_ref());
         let binding = acme.and_then(|acme| acme.external_account_binding.as_ref());
         let account = acme.map(|acme| &acme.private_key_secret_ref);
@@ -350,16 +269,16 @@ async fn issuer(
     records: &[Record],
     store: &Arc<dyn Store>,
     key: &Key,
-) -> Result<Known, StoreError> {
+) -> Result<IssuerAccess, StoreError> {
     let given = records.iter().find(|record| record.key == *key);
     let there = match given {
         Some(record) => Some(Some(record.clone())),
         None => unless_forbidden(store.get(key).await)?,
     };
     Ok(match there {
-        Some(Some(record)) => Known::Here(Box::new(typed(record)?)),
-        Some(None) => Known::Absent,
-        None => Known::Hidden,
+        Some(Some(record)) => IssuerAccess::Here(Box::new(typed(record)?)),
+        Some(None) => IssuerAccess::Absent,
+        None => IssuerAccess::Hidden,
     })
 }
 
@@ -376,6 +295,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::store::cluster::permissions::Permission;
     use crate::store::memory::MemoryStore;
 
     const CERTIFICATE: &str = "certificates.cert-manager.io";
