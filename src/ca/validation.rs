@@ -15,7 +15,7 @@ use super::newer::{account_label, handshake};
 use super::refusal::{Kind, Refusal, dns_detail, dns_problem};
 use super::state::{Authorization, Id, Method, Status, Validation, after};
 use crate::dns::LookupError;
-use crate::fetch::outcome::{FetchError, Fetched, Hop, Reply};
+use crate::fetch::outcome::{FetchError, Fetched, Hop, HttpReply};
 use crate::model::Identifier;
 
 /// Looks once for the answer to a challenge, and settles the authorization for good.
@@ -172,7 +172,7 @@ fn judge(fetched: &Fetched, url: &Url, key_authorization: &str) -> Result<(), Re
 }
 
 /// What makes a reply no key authorization at all: its status, or its length.
-fn unfit(reply: &Reply, body: &str) -> Option<String> {
+fn unfit(reply: &HttpReply, body: &str) -> Option<String> {
     if reply.status != 200 {
         return Some(reply.status.to_string());
     }
@@ -186,11 +186,11 @@ mod tests {
 
     const URL: &str = "http://www.bed.test/.well-known/acme-challenge/token";
 
-    fn reply(status: u16, body: &str) -> Reply {
-        Reply { status, body: body.as_bytes().to_vec(), truncated: false }
+    fn reply(status: u16, body: &str) -> HttpReply {
+        HttpReply { status, body: body.as_bytes().to_vec(), truncated: false }
     }
 
-    fn check(result: Result<Reply, FetchError>, expected: Option<(&str, &str)>) {
+    fn check(result: Result<HttpReply, FetchError>, expected: Option<(&str, &str)>) {
         let address = "192.0.2.1:80".parse().ok();
         let hops = vec![Hop { url: URL.to_owned(), address, status: None }];
         let fetched = Fetched { hops, result };
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_page_too_long_and_a_wrong_status_are_invalid_responses() {
-        let page = Reply { status: 200, body: b"<p class=\"a\">".to_vec(), truncated: true };
+        let page = HttpReply { status: 200, body: b"<p class=\"a\">".to_vec(), truncated: true };
         let detail = format!("192.0.2.1: Invalid response from {URL}: \"<p class=\\\"a\\\">\"");
         check(Ok(page), Some(("unauthorized", &detail)));
         let detail = format!("192.0.2.1: Invalid response from {URL}: 404");

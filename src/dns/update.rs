@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::reply::mnemonic;
 use super::tsig::{Key, Signed, Verdict, canonical};
-use super::wire::{self, Heard, SENDINGS, SERVER_TIMEOUT};
+use super::wire::{self, Packet, SENDINGS, SERVER_TIMEOUT};
 
 /// How a server is spoken with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,7 +205,7 @@ impl Exchange<'_> {
             let judge = |packet: &[u8]| {
                 self.judge(packet).unwrap_or_else(|untrusted| {
                     fault = untrusted;
-                    Heard::Foreign
+                    Packet::Foreign
                 })
             };
             match wire::udp(&socket, self.request, patience, judge).await {
@@ -230,21 +230,21 @@ impl Exchange<'_> {
             return Err(self.silence("does not answer over TCP"));
         };
         match self.judge(&answered.map_err(|error| self.silent(&error))?)? {
-            Heard::Answer(Judgement::Done) => Ok(()),
+            Packet::Answer(Judgement::Done) => Ok(()),
             // Nobody else speaks on a connection.
-            Heard::Answer(Judgement::Refused(refusal))
-            | Heard::Doubtful(Judgement::Refused(refusal)) => Err(UpdateError::Refused(refusal)),
+            Packet::Answer(Judgement::Refused(refusal))
+            | Packet::Doubtful(Judgement::Refused(refusal)) => Err(UpdateError::Refused(refusal)),
             _ => Err(self.silence("answers something else over TCP")),
         }
     }
 
     /// Reads an answer. A refusal without a signature, although there is a key, may be anybody's; but a server that does not
     /// know ours cannot sign (RFC 8945 §5.2). Fails where an answer cannot be trusted.
-    fn judge(&self, answer: &[u8]) -> Result<Heard<Judgement>, UpdateError> {
+    fn judge(&self, answer: &[u8]) -> Result<Packet<Judgement>, UpdateError> {
         // Of a response to an update with our id, whose header is whole.
         let ours = answer.len() >= 12 && answer[..2] == self.request[..2];
         if !ours || answer[2] & 0xf8 != 0xa8 {
-            return Ok(Heard::Foreign);
+            return Ok(Packet::Foreign);
         }
         let code = u16::from(answer[3] & 0x0f);
         let verdict = self.signed.as_ref().map(|signed| signed.verify(answer, now()));
@@ -259,13 +259,13 @@ impl Exchange<'_> {
                 return Err(untrusted("does not sign its answer"));
             }
             _ if code != 0 => UpdateRefusal::Code(code),
-            _ if answer[2] & 0x02 != 0 => return Ok(Heard::Answer(Judgement::Truncated)),
-            _ => return Ok(Heard::Answer(Judgement::Done)),
+            _ if answer[2] & 0x02 != 0 => return Ok(Packet::Answer(Judgement::Truncated)),
+            _ => return Ok(Packet::Answer(Judgement::Done)),
         };
         let refused = Judgement::Refused(refusal);
         Ok(match verdict {
-            Some(Verdict::Unsigned(_)) => Heard::Doubtful(refused),
-            _ => Heard::Answer(refused),
+            Some(Verdict::Unsigned(_)) => Packet::Doubtful(refused),
+            _ => Packet::Answer(refused),
         })
     }
 

@@ -169,7 +169,7 @@ impl Wire {
     ) -> io::Result<Message> {
         let socket = udp_socket(server).await?;
         let judge =
-            |received: &[u8]| answer_to(question, received).map_or(Heard::Foreign, Heard::Answer);
+            |received: &[u8]| answer_to(question, received).map_or(Packet::Foreign, Packet::Answer);
         for _ in 1..SENDINGS {
             match udp(&socket, packet, self.patience / SENDINGS, judge).await {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
@@ -203,7 +203,7 @@ impl Wire {
 }
 
 /// What whoever waits for an answer makes of a packet.
-pub(super) enum Heard<T> {
+pub(super) enum Packet<T> {
     /// It is the answer.
     Answer(T),
     /// Anybody may have sent it; the first such counts when no better answer comes soon.
@@ -228,7 +228,7 @@ pub(super) async fn udp<T>(
     socket: &UdpSocket,
     packet: &[u8],
     patience: Duration,
-    mut judge: impl FnMut(&[u8]) -> Heard<T>,
+    mut judge: impl FnMut(&[u8]) -> Packet<T>,
 ) -> io::Result<T> {
     socket.send(packet).await?;
     let mut received = vec![0; LIMIT];
@@ -236,12 +236,12 @@ pub(super) async fn udp<T>(
     let mut doubtful = None;
     while let Ok(length) = timeout_at(until, socket.recv(&mut received)).await {
         match judge(&received[..length?]) {
-            Heard::Answer(answer) => return Ok(answer),
-            Heard::Doubtful(answer) if doubtful.is_none() => {
+            Packet::Answer(answer) => return Ok(answer),
+            Packet::Doubtful(answer) if doubtful.is_none() => {
                 doubtful = Some(answer);
                 until = until.min(Instant::now() + GRACE);
             }
-            Heard::Doubtful(_) | Heard::Foreign => {}
+            Packet::Doubtful(_) | Packet::Foreign => {}
         }
     }
     doubtful.ok_or_else(|| io::ErrorKind::TimedOut.into())

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-use super::outcome::{BODY_LIMIT, FetchError, Reply};
+use super::outcome::{BODY_LIMIT, FetchError, HttpReply};
 use super::tls;
 use crate::http::client::USER_AGENT;
 use crate::model::cause::Symptom;
@@ -34,8 +34,8 @@ pub(super) struct Patience {
 
 /// An answer, with what a redirect needs.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) reply: Reply,
+pub(super) struct FetchAnswer {
+    pub(super) reply: HttpReply,
     pub(super) location: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn get(
     url: &Url,
     address: SocketAddr,
     patience: Patience,
-) -> Result<Answer, NoAnswer> {
+) -> Result<FetchAnswer, NoAnswer> {
     let stream = connect(address, patience).await?;
     let talking = async {
         match url.scheme() {
@@ -149,7 +149,7 @@ pub(super) fn no_handshake(address: SocketAddr, why: &dyn std::fmt::Display) -> 
     NoAnswer::Silent(why, Some(Symptom::NoTls))
 }
 
-async fn talk<S>(stream: S, url: &Url, address: SocketAddr) -> Result<Answer, NoAnswer>
+async fn talk<S>(stream: S, url: &Url, address: SocketAddr) -> Result<FetchAnswer, NoAnswer>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -180,7 +180,7 @@ fn request(url: &Url) -> Result<Request<Empty<Bytes>>, http::Error> {
         .body(Empty::new())
 }
 
-async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<Answer, NoAnswer> {
+async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<FetchAnswer, NoAnswer> {
     let (head, mut incoming) = response.into_parts();
     let mut body = Vec::new();
     while body.len() <= BODY_LIMIT {
@@ -194,8 +194,8 @@ async fn read(response: Response<Incoming>, address: SocketAddr) -> Result<Answe
     let truncated = body.len() > BODY_LIMIT;
     body.truncate(BODY_LIMIT);
     let location = head.headers.get(header::LOCATION).map(HeaderValue::as_bytes);
-    Ok(Answer {
-        reply: Reply { status: head.status.as_u16(), body, truncated },
+    Ok(FetchAnswer {
+        reply: HttpReply { status: head.status.as_u16(), body, truncated },
         location: location.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
     })
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
-use self::connection::{Answer, NoAnswer, Patience, Refusals};
+use self::connection::{FetchAnswer, NoAnswer, Patience, Refusals};
 pub(crate) use self::outcome::{FetchError, Fetched, Hop};
 pub use self::overrides::{InvalidOverride, Overrides};
 use crate::dns::Resolve;
@@ -69,7 +69,7 @@ impl Fetcher {
         url: &Url,
         hops: &mut [Hop],
         patience: Patience,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<FetchAnswer, FetchError> {
         let first_hop = hops.len() == 1;
         let addresses = self.addresses(url, first_hop).await?;
         let mut refusals = Refusals::default();
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
     use crate::dns::LookupError;
-    use crate::fetch::outcome::{BODY_LIMIT, Reply};
+    use crate::fetch::outcome::{BODY_LIMIT, HttpReply};
 
     const SHORT: Patience =
         Patience { connect: Duration::from_secs(1), answer: Duration::from_secs(1) };
@@ -254,7 +254,7 @@ mod tests {
         for (path, truncated) in [("full", false), ("long", true)] {
             let seen = look(server, &format!("http://www.example.com/{path}")).await;
             let body = b"x".repeat(BODY_LIMIT);
-            assert_eq!(seen.result, Ok(Reply { status: 200, body, truncated }));
+            assert_eq!(seen.result, Ok(HttpReply { status: 200, body, truncated }));
         }
     }
 

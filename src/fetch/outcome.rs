@@ -14,7 +14,7 @@ pub struct Fetched {
     /// Every URL asked, the first one first, each with the address that answered or was tried last.
     pub hops: Vec<Hop>,
     /// The last answer, or why there is none.
-    pub result: Result<Reply, FetchError>,
+    pub result: Result<HttpReply, FetchError>,
 }
 
 /// One URL asked.
@@ -30,7 +30,7 @@ pub struct Hop {
 
 /// The last answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct HttpReply {
     /// HTTP status.
     pub status: u16,
     /// At most 128 bytes of the body, more than which no CA reads.

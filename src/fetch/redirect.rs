@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use super::connection::Answer;
+use super::connection::FetchAnswer;
 use super::outcome::FetchError;
 use super::reserved;
 
@@ -14,7 +14,7 @@ const LIMIT: usize = 10;
 const LONGEST_PATH: usize = 2000;
 
 /// Returns where a redirect leads, as it was written; nothing when the answer is none.
-pub(super) fn location(answer: &Answer) -> Option<String> {
+pub(super) fn location(answer: &FetchAnswer) -> Option<String> {
     match answer.reply.status {
         301 | 302 | 303 | 307 | 308 => answer.location.clone(),
         _ => None,

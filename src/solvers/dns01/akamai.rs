@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 pub use super::edge_grid::EdgeGrid;
 use super::text::{encoded, quoted, relative, unquoted};
 use super::zones::zone_of;
@@ -60,7 +60,7 @@ impl Akamai {
         Ok(Self { api: Api::new(&base, connection, explain)?, login, zones })
     }
 
-    async fn send(&self, request: Request) -> Result<Reply, Refusal> {
+    async fn send(&self, request: Request) -> Result<ApiReply, ApiRefusal> {
         let sign = |request: &mut Request| {
             self.login.sign(request, &nonce(), Timestamp::now());
         };
@@ -151,7 +151,7 @@ fn nonce() -> String {
     hex(&bytes)
 }
 
-fn failed(refusal: Refusal, deed: &str) -> SolveError {
+fn failed(refusal: ApiRefusal, deed: &str) -> SolveError {
     refusal.into_error(format!("edgedns: failed to {deed} TXT record"), RIGHTS)
 }
 

@@ -59,14 +59,14 @@ pub(super) struct Request {
 
 /// A good answer, read to its end.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct ApiReply {
     /// The body.
     pub(super) body: Vec<u8>,
 }
 
 /// Why there is no good answer.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ApiRefusal {
     /// The status of HTTP; none where no answer came, or none that can be read.
     pub(super) status: Option<StatusCode>,
     /// The provider's own word for the error; may be empty.
@@ -118,7 +118,7 @@ impl Api {
     }
 
     /// Sends a request that carries its credentials already.
-    pub(super) async fn send(&self, request: Request) -> Result<Reply, Refusal> {
+    pub(super) async fn send(&self, request: Request) -> Result<ApiReply, ApiRefusal> {
         self.send_signed(request, &|_| {}).await
     }
 
@@ -127,16 +127,16 @@ impl Api {
         &self,
         request: Request,
         sign: &(dyn Fn(&mut Request) + Send + Sync),
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<ApiReply, ApiRefusal> {
         let mut repeats = 0;
         loop {
             let mut signed = request.clone();
             sign(&mut signed);
             let Request { method, url, headers, body } = signed;
             let sending = self.client.request(method, url).headers(headers).body(body);
-            let reply = exchange::send(sending, LIMIT).await.map_err(Refusal::silence)?;
+            let reply = exchange::send(sending, LIMIT).await.map_err(ApiRefusal::silence)?;
             if reply.status.is_success() {
-                return Ok(Reply { body: reply.body });
+                return Ok(ApiReply { body: reply.body });
             }
             let refusal = self.refusal(reply.status, &reply.body);
             let asked = retry_after(&reply.headers, Timestamp::now());
@@ -147,18 +147,18 @@ impl Api {
             if repeats == REPEATS || pause > LONGEST_PAUSE {
                 let asked = asked.filter(|pause| *pause > LONGEST_PAUSE);
                 let until = asked.map(|pause| Timestamp::now() + pause.min(LONGEST_ABSENCE));
-                return Err(Refusal { until, ..refusal });
+                return Err(ApiRefusal { until, ..refusal });
             }
             repeats += 1;
             tokio::time::sleep(pause).await;
         }
     }
 
-    fn refusal(&self, status: StatusCode, body: &[u8]) -> Refusal {
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> ApiRefusal {
         let Explanation { code, message } = (self.explain)(body).unwrap_or_default();
         let (code, message) = (one_line(&code), one_line(&message));
         let why = if message.is_empty() { format!("HTTP {status}") } else { message };
-        Refusal { status: Some(status), code, why, until: None }
+        ApiRefusal { status: Some(status), code, why, until: None }
     }
 }
 
@@ -214,15 +214,15 @@ impl Request {
     }
 }
 
-impl Reply {
+impl ApiReply {
     /// Reads a body of JSON.
-    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, ApiRefusal> {
         serde_json::from_slice(&self.body)
-            .map_err(|_| Refusal::unread("its answer is not the JSON that was expected"))
+            .map_err(|_| ApiRefusal::unread("its answer is not the JSON that was expected"))
     }
 }
 
-impl Refusal {
+impl ApiRefusal {
     /// No answer came, or none that was read to its end.
     fn silence(why: Unanswered) -> Self {
         Self::unread(&match why {

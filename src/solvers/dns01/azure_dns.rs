@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 use super::azure_login::AzureLogin;
 pub use super::azure_login::{AzureCredentials, Cloud, ManagedIdentity};
 use super::text::{below, encoded, relative, same_name};
@@ -113,7 +113,7 @@ impl AzureDns {
         })
     }
 
-    async fn send(&self, request: Request) -> Result<Result<Reply, Refusal>, SolveError> {
+    async fn send(&self, request: Request) -> Result<Result<ApiReply, ApiRefusal>, SolveError> {
         let token = self.login.token().await?;
         let reply = self.api.send(request.bearer(&token)).await;
         if matches!(&reply, Err(refusal) if refusal.is(StatusCode::UNAUTHORIZED)) {
@@ -248,7 +248,7 @@ impl Provider for AzureDns {
 }
 
 /// A missing zone, group or subscription is told from a missing record by the code, and where that is vague, by the path.
-fn is_zone_missing(refusal: &Refusal) -> bool {
+fn is_zone_missing(refusal: &ApiRefusal) -> bool {
     match refusal.code.as_str() {
         "ParentResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound" => true,
         "ResourceNotFound" => !refusal.why.contains("/TXT/"),
@@ -256,7 +256,7 @@ fn is_zone_missing(refusal: &Refusal) -> bool {
     }
 }
 
-fn failed(refusal: Refusal, what: String) -> SolveError {
+fn failed(refusal: ApiRefusal, what: String) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 

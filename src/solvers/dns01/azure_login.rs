@@ -2,7 +2,7 @@
 
 use http::{HeaderName, Method};
 
-use super::api::{Api, Connection, Refusal};
+use super::api::{Api, ApiRefusal, Connection};
 use super::credential::{Ambient, Credential};
 use super::files::read_credential;
 use super::text::encoded;
@@ -240,7 +240,7 @@ fn which(identity: &ManagedIdentity, resource: &str) -> String {
     String::new()
 }
 
-fn failed(refusal: Refusal, hint: &'static str) -> SolveError {
+fn failed(refusal: ApiRefusal, hint: &'static str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
     let error = refusal.into_error(DEED.to_owned(), hint);
     if error.remedy.is_none() && is_final { error.advised(hint) } else { error }

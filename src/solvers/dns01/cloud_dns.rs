@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 pub use super::google_login::GoogleCredentials;
 use super::google_login::GoogleLogin;
 use super::text::{encoded, quoted, same_name, unquoted};
@@ -105,7 +105,7 @@ impl CloudDns {
         })
     }
 
-    async fn send(&self, request: Request) -> Result<Result<Reply, Refusal>, SolveError> {
+    async fn send(&self, request: Request) -> Result<Result<ApiReply, ApiRefusal>, SolveError> {
         let token = self.login.token().await?;
         let sent = self.api.send(request.bearer(&token)).await;
         if matches!(&sent, Err(refusal) if refusal.is(StatusCode::UNAUTHORIZED)) {
@@ -217,11 +217,11 @@ fn change(old: Option<RecordSet>, record: &TxtRecord, edit: Edit) -> Option<Valu
 }
 
 /// The set was not as we had read it any more.
-fn is_overtaken(refusal: &Refusal) -> bool {
+fn is_overtaken(refusal: &ApiRefusal) -> bool {
     refusal.is(StatusCode::PRECONDITION_FAILED) || refusal.is(StatusCode::CONFLICT)
 }
 
-fn failed(refusal: Refusal, what: String) -> SolveError {
+fn failed(refusal: ApiRefusal, what: String) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use http::{HeaderName, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 use super::credential::Credential;
 use super::text::{encoded, relative, same_name, unquoted};
 use super::{Provider, TxtRecord};
@@ -99,7 +99,7 @@ impl Cloudflare {
         Ok(Self { api: Api::new(endpoint, connection, explain)?, login })
     }
 
-    async fn send(&self, request: Request, path: &str) -> Result<Reply, (Refusal, String)> {
+    async fn send(&self, request: Request, path: &str) -> Result<ApiReply, (ApiRefusal, String)> {
         let what =
             format!("while querying the Cloudflare API for {} \"{path}\"", request.method.as_str());
         let request = match &self.login {
@@ -116,7 +116,7 @@ impl Cloudflare {
         path: &str,
     ) -> Result<Envelope<T>, SolveError> {
         let reply = self.send(self.api.request(Method::GET, path), path).await.map_err(failed)?;
-        let unread = |refusal: Refusal| {
+        let unread = |refusal: ApiRefusal| {
             failed((refusal, format!("while querying the Cloudflare API for GET \"{path}\"")))
         };
         reply.json().map_err(unread)
@@ -203,7 +203,7 @@ impl Provider for Cloudflare {
     }
 }
 
-fn failed((refusal, what): (Refusal, String)) -> SolveError {
+fn failed((refusal, what): (ApiRefusal, String)) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 

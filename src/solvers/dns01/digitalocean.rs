@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::api::{Api, Connection, Explanation, Refusal, Reply, Request};
+use super::api::{Api, ApiRefusal, ApiReply, Connection, Explanation, Request};
 use super::credential::Credential;
 use super::text::{absolute, encoded, relative, same_name, unquoted};
 use super::zones::zone_of;
@@ -77,7 +77,7 @@ impl DigitalOcean {
         Ok(Self { api: Api::new(endpoint, connection, explain)?, token, zones })
     }
 
-    async fn send(&self, request: Request) -> Result<Reply, (Refusal, String)> {
+    async fn send(&self, request: Request) -> Result<ApiReply, (ApiRefusal, String)> {
         let deed = format!("{} \"{}\"", request.method, request.target());
         let what = format!("while querying the DigitalOcean API for {deed}");
         self.api.send(request.bearer(&self.token)).await.map_err(|refusal| (refusal, what))
@@ -154,7 +154,7 @@ impl Provider for DigitalOcean {
     }
 }
 
-fn failed((refusal, what): (Refusal, String)) -> SolveError {
+fn failed((refusal, what): (ApiRefusal, String)) -> SolveError {
     refusal.into_error(what, RIGHTS)
 }
 

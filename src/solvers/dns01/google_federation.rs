@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::json;
 use url::Url;
 
-use super::api::{Api, Connection, Explanation, Refusal};
+use super::api::{Api, ApiRefusal, Connection, Explanation};
 use super::credential::{Ambient, Credential};
 use super::files::read_credential;
 use super::text::one_line;
@@ -213,7 +213,7 @@ pub(crate) const SCOPE: &str = "https://www.googleapis.com/auth/ndev.clouddns.re
 
 pub(crate) const DEED: &str = "cannot get a token from Google";
 
-pub(crate) fn failed(refusal: Refusal, hint: &'static str) -> SolveError {
+pub(crate) fn failed(refusal: ApiRefusal, hint: &'static str) -> SolveError {
     let is_final = refusal.status.is_some_and(|status| status.is_client_error());
     let error = refusal.into_error(DEED.to_owned(), hint);
     if error.remedy.is_none() && is_final { error.advised(hint) } else { error }

@@ -8,7 +8,7 @@ use http::header::CONTENT_TYPE;
 use http::{Method, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::api::{Api, Connection, Refusal, Reply, Request};
+use super::api::{Api, ApiRefusal, ApiReply, Connection, Request};
 pub use super::aws::AwsLogin;
 use super::aws::AwsSigner;
 pub use super::aws::Endpoints;
@@ -94,7 +94,7 @@ impl Route53 {
         &self,
         request: Request,
         what: &str,
-    ) -> Result<Result<Reply, Refusal>, SolveError> {
+    ) -> Result<Result<ApiReply, ApiRefusal>, SolveError> {
         self.signer.send(&self.api, request, what).await
     }
 
@@ -141,7 +141,7 @@ impl Route53 {
         &self,
         action: &str,
         record: &TxtRecord,
-    ) -> Result<Result<Reply, Refusal>, SolveError> {
+    ) -> Result<Result<ApiReply, ApiRefusal>, SolveError> {
         let zone = self.zone(&record.name).await?;
         let (name, text) = (xml::escaped(&record.name), xml::escaped(&quoted(&record.value)));
         let body = format!(
@@ -213,6 +213,6 @@ fn unusable(why: &str) -> SolveError {
     SolveError::lasting("unable to construct route53 provider", why.to_owned())
 }
 
-fn failed(refusal: Refusal, what: &str) -> SolveError {
+fn failed(refusal: ApiRefusal, what: &str) -> SolveError {
     refusal.into_error(what.to_owned(), RIGHTS)
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::api::{Explanation, Refusal, Reply};
+use super::api::{ApiRefusal, ApiReply, Explanation};
 use super::credential::Credential;
 use super::memory::{Place, SharedCache};
 use super::text::one_line;
@@ -40,7 +40,7 @@ impl Token {
 
     /// Reads `{"access_token": "…", "expires_in": 3599}`; some servers write the number as text, others the moment as `expires_on`,
     /// in seconds since 1970.
-    pub(super) fn read(reply: &Reply) -> Result<Self, Refusal> {
+    pub(super) fn read(reply: &ApiReply) -> Result<Self, ApiRefusal> {
         #[derive(Deserialize)]
         struct Granted {
             access_token: String,
@@ -134,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_token_is_fetched_once_while_it_is_good() {
-        let reply = |seconds: &str| Reply {
+        let reply = |seconds: &str| ApiReply {
             body: format!(r#"{{"access_token": "t{seconds}", "expires_in": "{seconds}"}}"#)
                 .into_bytes(),
         };

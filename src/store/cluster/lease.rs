@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::deed::Deed;
 use super::lease_object::{LeaseHolder, LeaseObject, OURS};
-use super::wire::{Answer, Call, Wire};
+use super::wire::{ApiAnswer, Call, Wire};
 use super::{ClusterStore, refusal};
 use crate::store::error::StoreError;
 use crate::store::ids;
@@ -245,7 +245,7 @@ impl std::fmt::Debug for ClusterLease {
 }
 
 /// A Lease with the moment at which it looked so; a server without a clock is trusted to agree with ours.
-pub(super) fn dated(answer: Answer) -> (LeaseObject, Timestamp) {
+pub(super) fn dated(answer: ApiAnswer) -> (LeaseObject, Timestamp) {
     let now = answer.date.unwrap_or_else(Timestamp::now);
     (LeaseObject(answer.body), now)
 }

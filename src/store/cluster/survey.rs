@@ -13,7 +13,7 @@ use super::fault::ClusterFault;
 use super::fault::within;
 use super::lease::{NAME, NAMESPACE};
 use super::lease_object::{LeaseHolder, LeaseObject, Who};
-use super::wire::{Answer, Call, Wire};
+use super::wire::{ApiAnswer, Call, Wire};
 use crate::store::error::StoreError;
 
 /// Where Helm puts cert-manager.
@@ -133,7 +133,7 @@ fn permitted<T>(answer: Result<T, StoreError>) -> Result<Result<T, String>, Stor
     }
 }
 
-fn items(mut answer: Answer) -> impl Iterator<Item = Value> {
+fn items(mut answer: ApiAnswer) -> impl Iterator<Item = Value> {
     let items = answer.body.get_mut("items").map(Value::take);
     let items = items.and_then(|items| match items {
         Value::Array(items) => Some(items),

@@ -88,7 +88,7 @@ pub(super) fn path_of(key: &Key) -> String {
 }
 
 /// What the server said. It has no `Debug` either.
-pub(super) struct Answer {
+pub(super) struct ApiAnswer {
     /// Its body.
     pub body: Value,
     /// The server's clock.
@@ -108,7 +108,7 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Sends a request and reads the answer.
-    pub(super) async fn call(&self, deed: &Deed<'_>, call: Call) -> Result<Answer, StoreError> {
+    pub(super) async fn call(&self, deed: &Deed<'_>, call: Call) -> Result<ApiAnswer, StoreError> {
         match self.answer(deed, &call).await? {
             Ok(answer) => Ok(answer),
             Err(status) => Err(refusal::refused(&self.server, deed, &status)),
@@ -120,7 +120,7 @@ impl Wire {
         &self,
         deed: &Deed<'_>,
         call: &Call,
-    ) -> Result<Result<Answer, Box<Status>>, StoreError> {
+    ) -> Result<Result<ApiAnswer, Box<Status>>, StoreError> {
         let mut tries = 0;
         loop {
             let slow = |_| ClusterFault::Unreachable {
@@ -156,7 +156,7 @@ impl Wire {
     async fn exchange(
         &self,
         call: &Call,
-    ) -> Result<(StatusCode, Option<Duration>, Answer), kube::Error> {
+    ) -> Result<(StatusCode, Option<Duration>, ApiAnswer), kube::Error> {
         let request = call.request().map_err(kube::Error::HttpError)?;
         let (head, body) = self.client.send(request).await?.into_parts();
         let date = headers::date(&head.headers);
@@ -164,7 +164,7 @@ impl Wire {
         let bytes = body.collect().await?.to_bytes();
         let body = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).trim().to_owned()));
-        Ok((head.status, patience, Answer { body, date }))
+        Ok((head.status, patience, ApiAnswer { body, date }))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::keys::Keys;
 use super::sts::{SESSION, Sts};
 use crate::solvers::SolveError;
-use crate::solvers::dns01::api::{Api, Connection, Refusal, Reply};
+use crate::solvers::dns01::api::{Api, ApiRefusal, ApiReply, Connection};
 use crate::solvers::dns01::credential::{Ambient, Credential};
 use crate::solvers::dns01::files::{self, read_credential};
 
@@ -151,12 +151,12 @@ async fn from_machine(ambient: &Ambient, connection: &Connection) -> Result<Keys
     read(ask(&format!("{path}{role}")).await, "the machine's credentials")
 }
 
-fn text(sent: Result<Reply, Refusal>) -> Result<Credential, SolveError> {
+fn text(sent: Result<ApiReply, ApiRefusal>) -> Result<Credential, SolveError> {
     let reply = sent.map_err(|refusal| failed(refusal, "the machine's credentials"))?;
     Ok(Credential::new(&String::from_utf8_lossy(&reply.body)))
 }
 
-fn read(sent: Result<Reply, Refusal>, whose: &str) -> Result<Keys, SolveError> {
+fn read(sent: Result<ApiReply, ApiRefusal>, whose: &str) -> Result<Keys, SolveError> {
     let reply = sent.map_err(|refusal| failed(refusal, whose))?;
     let given: Given = reply.json().map_err(|refusal| failed(refusal, whose))?;
     Ok(Keys {
@@ -167,7 +167,7 @@ fn read(sent: Result<Reply, Refusal>, whose: &str) -> Result<Keys, SolveError> {
     })
 }
 
-fn failed(refusal: Refusal, whose: &str) -> SolveError {
+fn failed(refusal: ApiRefusal, whose: &str) -> SolveError {
     refusal.into_error(format!("cannot get {whose} from AWS"), "").advised(
         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the solver keys in a Secret",
     )

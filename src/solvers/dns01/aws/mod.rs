@@ -14,7 +14,7 @@ use jiff::Timestamp;
 pub use self::endpoints::Endpoints;
 use self::keys::Keys;
 use self::sts::Sts;
-use super::api::{Api, Connection, Refusal, Reply, Request};
+use super::api::{Api, ApiRefusal, ApiReply, Connection, Request};
 use super::credential::{Ambient, Credential};
 use super::memory::{Place, SharedCache};
 use crate::solvers::SolveError;
@@ -120,7 +120,7 @@ impl AwsSigner {
         api: &Api,
         request: Request,
         what: &str,
-    ) -> Result<Result<Reply, Refusal>, SolveError> {
+    ) -> Result<Result<ApiReply, ApiRefusal>, SolveError> {
         let keys = self.keys().await.map_err(|error| error.within(what))?;
         let sign = |request: &mut Request| {
             signature::sign(request, &keys, &self.region, self.service, Timestamp::now());

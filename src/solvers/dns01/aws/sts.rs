@@ -6,7 +6,7 @@ use super::keys::Keys;
 use super::xml::{self, explain};
 use super::{Endpoints, signature};
 use crate::solvers::SolveError;
-use crate::solvers::dns01::api::{Api, Connection, Refusal, Reply, Request};
+use crate::solvers::dns01::api::{Api, ApiRefusal, ApiReply, Connection, Request};
 use crate::solvers::dns01::credential::Credential;
 use jiff::Timestamp;
 
@@ -55,8 +55,8 @@ impl Sts {
     }
 }
 
-fn read(role: &str, sent: Result<Reply, Refusal>) -> Result<Keys, SolveError> {
-    let failed = |refusal: Refusal| {
+fn read(role: &str, sent: Result<ApiReply, ApiRefusal>) -> Result<Keys, SolveError> {
+    let failed = |refusal: ApiRefusal| {
         let hint = "its trust policy must allow this identity to assume it";
         refusal.into_error(format!("unable to assume role {role}"), hint)
     };
@@ -70,5 +70,5 @@ fn read(role: &str, sent: Result<Reply, Refusal>) -> Result<Keys, SolveError> {
             expires: xml::first(body, "Expiration").and_then(|end| end.parse().ok()),
         })
     };
-    read().ok_or_else(|| failed(Refusal::unread("its answer is not the XML that was expected")))
+    read().ok_or_else(|| failed(ApiRefusal::unread("its answer is not the XML that was expected")))
 }

@@ -2,6 +2,7 @@
 
 mod circles;
 mod documents;
+mod names;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -94,6 +95,9 @@ const ONE_ROOM: [(&str, &str); 6] = [
     ("comfy_table", "src/print/"),
     ("indicatif", "src/print/"),
 ];
+
+/// Most places that ask for the cluster itself.
+const ASKING: usize = 12;
 
 /// Words that show something unfinished.
 const UNFINISHED: [&str; 6] = ["todo!", "unimplemented!", "dbg!", "TODO", "FIXME", "XXX"];
@@ -451,6 +455,21 @@ fn no_globs_are_imported() {
         let globs = code.filter(|(_, line)| line.contains("use ") && line.contains("::*"));
         globs.map(|(number, _)| format!("{}:{number}: a glob", source.path.display()))
     }));
+}
+
+#[test]
+fn few_places_ask_for_the_cluster() {
+    let places = sources("src").into_iter().flat_map(|source| {
+        let asks = |line: &str| line.contains(".cluster()") && !line.contains("global.cluster");
+        let lines = source.code().filter(|(_, line)| asks(line)).map(|(number, _)| number);
+        lines.map(|number| format!("{}:{number}", source.path.display())).collect::<Vec<_>>()
+    });
+    let places: Vec<String> = places.collect();
+    assert!(
+        places.len() <= ASKING,
+        "the store, the claim or the venue knows it:\n{}",
+        places.join("\n")
+    );
 }
 
 #[test]
