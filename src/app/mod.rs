@@ -3,6 +3,7 @@
 pub mod awaited;
 pub mod blocking;
 pub mod chain;
+pub(crate) mod check_report;
 pub mod context;
 pub mod definitions;
 pub mod engine;
@@ -17,6 +18,5 @@ pub mod lead;
 pub mod listing;
 pub mod preflight;
 pub mod rehearsal;
-pub(crate) mod sight;
 pub mod venue;
 pub mod waiting_orders;

@@ -19,7 +19,6 @@ mod jwk;
 mod jws;
 mod listener;
 pub mod look;
-mod newer;
 mod nonces;
 mod orders;
 mod protocol;
@@ -33,6 +32,7 @@ mod state;
 pub mod statistics;
 #[cfg(test)]
 mod tests;
+mod tls_alpn;
 mod validation;
 
 use std::collections::BTreeMap;

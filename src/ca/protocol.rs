@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 
 use super::behaviour::Behaviours;
-use super::behaviour::seam::{self, Stage};
+use super::behaviour::middleware::{self, Stage};
 use super::context::Ca;
 use super::refusal::Refusal;
 use super::reply::{REPLAY_NONCE, add};
@@ -44,8 +44,9 @@ pub(super) fn router(ca: Arc<Ca>, behaviours: &Arc<Behaviours>) -> Router {
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed);
     let stage = Stage { ca: Arc::clone(&ca), behaviours: Arc::clone(behaviours) };
-    let routes = seam::inside(routes, &stage).layer(from_fn_with_state(Arc::clone(&ca), accompany));
-    seam::outside(routes, &stage).with_state(ca)
+    let routes =
+        middleware::inside(routes, &stage).layer(from_fn_with_state(Arc::clone(&ca), accompany));
+    middleware::outside(routes, &stage).with_state(ca)
 }
 
 /// Counts the request, and gives its answer what all have: a fresh nonce for a POST, where the directory is, no caching.

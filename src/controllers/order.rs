@@ -16,11 +16,11 @@ use super::selection::Selection;
 use super::shared_orders::{SharedOrders, is_under_way, url_under_way};
 use super::unwritten_orders::UnwrittenOrders;
 use super::{Controller, ReconcileError, Stopped, name_conflict};
-use crate::model::asked::asked_type;
 use crate::model::event::{reason, source};
 use crate::model::memory::Holder;
 use crate::model::order_budget::{Became, Permit};
 use crate::model::persist::Account;
+use crate::model::requested_types::asked_type;
 use crate::model::{
     Challenge, ChallengeStatus, ChallengeType, Issuer, Key, Kind, Metadata, Order, OrderStatus,
     Record, State,

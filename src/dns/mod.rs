@@ -1,10 +1,10 @@
 //! Names on the wire: the [`Resolve`] and [`FindZone`] traits.
 
-mod asked;
 mod authority;
 mod caa;
 mod extended_error;
 pub mod lookup;
+mod open_questions;
 mod remembered;
 mod reply;
 pub mod reqwest;

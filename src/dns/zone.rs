@@ -15,8 +15,8 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::time::timeout;
 
-use super::asked::Asked;
 use super::lookup::{HOPS, absolute};
+use super::open_questions::Asked;
 use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
 use super::server::{Authority, PORT, Server};

@@ -3,7 +3,6 @@
 //! Floor 0: nothing here reads a clock, a file, a socket or a die.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types, clippy::wildcard_enum_match_arm)]
 
-pub mod asked;
 pub mod cause;
 pub mod certificate;
 pub mod challenge;
@@ -11,25 +10,26 @@ pub mod common;
 pub mod conversion;
 pub mod cron;
 pub mod event;
+pub mod event_times;
 pub mod field;
 pub mod guard;
+pub mod hashed_names;
 pub mod issuer;
 pub mod key;
 pub mod manifest;
 pub mod memory;
 pub mod metadata;
 pub mod names;
-pub mod naming;
 pub mod observation;
-pub mod occasion;
 pub mod order;
 pub mod order_budget;
 pub mod own_solver;
 pub mod persist;
 pub mod pod_template;
 pub mod problem;
-pub mod quick;
+pub mod quick_order;
 pub mod request;
+pub mod requested_types;
 pub mod secret;
 pub mod solver;
 mod solver_secrets;

@@ -13,7 +13,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::naming;
+use super::hashed_names;
 use super::{Identifier, Key};
 
 /// Where the ledger of a Certificate is kept, as JSON; the same key on a CertificateRequest or an Order that nobody owns.
@@ -120,7 +120,7 @@ pub fn names_of(identifiers: &[Identifier]) -> String {
     let mut names: Vec<String> = identifiers.iter().map(ToString::to_string).collect();
     names.sort_unstable();
     names.dedup();
-    format!("{:08x}", naming::fnv1(names.join(" ").as_bytes()))
+    format!("{:08x}", hashed_names::fnv1(names.join(" ").as_bytes()))
 }
 
 /// An entry as the process sees it that wants to ask.

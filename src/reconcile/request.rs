@@ -9,7 +9,7 @@ use crate::model::event::{reason, source};
 use crate::model::memory::{self, Memory};
 use crate::model::{
     Blob, CertificateRequest, CertificateRequestStatus, Condition, ConditionStatus, Issuer, Kind,
-    Metadata, ObjectName, Order, OrderSpec, State, naming,
+    Metadata, ObjectName, Order, OrderSpec, State, hashed_names,
 };
 
 /// Begins the message of a request whose Order failed.
@@ -140,7 +140,7 @@ pub fn order_for(request: &CertificateRequest, issuer: &Issuer, csr: &CsrFacts) 
         api_version: Kind::Order.api_version().to_owned(),
         kind: Kind::Order.as_str().to_owned(),
         metadata: Metadata {
-            name: naming::order_name(&request.metadata.name, &spec),
+            name: hashed_names::order_name(&request.metadata.name, &spec),
             namespace: request.metadata.namespace.clone(),
             labels: request.metadata.labels.clone(),
             annotations: annotations.map(|(k, v)| (k.clone(), v.clone())).collect(),

@@ -14,7 +14,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::lead::{Claim, Other};
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::quick::Proof;
+use crate::model::quick_order::Proof;
 use crate::model::{Challenge, ObjectName};
 use crate::print::Printer;
 use crate::print::document::json_line;

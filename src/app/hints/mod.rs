@@ -11,7 +11,7 @@ pub mod store;
 use self::answer::RESOLVER;
 use super::invocation;
 use crate::diagnosis::next_step::{CaaStep, NextStep};
-use crate::model::asked::CHALLENGE_TYPE;
+use crate::model::requested_types::CHALLENGE_TYPE;
 use crate::model::{Key, ObjectName};
 
 /// What helps, one line each.

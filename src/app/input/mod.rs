@@ -22,7 +22,7 @@ use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Location, Set};
-use crate::model::quick::{self, AcmeServer, Proof, QuickOrder};
+use crate::model::quick_order::{self, AcmeServer, Proof, QuickOrder};
 use crate::model::{Identifier, Record};
 use crate::print::{Printer, document};
 use crate::store::manager::Manager;
@@ -195,7 +195,7 @@ impl InputArgs {
             namespace: namespace.to_owned(),
             proof,
         };
-        let records = quick::manifests(&wish);
+        let records = quick_order::manifests(&wish);
         let documents: Vec<String> =
             records.iter().map(|record| document::yaml(&record.object)).collect();
         Ok(manifest::Source { name: "--domain".to_owned(), text: documents.join("---\n") })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::diagnosis::chain::issuer_key;
-use crate::model::asked::asked_type;
+use crate::model::requested_types::asked_type;
 use crate::model::{Certificate, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
 use crate::store::resources::typed;

@@ -5,7 +5,7 @@ use crate::app::failure::Failure;
 use crate::app::venue::Venue;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::verdict::foreign_issuer;
-use crate::model::asked::{CHALLENGE_TYPE, asked_type};
+use crate::model::requested_types::{CHALLENGE_TYPE, asked_type};
 use crate::model::{Certificate, ChallengeType, Identifier, Issuer, Key, Kind, Record};
 use crate::reconcile::order::required::not_in_a_cluster;
 use crate::store::resources::typed;

@@ -1,13 +1,13 @@
 //! Behaviours: what a client of ACME has to survive, by name. A CA shows those it is asked for; without any it is a good one.
 //!
 //! The beginning of a kit for clients. A behaviour is a few rules ([`rule`]); a rule works at one of the seams around the CA
-//! ([`seam`], [`wire`]), so that the CA's own code knows nothing of it. The tables of the kit are in [`mod@kit`], by what they
+//! ([`middleware`], [`wire`]), so that the CA's own code knows nothing of it. The tables of the kit are in [`mod@kit`], by what they
 //! concern; the numbers of their rows are those of the list of 56 things that a server or the network may do.
 
 pub mod definition;
 mod kit;
+pub(super) mod middleware;
 mod rule;
-pub(super) mod seam;
 mod sending;
 pub(super) mod wire;
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::Bed;
 use super::client::{Client, Key, base64url, signing_request};
-use crate::ca::newer::account_label;
+use crate::ca::tls_alpn::account_label;
 use crate::ca::{Caa, Config, NO_ACCOUNT, RecordAccount};
 use crate::dns::lookup::DirectResolver;
 use crate::dns::testing::{World, Zone};

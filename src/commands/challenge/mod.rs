@@ -5,6 +5,7 @@ pub mod answer;
 use tokio_util::sync::CancellationToken;
 
 use self::answer::{AnswerAction, AnswerArgs};
+use crate::app::check_report::Sight;
 use crate::app::context::Context;
 use crate::app::engine::dns01::Reach;
 use crate::app::failure::Failure;
@@ -18,7 +19,6 @@ use crate::app::input::target::{self, Targets};
 use crate::app::invocation;
 use crate::app::listing::{self, ListArgs};
 use crate::app::preflight::provider_check;
-use crate::app::sight::Sight;
 use crate::app::{lead, waiting_orders};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::{AnswerStep, NextStep};

@@ -16,7 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::saying::Sequence;
 use self::stage::{Saying, Stage};
-use crate::model::occasion::Grain;
+use crate::model::event_times::Grain;
 use crate::model::{Event, Kind, Severity};
 
 /// What is told again within this is told once.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::sheet::word;
 use super::{Entry, IssuanceResult, Repeats, Total, totals};
 use crate::model::Time;
-use crate::model::occasion::Grain;
+use crate::model::event_times::Grain;
 
 /// The timeline as a report of our own (`-o json`).
 pub fn report(

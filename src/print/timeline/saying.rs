@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::chain;
 use super::stage::{Saying, Stage};
 use crate::model::Event;
-use crate::model::occasion::Occasion;
+use crate::model::event_times::Occasion;
 use crate::print::lineage;
 
 /// Every time at which these events were told, issuance by issuance, causes before effects.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Entry, IssuanceResult, Repeats, Total, totals};
-use crate::model::occasion::Grain;
+use crate::model::event_times::Grain;
 use crate::model::{Duration, Kind, Severity, Time};
 use crate::print::colour::Colour;
 use crate::print::escape::{escape, set_off};

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use jiff::Timestamp;
 
 use crate::model::event::{reason, source};
-use crate::model::occasion::{Grain, Occasion};
+use crate::model::event_times::{Grain, Occasion};
 use crate::model::{Event, Kind, Severity};
 use crate::print::lineage::Named;
 

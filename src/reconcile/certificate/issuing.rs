@@ -14,7 +14,7 @@ use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::request::REVISION;
 use crate::model::{
-    Certificate, CertificateRequest, CertificateRequestSpec, Kind, Metadata, memory, naming,
+    Certificate, CertificateRequest, CertificateRequestSpec, Kind, Metadata, hashed_names, memory,
 };
 use crate::reconcile::facts::{KeyFacts, LeafFacts, RequestFacts, annotation};
 use crate::reconcile::{Wake, differences, secret_content};
@@ -212,7 +212,7 @@ fn request_for(certificate: &Certificate, key_secret: &str) -> CertificateReques
         api_version: Kind::CertificateRequest.api_version().to_owned(),
         kind: Kind::CertificateRequest.as_str().to_owned(),
         metadata: Metadata {
-            name: naming::request_name(&metadata.name, revision),
+            name: hashed_names::request_name(&metadata.name, revision),
             namespace: metadata.namespace.clone(),
             labels: metadata.labels.clone(),
             annotations,

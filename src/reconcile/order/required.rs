@@ -10,11 +10,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 
-use crate::model::asked::asked_type;
 use crate::model::cause::OrderWait;
-use crate::model::naming::challenge_name;
+use crate::model::hashed_names::challenge_name;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::persist::{Account, Persist};
+use crate::model::requested_types::asked_type;
 use crate::model::{
     ChallengeSolver, ChallengeSpec, ChallengeType, Identifier, Issuer, Order, OrderSpec, State,
 };

@@ -96,7 +96,7 @@ impl AzureLogin {
         let mut owner = vec!["Azure", &cloud.authority, &cloud.audience];
         match &login {
             AzureCredentials::Client { tenant, id, secret } => {
-                owner.extend([tenant, id, secret.expose()])
+                owner.extend([tenant, id, secret.expose()]);
             }
             AzureCredentials::Ambient { ambient, identity } => {
                 owner.extend([&*identity.client_id, &identity.resource_id, &identity.tenant_id]);

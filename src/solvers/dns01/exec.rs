@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use tokio::process::Command;
 
 use super::credential::Credential;
-use super::hidden::without;
 use super::program::{self, Ended};
+use super::redacted::without;
 use super::site::Site;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};

@@ -17,7 +17,6 @@ pub mod factory;
 mod files;
 mod google_federation;
 mod google_login;
-mod hidden;
 mod hosted;
 pub mod manual;
 #[cfg(feature = "many-providers")]
@@ -25,9 +24,10 @@ mod many;
 mod memory;
 pub mod own;
 mod program;
+mod redacted;
 pub mod rfc2136;
 pub mod route53;
-mod silences;
+mod silent_servers;
 pub mod site;
 pub mod solver;
 #[cfg(test)]

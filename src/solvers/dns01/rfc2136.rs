@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::silences::Silences;
+use super::silent_servers::Silences;
 use super::site::{Site, unusable};
 use super::zones::zone_of;
 use super::{Edit, Provider, TxtRecord};

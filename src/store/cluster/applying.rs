@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::ClusterStore;
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::request::{self, Purpose};
 use super::wire::{Call, path_of};
 use crate::model::Record;
@@ -38,6 +38,6 @@ impl ClusterStore {
             call = call.with("dryRun", "All");
         }
         let call = call.body("application/apply-patch+yaml", &body);
-        self.write(&Deed::on("patch", &key), call, &key).await
+        self.write(&AccessRequest::on("patch", &key), call, &key).await
     }
 }

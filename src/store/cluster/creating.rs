@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::ClusterStore;
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::fault::ClusterFault;
 use super::wire::Call;
 use crate::store::error::StoreError;
@@ -25,7 +25,7 @@ impl ClusterStore {
         body: &Value,
     ) -> Result<Value, StoreError> {
         let call = Call::new(Method::POST, path.to_owned()).body("application/json", body);
-        let deed = Deed::other("create", resource, "");
+        let deed = AccessRequest::other("create", resource, "");
         Ok(self.wire().call(&deed, call).await?.body)
     }
 
@@ -46,7 +46,7 @@ impl ClusterStore {
             "spec": { "audiences": audiences, "expirationSeconds": TOKEN },
         });
         let call = Call::new(Method::POST, path).body("application/json", &body);
-        let deed = Deed::other("create", "serviceaccounts/token", namespace);
+        let deed = AccessRequest::other("create", "serviceaccounts/token", namespace);
         let mut answer = self.wire().call(&deed, call).await?.body;
         match answer.pointer_mut("/status/token").map(Value::take) {
             Some(Value::String(token)) => Ok(Zeroizing::new(token)),

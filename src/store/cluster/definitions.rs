@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::deed::{Deed, What};
+use super::access_request::{AccessRequest, What};
 use super::fault::ClusterFault;
 use super::refusal;
 use super::wire::{Call, Wire};
@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 pub(super) async fn check(wire: &Wire) -> Result<(), StoreError> {
     for group in ["cert-manager.io", "acme.cert-manager.io"] {
         let resource = format!("resources of {group}/v1");
-        let deed = Deed::other("discover", &resource, "");
+        let deed = AccessRequest::other("discover", &resource, "");
         let call = Call::new(Method::GET, format!("/apis/{group}/v1"));
         let served = match wire.answer(&deed, &call).await? {
             Ok(answer) => answer.body,
@@ -37,7 +37,11 @@ fn serves(resources: &Value, kind: Kind) -> bool {
 }
 
 /// Says what is served instead, when that is what the error is about.
-pub(super) async fn explain(wire: &Wire, error: StoreError, deed: &Deed<'_>) -> StoreError {
+pub(super) async fn explain(
+    wire: &Wire,
+    error: StoreError,
+    deed: &AccessRequest<'_>,
+) -> StoreError {
     match (&error, deed.kind) {
         (StoreError::Cluster(fault), What::Kind(kind))
             if matches!(**fault, ClusterFault::Undefined { .. }) =>
@@ -69,7 +73,7 @@ async fn undefined(wire: &Wire, kind: Kind) -> ClusterFault {
 }
 
 async fn versions(wire: &Wire, group: &str) -> Vec<String> {
-    let deed = Deed::other("discover", group, "");
+    let deed = AccessRequest::other("discover", group, "");
     let call = Call::new(Method::GET, format!("/apis/{group}"));
     let Ok(Ok(answer)) = wire.answer(&deed, &call).await else { return Vec::new() };
     let versions = answer.body.get("versions").and_then(Value::as_array).cloned();

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::lease_object::{LeaseHolder, LeaseObject, OURS};
 use super::wire::{ApiAnswer, Call, Wire};
 use super::{ClusterStore, refusal};
@@ -188,7 +188,7 @@ impl ClusterLease {
 
     /// The Lease, and the API server's clock when it was read.
     async fn read(&self) -> Result<Option<(LeaseObject, Timestamp)>, StoreError> {
-        let deed = Deed::other("get", RESOURCE, &self.namespace);
+        let deed = AccessRequest::other("get", RESOURCE, &self.namespace);
         let call = Call::new(Method::GET, self.path(NAME));
         match self.wire.answer(&deed, &call).await? {
             Ok(answer) => Ok(Some(dated(answer))),
@@ -198,14 +198,14 @@ impl ClusterLease {
     }
 
     async fn create(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
-        let deed = Deed::other("create", RESOURCE, &self.namespace);
+        let deed = AccessRequest::other("create", RESOURCE, &self.namespace);
         let call = Call::new(Method::POST, self.path(""));
         // Nothing that is made can be gone already: a 404 is about its namespace.
         self.write(&deed, call, lease, &[StatusCode::CONFLICT]).await
     }
 
     async fn update(&self, lease: &LeaseObject) -> Result<Written, StoreError> {
-        let deed = Deed::other("update", RESOURCE, &self.namespace);
+        let deed = AccessRequest::other("update", RESOURCE, &self.namespace);
         let call = Call::new(Method::PUT, self.path(NAME));
         self.write(&deed, call, lease, &[StatusCode::CONFLICT, StatusCode::NOT_FOUND]).await
     }
@@ -213,7 +213,7 @@ impl ClusterLease {
     /// Writes it; `overtaken` are the codes by which a server says that somebody else was quicker.
     async fn write(
         &self,
-        deed: &Deed<'_>,
+        deed: &AccessRequest<'_>,
         call: Call,
         lease: &LeaseObject,
         overtaken: &[StatusCode],

@@ -19,8 +19,8 @@ pub use self::connection::Connection;
 pub use self::fault::ClusterFault;
 pub use self::server_messages::guard_that_says;
 
+use self::access_request::AccessRequest;
 use self::confinement::Reach;
-use self::deed::Deed;
 use self::request::Purpose;
 use self::watching::polished;
 use self::wire::{Call, Wire, path, path_of};
@@ -31,11 +31,11 @@ use super::object::{has_status, leave_out_bulk};
 use super::{Change, Part, Scope, Store};
 use crate::model::{Key, Kind, Record};
 
+pub mod access_request;
 mod applying;
 mod confinement;
 mod connection;
 mod creating;
-pub mod deed;
 mod definitions;
 mod fault;
 mod identity;
@@ -149,14 +149,19 @@ impl ClusterStore {
         &self.link.wire
     }
 
-    async fn call(&self, deed: &Deed<'_>, call: Call) -> Result<Value, StoreError> {
+    async fn call(&self, deed: &AccessRequest<'_>, call: Call) -> Result<Value, StoreError> {
         match self.wire().call(deed, call).await {
             Ok(answer) => Ok(answer.body),
             Err(error) => Err(definitions::explain(self.wire(), error, deed).await),
         }
     }
 
-    async fn write(&self, deed: &Deed<'_>, call: Call, key: &Key) -> Result<Record, StoreError> {
+    async fn write(
+        &self,
+        deed: &AccessRequest<'_>,
+        call: Call,
+        key: &Key,
+    ) -> Result<Record, StoreError> {
         let call = call.with("fieldManager", self.manager.name());
         polished(key.kind, self.call(deed, call).await?)
             .ok_or_else(|| invalid(key, "the server's answer is no such object"))
@@ -171,7 +176,7 @@ impl ClusterStore {
             // Roles let controllers create and patch Events, as cert-manager's does, and no more.
             let call = Call::new(Method::PATCH, path_of(&key));
             let call = call.body("application/merge-patch+json", &body);
-            return self.write(&Deed::on("patch", &key), call, &key).await;
+            return self.write(&AccessRequest::on("patch", &key), call, &key).await;
         }
         for _ in 0..TRIES {
             if !conditional {
@@ -180,7 +185,7 @@ impl ClusterStore {
                 body["metadata"]["resourceVersion"] = stored.resource_version().into();
             }
             let call = Call::new(Method::PUT, path_of(&key)).body("application/json", &body);
-            match self.write(&Deed::on("update", &key), call, &key).await {
+            match self.write(&AccessRequest::on("update", &key), call, &key).await {
                 Err(StoreError::Conflict { .. }) if !conditional && is_without_uid(&body) => {}
                 written => return written,
             }
@@ -192,7 +197,7 @@ impl ClusterStore {
     /// has put them on.
     async fn replace_finalizers(&self, key: &Key, record: Record) -> Result<Record, StoreError> {
         let wanted = record.metadata().finalizers;
-        let deed = Deed::on("patch", key);
+        let deed = AccessRequest::on("patch", key);
         if wanted.is_empty() {
             let patch = request::without_finalizers(&record);
             let call = Call::new(Method::PATCH, path_of(key));
@@ -223,7 +228,7 @@ impl ClusterStore {
             options["preconditions"] = json!({ "uid": uid });
         }
         let call = Call::new(Method::DELETE, path_of(key)).body("application/json", &options);
-        match self.call(&Deed::on("delete", key), call).await {
+        match self.call(&AccessRequest::on("delete", key), call).await {
             // Of what is gone the server says only that.
             Ok(answer) => Ok(polished(key.kind, answer).filter(|r| r.metadata().is_held())),
             Err(StoreError::NotFound { .. }) => Ok(None),
@@ -253,7 +258,7 @@ impl ClusterStore {
     async fn pages(&self, kind: Kind, part: &Reach) -> Result<Option<Vec<Record>>, StoreError> {
         let scope = &part.scope;
         let namespace = scope.namespace.as_deref().unwrap_or_default();
-        let deed = Deed::over("list", kind, namespace);
+        let deed = AccessRequest::over("list", kind, namespace);
         let mut records = Vec::new();
         let mut next = String::new();
         loop {
@@ -302,7 +307,7 @@ impl Store for ClusterStore {
             return Ok(None);
         }
         let call = Call::new(Method::GET, path_of(key));
-        match self.call(&Deed::on("get", key), call).await {
+        match self.call(&AccessRequest::on("get", key), call).await {
             Ok(object) => Ok(polished(key.kind, object)),
             Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -321,7 +326,7 @@ impl Store for ClusterStore {
         let (key, body) = request::new(record)?;
         let call = Call::new(Method::POST, path(key.kind, &key.name.namespace));
         let call = call.body("application/json", &body);
-        self.write(&Deed::on("create", &key).making(&body), call, &key).await
+        self.write(&AccessRequest::on("create", &key).making(&body), call, &key).await
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
@@ -340,11 +345,11 @@ impl Store for ClusterStore {
                 Call::new(Method::PATCH, path_of(&key)).body("application/json-patch+json", &patch)
             }
             Part::Status => {
-                let deed = Deed::on_status("patch", &key);
+                let deed = AccessRequest::on_status("patch", &key);
                 return self.write(&deed, request::status(&record), &key).await;
             }
         };
-        self.write(&Deed::on("patch", &key), call, &key).await
+        self.write(&AccessRequest::on("patch", &key), call, &key).await
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ClusterStore;
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::wire::Call;
 use crate::model::{Key, Kind};
 
@@ -210,7 +210,7 @@ impl ClusterStore {
         let path = format!("/apis/authorization.k8s.io/v1/{}s", kind.to_ascii_lowercase());
         let body = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec });
         let call = Call::new(Method::POST, path).body("application/json", &body);
-        match self.wire().call(&Deed::other("create", &resource, ""), call).await {
+        match self.wire().call(&AccessRequest::other("create", &resource, ""), call).await {
             Ok(mut answer) => Some(answer.body["status"].take()),
             Err(error) => {
                 tracing::debug!(%error, "what we may do is not known");

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::wire::{Call, Wire};
 use super::{ClusterStore, refusal};
 use crate::model::validation::object_name_fault;
@@ -123,8 +123,8 @@ impl Foreign {
         }
     }
 
-    fn deed(&self, verb: &'static str) -> Deed<'_> {
-        Deed::other(verb, self.resource.plural, &self.namespace)
+    fn deed(&self, verb: &'static str) -> AccessRequest<'_> {
+        AccessRequest::other(verb, self.resource.plural, &self.namespace)
     }
 
     fn path(&self, name: &str) -> String {

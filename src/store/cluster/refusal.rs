@@ -2,7 +2,7 @@
 
 use kube::core::Status;
 
-use super::deed::{Deed, What};
+use super::access_request::{AccessRequest, What};
 use super::fault::ClusterFault;
 use super::server_messages::{
     causes, guard_that_says, has_cause, held, is_about_an_object, lacks_permission, said,
@@ -13,7 +13,7 @@ use crate::model::guard::Guard;
 use crate::store::error::{StoreError, invalid};
 
 /// What the server's refusal of a deed means.
-pub(crate) fn refused(server: &str, deed: &Deed<'_>, status: &Status) -> StoreError {
+pub(crate) fn refused(server: &str, deed: &AccessRequest<'_>, status: &Status) -> StoreError {
     let said = deed.stable(said(status));
     let key = deed.named();
     if let (Some(key), Some(why)) = (&key, undeclared(&said)) {
@@ -117,7 +117,7 @@ mod tests {
     fn check(answer: Value, expected: &str) {
         let key = Key::new(Kind::Order, ObjectName::new("web", "a"));
         let status: Status = serde_json::from_value(answer).unwrap();
-        let error = refused("https://server", &Deed::on("create", &key), &status);
+        let error = refused("https://server", &AccessRequest::on("create", &key), &status);
         assert_eq!(error.to_string(), expected);
     }
 
@@ -152,13 +152,13 @@ mod tests {
             serde_json::from_value::<Status>(status).unwrap()
         };
         for name in ["web-1-b2d4f", "web-1-g6h7z"] {
-            let deed = Deed::other("create", "pods", "web").making(&object);
+            let deed = AccessRequest::other("create", "pods", "web").making(&object);
             let error = refused("https://server", &deed, &status("pods", name));
             let expected = "the cluster refuses to create pods in namespace web: pods \"web-1-…\"";
             assert_eq!(error.to_string(), format!("{expected} {guard}"));
             assert!(error.needs_person(), "{error}");
 
-            let deed = Deed::on("create", &key).making(&object);
+            let deed = AccessRequest::on("create", &key).making(&object);
             let error = refused("https://server", &deed, &status("secrets", name));
             let expected = "cannot write Secret web/web-1-…: secrets \"web-1-…\"";
             assert_eq!(error.to_string(), format!("{expected} {guard}"));
@@ -171,7 +171,8 @@ mod tests {
         let status = json!({ "code": 403, "reason": "Forbidden", "message": said });
         let status: Status = serde_json::from_value(status).unwrap();
         let key = Key::new(Kind::Secret, ObjectName::new("web", "tls"));
-        let deeds = [Deed::on("create", &key), Deed::other("create", "pods", "web")];
+        let deeds =
+            [AccessRequest::on("create", &key), AccessRequest::other("create", "pods", "web")];
         for error in deeds.map(|deed| refused("https://server", &deed, &status)) {
             assert!(!error.needs_person(), "{error}");
         }
@@ -244,7 +245,8 @@ mod tests {
             "details": { "name": "web", "kind": "namespaces" },
         });
         let status: Status = serde_json::from_value(status).unwrap();
-        let error = refused("https://server", &Deed::other("create", "pods", "web"), &status);
+        let error =
+            refused("https://server", &AccessRequest::other("create", "pods", "web"), &status);
         assert_eq!(
             error.to_string(),
             "the cluster refuses to create pods in namespace web: namespaces \"web\" not found"

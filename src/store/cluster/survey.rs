@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::ClusterStore;
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::fault::ClusterFault;
 use super::fault::within;
 use super::lease::{NAME, NAMESPACE};
@@ -72,7 +72,7 @@ async fn holders(
     let path = "/apis/coordination.k8s.io/v1/leases".to_owned();
     let everywhere =
         Call::new(Method::GET, path).with("fieldSelector", format!("metadata.name={NAME}"));
-    let deed = Deed::other("list", "leases.coordination.k8s.io", "");
+    let deed = AccessRequest::other("list", "leases.coordination.k8s.io", "");
     if let Ok(answer) = permitted(wire.call(&deed, everywhere).await)? {
         let now = answer.date.unwrap_or_else(Timestamp::now);
         return Ok((
@@ -82,7 +82,7 @@ async fn holders(
     }
     let (mut holders, mut hidden) = (Vec::new(), None);
     for namespace in BTreeSet::from([namespace, NAMESPACE, HELM]) {
-        let deed = Deed::other("get", "leases.coordination.k8s.io", namespace);
+        let deed = AccessRequest::other("get", "leases.coordination.k8s.io", namespace);
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{NAME}");
         let answer = match wire.answer(&deed, &Call::new(Method::GET, path)).await? {
             Ok(answer) => answer,
@@ -105,7 +105,7 @@ async fn running(wire: &Wire) -> Result<Option<String>, StoreError> {
         let call = Call::new(Method::GET, path)
             .with("labelSelector", CONTROLLER)
             .with("fieldSelector", "status.phase=Running");
-        let deed = Deed::other("list", "pods", "");
+        let deed = AccessRequest::other("list", "pods", "");
         if let Ok(answer) = permitted(wire.call(&deed, call).await)? {
             let name = |pod: &Value| {
                 let text =

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::ClusterStore;
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::raw_objects::Foreign;
 use super::wire::Call;
 use crate::store::error::StoreError;
@@ -24,7 +24,7 @@ impl ClusterStore {
     /// Fails when the server does not answer.
     pub async fn clock(&self) -> Result<Timestamp, StoreError> {
         let call = Call::new(Method::GET, "/version".to_owned());
-        let answer = self.wire().call(&Deed::other("get", "version", ""), call).await?;
+        let answer = self.wire().call(&AccessRequest::other("get", "version", ""), call).await?;
         Ok(answer.date.unwrap_or_else(Timestamp::now))
     }
 }

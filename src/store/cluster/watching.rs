@@ -19,8 +19,8 @@ use serde_json::Map;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::access_request::AccessRequest;
 use super::confinement::Reach;
-use super::deed::Deed;
 use super::wire::Wire;
 use super::{definitions, fault, refusal, request};
 use crate::model::{Key, Kind, Record};
@@ -193,7 +193,7 @@ impl ApiWatcher {
             watcher::Error::NoResourceVersion => return None,
         };
         let namespace = self.scope.namespace.clone().unwrap_or_default();
-        let deed = Deed::over(verb, self.kind, &namespace);
+        let deed = AccessRequest::over(verb, self.kind, &namespace);
         let error = match status {
             // It fell behind; kube's watcher begins anew.
             Ok(status) if status.code == 410 => return None,

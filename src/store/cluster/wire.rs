@@ -16,7 +16,7 @@ use kube::core::Status;
 use serde_json::Value;
 use url::form_urlencoded::Serializer;
 
-use super::deed::Deed;
+use super::access_request::AccessRequest;
 use super::fault::{self, ClusterFault};
 use super::refusal;
 use crate::http::headers;
@@ -108,7 +108,11 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Sends a request and reads the answer.
-    pub(super) async fn call(&self, deed: &Deed<'_>, call: Call) -> Result<ApiAnswer, StoreError> {
+    pub(super) async fn call(
+        &self,
+        deed: &AccessRequest<'_>,
+        call: Call,
+    ) -> Result<ApiAnswer, StoreError> {
         match self.answer(deed, &call).await? {
             Ok(answer) => Ok(answer),
             Err(status) => Err(refusal::refused(&self.server, deed, &status)),
@@ -118,7 +122,7 @@ impl Wire {
     /// The same, where a refusal is for the caller to judge.
     pub(super) async fn answer(
         &self,
-        deed: &Deed<'_>,
+        deed: &AccessRequest<'_>,
         call: &Call,
     ) -> Result<Result<ApiAnswer, Box<Status>>, StoreError> {
         let mut tries = 0;
@@ -212,7 +216,7 @@ mod tests {
         let wire = Wire { client, server: "https://double".into(), timeout };
         let begun = Instant::now();
         let call = Call::new(Method::GET, path(Kind::Order, ""));
-        let answer = wire.call(&Deed::over("list", Kind::Order, ""), call).await;
+        let answer = wire.call(&AccessRequest::over("list", Kind::Order, ""), call).await;
         let answer = answer.map(|answer| answer.body).map_err(|error| error.to_string());
         (answer, asked.load(Ordering::Relaxed), begun.elapsed().as_secs())
     }

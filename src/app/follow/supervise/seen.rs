@@ -63,14 +63,12 @@ impl Supervision {
             Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
                 let metadata = record.metadata();
                 let Some(owner) = metadata.controller() else { return };
-                match self.relatives.get(&owner.uid).cloned() {
-                    Some(certificate) => self.is_below_certificate(record, exists, certificate),
-                    // Kinds are watched side by side.
-                    None => {
-                        let early = self.early.entry(owner.uid.clone()).or_default();
-                        early.insert(record.key.clone(), (record.clone(), exists));
-                    }
+                if let Some(certificate) = self.relatives.get(&owner.uid).cloned() {
+                    return self.is_below_certificate(record, exists, certificate);
                 }
+                // Kinds are watched side by side.
+                let early = self.early.entry(owner.uid.clone()).or_default();
+                early.insert(record.key.clone(), (record.clone(), exists));
             }
             Kind::Event | Kind::Secret => {}
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::solvers::SolveError;
 use crate::solvers::dns01::credential::Credential;
-use crate::solvers::dns01::hidden::without;
+use crate::solvers::dns01::redacted::without;
 use crate::solvers::dns01::text::one_line;
 
 /// Fields in which APIs tell people what is wrong.

@@ -8,7 +8,7 @@ use crate::store::ids;
 
 /// What is asked for, in the words of a Role, for errors.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deed<'a> {
+pub(crate) struct AccessRequest<'a> {
     /// Verb of a Role.
     pub verb: &'static str,
     /// The object, when it is about one.
@@ -32,7 +32,7 @@ pub(crate) enum What<'a> {
     Other(&'a str),
 }
 
-impl<'a> Deed<'a> {
+impl<'a> AccessRequest<'a> {
     /// A deed on one object.
     pub(crate) fn on(verb: &'static str, key: &'a Key) -> Self {
         Self { key: Some(key), ..Self::over(verb, key.kind, &key.name.namespace) }

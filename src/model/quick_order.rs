@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::hashed_names;
 use super::metadata::Record;
 use super::names::Identifier;
-use super::naming;
 
 /// Directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -164,7 +164,7 @@ fn object_name(text: &str) -> String {
     };
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = text.chars().map(plain).collect();
-    naming::shorten(name.trim_matches('-'), NAME_LIMIT).to_owned()
+    hashed_names::shorten(name.trim_matches('-'), NAME_LIMIT).to_owned()
 }
 
 #[cfg(test)]
