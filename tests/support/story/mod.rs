@@ -1,6 +1,6 @@
-//! What happened to every object, told so that two runs can be compared: what differs between any two runs is blurred.
+//! What happened to every object, told so that two runs can be compared: what differs between any two runs is normalized.
 
-mod blur;
+mod normalize;
 mod told;
 
 use std::collections::BTreeMap;
@@ -72,16 +72,16 @@ pub fn speakers(turns: &[Turn]) -> BTreeMap<String, Vec<String>> {
 }
 
 fn told(turns: &[Turn]) -> Told {
-    let names = blur::made_up_names(turns);
+    let names = normalize::made_up_names(turns);
     let mut told = Told::default();
     for turn in turns {
-        let mut object = blur::with_names(&turn.object, &names);
-        blur::blur(&mut object, "");
+        let mut object = normalize::with_names(&turn.object, &names);
+        normalize::normalize(&mut object, "");
         if turn.kind == "Event" {
             told.event(&object);
         } else {
             let managers = told::managers(&object);
-            blur::tidy(&turn.kind, &mut object);
+            normalize::tidy(&turn.kind, &mut object);
             told.turn(&turn.kind, &object, managers, turn.gone);
         }
     }

@@ -68,20 +68,20 @@ pub(super) fn with_names(object: &Value, names: &[(String, String)]) -> Value {
 }
 
 /// Replaces what no two runs have in common: moments, addresses, tokens, keys, and the CA's own words.
-pub(super) fn blur(value: &mut Value, field: &str) {
+pub(super) fn normalize(value: &mut Value, field: &str) {
     match value {
-        Value::String(text) => *text = blurred(text, field),
-        Value::Array(list) => list.iter_mut().for_each(|value| blur(value, field)),
+        Value::String(text) => *text = normalized(text, field),
+        Value::Array(list) => list.iter_mut().for_each(|value| normalize(value, field)),
         Value::Object(fields) => {
             for (name, value) in fields {
-                blur(value, if field == "data" { field } else { name });
+                normalize(value, if field == "data" { field } else { name });
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn blurred(text: &str, field: &str) -> String {
+fn normalized(text: &str, field: &str) -> String {
     const SECRETS: [&str; 4] =
         ["acme.cert-manager.io/http-token", "key", "lastPrivateKeyHash", "token"];
     const DOCUMENTS: [&str; 3] = ["certificate", "data", "request"];
