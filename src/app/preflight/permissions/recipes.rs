@@ -27,25 +27,28 @@ pub(super) struct Recipe {
     roles: LazyLock<Vec<Role>>,
 }
 
-macro_rules! recipe {
-    ($file:literal) => {
-        Recipe {
-            file: $file,
-            roles: LazyLock::new(|| {
-                roles(include_str!(concat!("../../../../deploy/rbac/", $file)))
-            }),
-        }
-    };
-}
-
 /// To order where somebody else does the work.
-pub(super) static ORDER: Recipe = recipe!("order.yaml");
+pub(super) static ORDER: Recipe = Recipe {
+    file: "order.yaml",
+    roles: LazyLock::new(|| roles(include_str!("../../../../deploy/rbac/order.yaml"))),
+};
 /// To do the work of one namespace.
-pub(super) static ONE_SHOT: Recipe = recipe!("one-shot.yaml");
+pub(super) static ONE_SHOT: Recipe = Recipe {
+    file: "one-shot.yaml",
+    roles: LazyLock::new(|| roles(include_str!("../../../../deploy/rbac/one-shot.yaml"))),
+};
 /// To use a ClusterIssuer, beside another one.
-static CLUSTER_ISSUER: Recipe = recipe!("one-shot-clusterissuer.yaml");
+static CLUSTER_ISSUER: Recipe = Recipe {
+    file: "one-shot-clusterissuer.yaml",
+    roles: LazyLock::new(|| {
+        roles(include_str!("../../../../deploy/rbac/one-shot-clusterissuer.yaml"))
+    }),
+};
 /// To do the work of the whole cluster.
-pub(super) static RUN: Recipe = recipe!("run.yaml");
+pub(super) static RUN: Recipe = Recipe {
+    file: "run.yaml",
+    roles: LazyLock::new(|| roles(include_str!("../../../../deploy/rbac/run.yaml"))),
+};
 
 /// Objects of such a file; bindings have no rules.
 #[derive(Debug, Default, Deserialize)]
