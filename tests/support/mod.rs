@@ -20,6 +20,7 @@ pub mod http;
 pub mod name_server;
 pub mod outcome;
 pub mod pebble;
+pub mod program;
 pub mod proxy;
 pub mod purpose;
 pub mod recorded;

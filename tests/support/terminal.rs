@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::bed::free_port;
 use super::pebble::Pebble;
+use super::program;
 
 /// What a command said, and how it ended.
 pub struct Said {
@@ -107,7 +108,7 @@ impl Terminal {
 
     /// A command as it is, to be started.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let binary = env!("CARGO_BIN_EXE_kubectl-acme");
+        let binary = program::PATH;
         let mut command = Command::new(binary);
         command
             .env_clear()

@@ -1,7 +1,6 @@
 //! Certificates by DNS-01 in a real cluster: dynamic updates, and a webhook behind the API server's aggregation.
 
 use std::path::Path;
-use std::process::Command;
 
 use axum::Json;
 use axum::routing::get;
@@ -15,16 +14,16 @@ use crate::pebble::dns01_webhook::{self, Desk, GROUP};
 use crate::support::cluster::{Arena, Kubectl, Namespace, eventually};
 use crate::support::dns::{DnsServer, Software, Updates};
 use crate::support::pebble::Pebble;
+use crate::support::program;
 #[cfg(feature = "many-providers")]
 use crate::support::terminal::secret;
 use crate::support::tls_server::TlsServer;
 
 /// Orders there what these manifests say, driven by this program.
 fn order(path: &Path, resolver: &DnsServer, pebble: &Pebble, namespace: &Namespace<'_>) {
-    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+    let output = program::command()
         .args(["order", "-f", path.to_str().unwrap(), "--timeout=3m"])
         .args(["--namespace", namespace.name()])
-        .env_clear()
         .env("KUBECONFIG", namespace.kubectl().kubeconfig())
         .env("KUBECTL_ACME_DNS", resolver.address().to_string())
         .output()

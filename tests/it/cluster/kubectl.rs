@@ -1,7 +1,5 @@
 //! kubectl's own verbs on everything that we make, while `run` works.
 
-use std::process::Command;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -9,6 +7,7 @@ use serde_json::{Value, json};
 use crate::support::bed::Server;
 use crate::support::cluster::{Arena, Cluster, Kubectl, Namespace, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::program;
 
 /// Everything that hangs below a Certificate, owned from one to the next.
 const BELOW: [&str; 7] =
@@ -57,7 +56,7 @@ fn apply(kubectl: &Kubectl, objects: &[Value]) {
 
 /// Starts `run` for the whole cluster, with the Secrets of ClusterIssuers in that namespace.
 fn run(cluster: &Cluster, namespace: &Namespace<'_>, folder: &tempfile::TempDir) -> Server {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+    let mut command = program::command();
     command
         .arg("run")
         .arg(format!("--cluster-resource-namespace={}", namespace.name()))

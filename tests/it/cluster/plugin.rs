@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::support::bed;
 use crate::support::cluster::{Cluster, Namespace, eventually};
+use crate::support::program;
 
 /// Moments of recordings whose objects are put into both stores: failed, waiting, held back, and issued ones.
 const MOMENTS: [&str; 4] =
@@ -36,7 +37,7 @@ impl Desk {
         let mut desk = Self { namespace, folder, names: Vec::new() };
         let programs = desk.path("bin");
         fs::create_dir(&programs).unwrap();
-        symlink(env!("CARGO_BIN_EXE_kubectl-acme"), programs.join("kubectl-acme")).unwrap();
+        symlink(program::PATH, programs.join("kubectl-acme")).unwrap();
         let helper =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("completions/kubectl_complete-acme");
         bed::copy_program(helper, &programs.join("kubectl_complete-acme"));

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::bed;
 use crate::support::cluster::{Cluster, Kubectl, Namespace, OUR_IMAGE};
+use crate::support::program;
 use crate::support::terminal::Said;
 
 /// A Challenge in a namespace of its own.
@@ -52,12 +53,11 @@ impl Bed {
     }
 
     fn command(&self, as_whom: &Kubectl, words: &[&str], port: u16, image: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = program::command();
         command
             .args(words)
             .args(["--namespace", self.namespace.name(), "--probe-image", image])
             .arg(format!("--http01-resolve=*=127.0.0.1:{port}"))
-            .env_clear()
             .env("KUBECONFIG", as_whom.kubeconfig());
         command
     }

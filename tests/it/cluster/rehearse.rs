@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::support::bed;
 use crate::support::cluster::{Arena, Cluster, Kubectl, Namespace, eventually};
 use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::program;
 
 /// Marks the solver objects of a rehearsal.
 const MARK: &str = "kubectl-acme/rehearsal";
@@ -74,12 +75,11 @@ impl<'a> Site<'a> {
 
     /// `order -f` as whoever logs in with that kubeconfig; the CA looks at that port.
     fn order(&self, as_whom: &Kubectl, manifests: &[Value], port: u16, flags: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = program::command();
         command
             .args(["order", "--namespace", self.namespace.name(), "-f"])
             .arg(self.write(manifests))
             .args(flags)
-            .env_clear()
             .env("KUBECONFIG", as_whom.kubeconfig())
             .env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{port}"))
             .current_dir(self.folder.path())

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +26,7 @@ use crate::support::cluster::{Arena, Cluster, Kubectl, Namespace, OUR_SOLVER, ev
 use crate::support::http;
 use crate::support::name_server::nobody_to_ask;
 use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::program;
 
 /// What helps against an error, in words.
 fn advice(error: &SolveError) -> String {
@@ -531,7 +531,7 @@ fn a_command_killed_while_its_solver_stands_leaves_nothing_after_the_next_one() 
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     std::fs::write(&manifests, list.to_string()).unwrap();
     let order = |port: u16| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = program::command();
         command
             .args(["order", "--namespace", namespace.name(), "--timeout=5m", "--kubeconfig"])
             .arg(cluster.kubeconfig())

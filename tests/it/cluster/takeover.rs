@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::ca::is_request_for;
-use crate::support::cluster::{Arena, Bench, Kubectl, OUR_IMAGE, Peer, Running, eventually};
+use crate::support::cluster::{Arena, Bench, Kubectl, OUR_IMAGE, Peer, eventually};
+use crate::support::program::Running;
 
 /// A Lease that expires sooner than by default, and whose holder keeps it on a busy machine.
 const QUICK: [&str; 3] = [

@@ -1,7 +1,6 @@
 //! `challenge present` and `challenge cleanup`: one answer by hand, and nothing else.
 
-use std::fs::{self, File};
-use std::process::{Command, Stdio};
+use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 use crate::support::bed::{PATIENCE, free_port};
 use crate::support::dns::{DnsServer, Key, Setup, Software, Updates, Zone};
 use crate::support::http;
+use crate::support::program::Running;
 use crate::support::terminal::{Said, Terminal, secret};
 
 const NAME: &str = "web-1-1-1";
@@ -144,14 +144,9 @@ async fn the_listener_answers_until_it_is_told_to_end() {
     let terminal = terminal(&[http01("pending")]).await;
     let port = free_port();
     let log = terminal.path("log");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
-        .args(["challenge", "present", NAME, &format!("--http01-listen=127.0.0.1:{port}")])
-        .env_clear()
-        .env("KUBECTL_ACME_LOCAL", terminal.path("state"))
-        .stdout(Stdio::null())
-        .stderr(File::create(&log).unwrap())
-        .spawn()
-        .unwrap();
+    let listen = format!("--http01-listen=127.0.0.1:{port}");
+    let mut present = terminal.command(&["challenge", "present", NAME, &listen]);
+    let presents = Running::start(&mut present, log);
     let deadline = Instant::now() + PATIENCE;
     let answer = loop {
         match http::get(port, "www.example.com", &format!("/{PATH}")) {
@@ -161,11 +156,9 @@ async fn the_listener_answers_until_it_is_told_to_end() {
         sleep(Duration::from_millis(20));
     };
     assert_eq!(answer, "token.thumbprint");
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert!(child.wait().unwrap().success());
+    presents.interrupt();
     assert_eq!(
-        fs::read_to_string(&log).unwrap(),
+        presents.ends(0),
         "challenge web-1-1-1: this process answers for www.example.com until Ctrl-C; \
          --http01-webroot writes a file that stays\n"
     );
@@ -184,21 +177,9 @@ async fn a_challenge_that_is_over_is_only_cleaned_up() {
 async fn whoever_drives_everything_is_left_alone() {
     let terminal = terminal(&[http01("pending")]).await;
     let listen = format!("--http01-listen=127.0.0.1:{}", free_port());
-    let mut run = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
-        .args(["run", &listen])
-        .env_clear()
-        .env("KUBECTL_ACME_LOCAL", terminal.path("state"))
-        .stdout(Stdio::null())
-        .stderr(File::create(terminal.path("log")).unwrap())
-        .spawn()
-        .unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while !fs::read_to_string(terminal.path("log")).unwrap().contains("Ctrl-C") {
-        assert!(Instant::now() < deadline, "run does not start");
-        sleep(Duration::from_millis(20));
-    }
+    let mut run = Running::start(&mut terminal.command(&["run", &listen]), terminal.path("log"));
+    run.says("Ctrl-C");
     let said = terminal.run(&["challenge", "cleanup", NAME]);
-    run.kill().unwrap();
-    run.wait().unwrap();
+    run.kill();
     refused(&said, 12, "drives, and puts answers up and takes them down by itself");
 }

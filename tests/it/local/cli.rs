@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::support::program;
 use kubectl_acme::model::{Kind, Record};
 use kubectl_acme::store::local::{Access, LocalStore};
 use serde_json::Value;
@@ -25,7 +26,7 @@ fn check(page: &Path) {
         Some(name) if name == STATELESS => String::new(),
         _ => format!("KUBECTL_ACME_LOCAL='{}'", state.display()),
     };
-    let binary = env!("CARGO_BIN_EXE_kubectl-acme");
+    let binary = program::PATH;
     let ours = format!("exec env -i COLUMNS=100 KUBECTL_ACME_NOW={NOW} {local} '{binary}' \"$@\"");
     let program = folder.path().join("kubectl-acme");
     write_script(&program, &ours);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::support::program;
 use serde_json::Value;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
@@ -24,11 +25,7 @@ fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
 
 /// Words that our program takes; `--help` keeps it from doing anything.
 fn is_understood(words: &[&str]) {
-    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
-        .args(words)
-        .arg("--help")
-        .output()
-        .unwrap();
+    let output = program::command().args(words).arg("--help").output().unwrap();
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -1,9 +1,10 @@
 //! What `examples/` hands out: every folder is listed, every manifest is read, every unit of systemd fits the others.
 
+use crate::support::program;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
@@ -21,7 +22,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
 /// Reads manifests as a user would before anything is done, with these words more.
 fn read(manifests: &Path, more: &[&str]) -> Output {
     let state = tempfile::tempdir().unwrap();
-    let mut program = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+    let mut program = program::command();
     program.args(["order", "--dry-run=client", "-o", "name", "-f"]).arg(manifests).args(more);
     program.env("KUBECTL_ACME_LOCAL", state.path()).output().unwrap()
 }

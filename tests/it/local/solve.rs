@@ -10,6 +10,7 @@ use kubectl_acme::store::local::{Access, LocalStore};
 use serde_json::json;
 
 use crate::support::bed::PATIENCE;
+use crate::support::program;
 use crate::support::terminal::{Said, Terminal};
 use crate::support::{bed, http};
 
@@ -18,7 +19,7 @@ const FLAGS: [&str; 3] = ["--domain=www.example.com", "--token=-token", "--key=-
 
 /// Starts `solve` on a port.
 fn start(port: u16) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+    program::command()
         .args(["solve", &format!("--listen-port={port}")])
         .args(FLAGS)
         .stdout(Stdio::null())

@@ -1,7 +1,6 @@
 //! Looking at DNS-01 on real servers: what is wrong is told with the server and its answer, and heals once it is repaired.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +22,7 @@ use serde_json::{Value, json};
 pub(super) use crate::support::bed::PATIENCE;
 use crate::support::dns::relay::Transport;
 use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone, loopback};
+use crate::support::program;
 use crate::support::terminal::Said;
 
 pub(super) const ZONE: &str = "example.com.";
@@ -324,11 +324,10 @@ async fn check_challenge(bed: &Bed, flags: &[&str]) -> Said {
     let folder = tempfile::tempdir().unwrap();
     let store = LocalStore::open(folder.path(), Access::ReadWrite).unwrap();
     store.create(Record::new(challenge("")).unwrap()).await.unwrap();
-    Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+    program::command()
         .args(["challenge", "check", "web-1-1-1", "--dns"])
         .arg(bed.resolver.address().to_string())
         .args(flags)
-        .env_clear()
         .env("KUBECTL_ACME_LOCAL", folder.path())
         .env("KUBECTL_ACME_NOW", "2026-11-21T04:54:20Z")
         .output()

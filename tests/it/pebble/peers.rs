@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::support::bed::{PATIENCE, Server, free_port};
 use crate::support::http;
 use crate::support::name_server::NameServer;
+use crate::support::program;
 use crate::support::terminal::{Pair, Said, Terminal, certificate, issuer};
 
 /// The command `ca`, with every name led to one port of loopback.
@@ -33,7 +34,7 @@ impl Ca {
         let folder = tempfile::Builder::new().prefix("ca-").tempdir().unwrap();
         let (port, http_port) = (free_port(), free_port());
         let root = folder.path().join("root.pem");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = program::command();
         command
             .arg("ca")
             .args(flags)

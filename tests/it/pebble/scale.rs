@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::support::fault::Fault;
 use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::program;
 use crate::support::proxy::Proxy;
 use crate::support::traffic::{Counts, Endpoint, Exchange};
 
@@ -46,7 +47,7 @@ fn check(
     }
     let folder = tempfile::tempdir().unwrap();
     write_manifests(folder.path(), &pebble, &proxy, certificates);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+    let mut command = Command::new(program::PATH);
     command
         .env_clear()
         .args(["order", "-f", "manifests.yaml", "--local=state", "--out=out"])

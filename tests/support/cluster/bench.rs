@@ -1,8 +1,8 @@
 //! A namespace with manifests, and this program at work there.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::pebble::{Pebble, PebbleOptions};
+use super::super::program::{self, Running};
 use super::super::proxy::Proxy;
 use super::super::traffic::Orders;
-use super::{Cluster, Kubectl, Namespace, eventually};
+use super::{Cluster, Kubectl, Namespace};
 
 /// A namespace, a folder with `web.yaml`, and a CA that looks where the cluster serves.
 pub struct Bench<'c> {
@@ -96,10 +97,9 @@ impl<'c> Bench<'c> {
 
     /// This program in the folder and the namespace, as whoever the kubeconfig of `as_whom` logs in as.
     fn command(&self, as_whom: &Kubectl, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = program::command();
         command
             .args(words)
-            .env_clear()
             .env("KUBECONFIG", as_whom.kubeconfig())
             .env("KUBECTL_ACME_NAMESPACE", self.namespace.name())
             .env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{}", self.cluster.http_port()))
@@ -128,10 +128,7 @@ impl<'c> Bench<'c> {
     pub fn start(&self, as_whom: &Kubectl, words: &[&str]) -> Running {
         let log = tempfile::Builder::new().suffix(".log").tempfile_in(self.folder.path()).unwrap();
         let log = log.into_temp_path().keep().unwrap();
-        let both = File::create(&log).unwrap();
-        let mut command = self.command(as_whom, words);
-        command.stdin(Stdio::null()).stdout(both.try_clone().unwrap()).stderr(both);
-        Running { child: command.spawn().unwrap(), log }
+        Running::start(&mut self.command(as_whom, words), log)
     }
 
     /// Names of all that is in the namespace of those kinds, to be compared.
@@ -147,50 +144,4 @@ pub fn check(output: &Output, expected: i32) -> String {
     let result = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(expected), "{talk}\n{result}");
     talk
-}
-
-/// This program, beside the test; it ends with it.
-pub struct Running {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Running {
-    /// What it has said and printed.
-    pub fn log(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
-    }
-
-    /// Waits until it says something.
-    #[track_caller]
-    pub fn says(&mut self, words: &str) {
-        let said = |running: &Self| running.log().contains(words);
-        eventually(words, || {
-            (said(self) || self.child.try_wait().unwrap().is_some()).then_some(())
-        });
-        assert!(said(self), "it ended without \"{words}\":\n{}", self.log());
-    }
-
-    /// Waits for its end, and returns all it said.
-    #[track_caller]
-    pub fn ends(mut self, expected: i32) -> String {
-        let status = eventually("its end", || self.child.try_wait().unwrap());
-        let log = self.log();
-        assert_eq!(status.code(), Some(expected), "{log}");
-        log
-    }
-
-    /// Ends it as a power cut would.
-    pub fn kill(&mut self) -> ExitStatus {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // One that has ended needs no end.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }

@@ -24,7 +24,7 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub use self::bench::{Bench, Running, check};
+pub use self::bench::{Bench, check};
 use self::janitor::Janitor;
 pub use self::kubectl::Kubectl;
 pub use self::namespace::Namespace;

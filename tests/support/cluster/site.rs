@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::super::bed::{free_port, program};
+use super::super::program;
 use super::identities::Identities;
 use super::{OUR_IMAGE, OUR_SOLVER};
 
@@ -17,7 +18,7 @@ const CONTROLLERS: &str = "garbage-collector-controller,namespace-controller,ser
 pub(super) const LESS_COLLECTION: &str = "400";
 
 /// This crate's program.
-const OURS: &str = env!("CARGO_BIN_EXE_kubectl-acme");
+const OURS: &str = program::PATH;
 
 /// Where one cluster listens, and the folder with all it has.
 pub(super) struct Site {

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -11,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::cluster::{Cluster, Namespace};
 use crate::support::pebble::Pebble;
+use crate::support::program;
 
 /// A namespace with a folder in which the program runs.
 pub(super) struct Site<'c> {
@@ -61,9 +61,8 @@ impl<'c> Site<'c> {
 
     /// Runs the program with a kubeconfig, in the namespace.
     pub(super) fn run_as(&self, kubeconfig: &Path, words: &str) -> Said {
-        let output = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"))
+        let output = program::command()
             .args(words.split_whitespace())
-            .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("KUBECONFIG", kubeconfig)
             .env("KUBECTL_ACME_HTTP01_RESOLVE", format!("*=127.0.0.1:{}", self.cluster.http_port()))

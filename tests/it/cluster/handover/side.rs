@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::PAUSE;
 use crate::support::bed::{PATIENCE, Server};
 use crate::support::cluster::{Cluster, Peer};
+use crate::support::program;
 
 /// cert-manager with a Lease that runs out as soon as ours, and with workers enough: each one that is stopped holds one.
 const CERT_MANAGER: [&str; 8] = [
@@ -66,7 +67,7 @@ impl Side {
 
 /// Our program with these words, on a cluster.
 pub(crate) fn program(cluster: &Cluster, kubeconfig: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+    let mut command = program::command();
     command
         .args(words)
         .args(["--request-timeout=0", "--max-concurrent-challenges=200"])

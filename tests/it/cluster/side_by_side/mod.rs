@@ -13,11 +13,11 @@ mod sheets;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
 
 use crate::support::bed::Server;
 use crate::support::cluster::{Arena, Cluster, eventually};
 use crate::support::difference::{Difference, Verdict};
+use crate::support::program;
 
 /// Every difference that these tests list, of recordings played again and of both at once.
 pub(crate) fn listed() -> impl Iterator<Item = &'static Difference> {
@@ -50,7 +50,7 @@ impl Ours {
     fn start_with(cluster: &Cluster, hosts: &[(String, u16)], flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("run.log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = program::command();
         command.arg("run").arg("--kubeconfig").arg(cluster.kubeconfig()).env_remove("KUBECONFIG");
         command.args(flags);
         for (host, port) in hosts {

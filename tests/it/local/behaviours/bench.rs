@@ -15,6 +15,7 @@ use kubectl_acme::model::{Blob, Kind};
 use super::row::{Names, Row};
 use crate::support::bed::free_port;
 use crate::support::outcome;
+use crate::support::program;
 
 /// How long a process may take to begin or end on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -89,8 +90,8 @@ impl Bench {
 
     /// The program, in this folder and with nothing of the environment.
     fn program(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
-        command.args(words).env_clear().current_dir(self.folder.path()).stdin(Stdio::null());
+        let mut command = program::command();
+        command.args(words).current_dir(self.folder.path()).stdin(Stdio::null());
         command.envs([
             ("KUBECTL_ACME_LOCAL", "state"),
             ("KUBECTL_ACME_OUT", "out"),

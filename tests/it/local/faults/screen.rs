@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::site::{Site, wait_until};
 use crate::support::bed::free_port;
+use crate::support::program;
 
 /// What a terminal of that name shows of an order that waits for a port, once it shows these words, until somebody presses Ctrl-C.
 #[track_caller]
@@ -14,7 +15,7 @@ fn check(name: Option<&str>, words: &str) -> String {
     let closed = free_port();
     let order = format!(
         "stty cols 200; exec {} order -f site.yaml --http01-resolve www.example.com=127.0.0.1:{closed}",
-        env!("CARGO_BIN_EXE_kubectl-acme")
+        program::PATH
     );
     let mut terminal = Command::new("script");
     terminal.args(["--quiet", "--flush", "--return", "--command", &order, "shown"]);

@@ -26,6 +26,7 @@ use url::Url;
 use crate::support::bed::{PATIENCE, copy_program, free_port};
 use crate::support::certificates::LocalCertificates;
 use crate::support::outcome;
+use crate::support::program;
 use crate::support::proxy::Proxy;
 
 /// Where clients find the CA: another loopback address than its own, so that every URL leads through the proxy.
@@ -195,7 +196,7 @@ spec:
 
     /// The program with these words; what a word does not say stands in its environment.
     pub(super) fn program(&self, words: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = program::command();
         command.args(words.split_whitespace());
         self.settle(&mut command);
         command
@@ -319,7 +320,7 @@ spec:
             .replace(&self.ca.directory_url(), "[directory]")
             .replace(&format!("{FRONT}:{}", self.ca.address().port()), "[ca]")
             .replace(&format!("127.0.0.1:{}", self.port), "[listener]")
-            .replace(env!("CARGO_BIN_EXE_kubectl-acme"), "kubectl-acme")
+            .replace(program::PATH, "kubectl-acme")
             .replace(&self.folder.path().display().to_string(), "[folder]");
         let digits: Of = |c| c.is_ascii_digit() || c == '-';
         let token: Of = |c| c.is_ascii_alphanumeric() || c == '-' || c == '_';

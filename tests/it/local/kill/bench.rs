@@ -28,6 +28,7 @@ use url::Url;
 
 use crate::support::bed::PATIENCE;
 use crate::support::ca::{TestCa, is_pair};
+use crate::support::program;
 
 /// How long the CA takes to look: long enough to be met by a kill.
 const LOOK: Duration = Duration::from_millis(100);
@@ -77,7 +78,7 @@ impl Bench {
     }
 
     fn program(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-acme"));
+        let mut command = Command::new(program::PATH);
         command.args(words);
         self.tied(command)
     }
