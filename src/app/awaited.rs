@@ -19,7 +19,9 @@ pub(crate) async fn awaited(
     let Some(record) = store.get(key).await? else { return Ok(None) };
     let Some(certificate) = certificate_above(store, record).await? else { return Ok(None) };
     let Some(mut chain) = chain::read(store, &certificate).await? else { return Ok(None) };
-    awaited::narrow(&mut chain, key);
+    if !awaited::narrow(&mut chain, key) {
+        return Ok(None);
+    }
     Ok(awaited::of_chain(&chain))
 }
 

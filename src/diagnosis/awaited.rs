@@ -4,20 +4,28 @@ use super::blocker::{of_challenges, of_order};
 use super::chain::{Chain, issuer_key};
 use super::verdict::{Verdict, judge_issuer, waits};
 use crate::model::common::is_true;
-use crate::model::{Issuer, Key, Kind, State};
+use crate::model::{Challenge, Issuer, Key, Kind, State};
 
-/// Leaves of a chain what hangs on an object of it.
-pub fn narrow(chain: &mut Chain, key: &Key) {
+/// Drops from a chain the Challenges that have nothing to do with this object; tells whether the object is of the running
+/// issuance, or of the last one. What is older waits for nothing.
+pub fn narrow(chain: &mut Chain, key: &Key) -> bool {
+    let order = chain.order();
+    let is_ours = |challenge: &&Challenge| {
+        order.is_some_and(|order| challenge.metadata.is_controlled_by(&order.metadata.uid))
+    };
+    let challenges: Vec<Challenge> = chain.challenges.iter().filter(is_ours).cloned().collect();
     let name = &key.name.name;
-    match key.kind {
-        Kind::CertificateRequest => chain.requests.retain(|r| r.metadata.name == *name),
-        Kind::Order => chain.orders.retain(|o| o.metadata.name == *name),
-        Kind::Challenge => chain.challenges.retain(|c| c.metadata.name == *name),
-        Kind::Certificate | Kind::Issuer | Kind::ClusterIssuer | Kind::Event | Kind::Secret => {}
+    let is_current = match key.kind {
+        Kind::CertificateRequest => chain.request().is_some_and(|r| r.metadata.name == *name),
+        Kind::Order => order.is_some_and(|order| order.metadata.name == *name),
+        Kind::Challenge => challenges.iter().any(|challenge| challenge.metadata.name == *name),
+        _ => true,
+    };
+    chain.challenges = challenges;
+    if key.kind == Kind::Challenge {
+        chain.challenges.retain(|challenge| challenge.metadata.name == *name);
     }
-    if let Some(order) = chain.order().map(|order| order.metadata.uid.clone()) {
-        chain.challenges.retain(|c| c.metadata.is_controlled_by(&order));
-    }
+    is_current
 }
 
 /// What a chain waits for: its issuer, its order, the first of its challenges that waits, or its next step.
@@ -41,7 +49,7 @@ pub fn of_chain(chain: &Chain) -> Option<String> {
     if let Some(blocker) = held_up {
         return Some(blocker.what);
     }
-    let step = waits::at_challenge(chain).or_else(|| waits::step(chain))?;
+    let step = waits::step_at_challenge(chain).or_else(|| waits::step_beside_challenges(chain))?;
     let name = &chain.certificate.metadata.name;
     let is_ready = |of: &Issuer| is_true(&of.status.conditions, "Ready");
     let is_ready = order.is_none() && chain.issuer.as_ref().is_some_and(is_ready);
@@ -49,4 +57,49 @@ pub fn of_chain(chain: &Chain) -> Option<String> {
     let meanwhile = issuer.filter(|_| is_ready);
     let meanwhile = meanwhile.map(|issuer| format!("{issuer} is ready, and ")).unwrap_or_default();
     Some(format!("{meanwhile}Certificate {name} waits for {}", step.waits_for))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Certificate, CertificateRequest, ObjectName};
+    use crate::reconcile::testing::{challenge, order};
+
+    /// A Certificate that is issued for the second time; the first Order has failed.
+    fn chain() -> Chain {
+        let mut chain = Chain {
+            certificate: Certificate::default(),
+            requests: Vec::new(),
+            orders: Vec::new(),
+            challenges: Vec::new(),
+            issuer: None,
+            in_cluster: false,
+        };
+        for name in ["web-1", "web-2"] {
+            let mut request = CertificateRequest::default();
+            (request.metadata.name, request.metadata.uid) = (name.to_owned(), name.to_owned());
+            let owner = request.owner_reference();
+            let order = order(name).change(|order| order.metadata.owner_references = vec![owner]);
+            let order = order.build();
+            let owner = order.owner_reference();
+            let one = challenge(&format!("{name}.example.com")).named(name);
+            let one = one.change(|challenge| challenge.metadata.owner_references = vec![owner]);
+            chain.challenges.push(one.build());
+            chain.orders.push(order);
+            chain.requests.push(request);
+        }
+        chain
+    }
+
+    #[test]
+    fn what_is_of_an_earlier_issuance_waits_for_nothing() {
+        for kind in [Kind::CertificateRequest, Kind::Order, Kind::Challenge] {
+            for (name, is_current) in [("web-1", false), ("web-2", true)] {
+                let mut chain = chain();
+                let key = Key::new(kind, ObjectName::new("default", name));
+                assert_eq!(narrow(&mut chain, &key), is_current, "{key}");
+                assert!(chain.challenges.iter().all(|c| c.metadata.name == "web-2"), "{key}");
+            }
+        }
+    }
 }

@@ -44,13 +44,13 @@ impl Blocker {
     }
 }
 
-/// The CA named a moment before which the order makes no sense.
+/// Why the Order stands still, by its status; nothing without a reason. With a moment where the CA has named one.
 pub fn of_order(chain: &Chain) -> Option<Blocker> {
     let order = chain.order()?;
-    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     if order.status.reason.is_empty() {
         return None;
     }
+    let memory = Memory::read(Holder::Order, &order.metadata.annotations);
     let problem = facts::problem(order);
     let kind = problem.as_ref().map_or(FailureKind::Timeout, FailureKind::of_problem);
     let reason = &order.status.reason;

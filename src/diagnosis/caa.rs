@@ -16,7 +16,7 @@ const MOST: usize = 3;
 
 /// A CA that is kept from issuing.
 #[derive(Clone, Debug)]
-pub struct Excluded {
+pub struct CaaRefusal {
     /// Names, as ordered, and whose records decide; empty where the CA does not tell.
     names: BTreeMap<String, String>,
     /// Whose records are for one account, where the issuer of a rehearsal has none yet.
@@ -30,7 +30,7 @@ pub struct Excluded {
     ca: Option<(String, TlsOptions)>,
 }
 
-impl Excluded {
+impl CaaRefusal {
     /// Reads from the reason of a failed order and its failed challenges which names the CA may not have for want of a CAA record, if
     /// any.
     pub fn of(chain: &Chain, challenges: &[&Challenge], reason: &str) -> Option<Self> {
@@ -125,7 +125,8 @@ mod tests {
     #[track_caller]
     fn check(reason: &str, challenges: &[Challenge], expected: &[CaaStep]) {
         let challenges: Vec<&Challenge> = challenges.iter().collect();
-        let steps = Excluded::read(reason, &challenges, issuer()).steps(&["ca.example".to_owned()]);
+        let steps =
+            CaaRefusal::read(reason, &challenges, issuer()).steps(&["ca.example".to_owned()]);
         assert_eq!(steps, expected, "{reason}");
     }
 
@@ -169,7 +170,7 @@ mod tests {
         let challenges = [refused_by(ChallengeType::Dns01, true, reason)];
         check(reason, &challenges, &[named("*.www.example.com", ""), conditions(&["dns-01"])]);
         let challenges: Vec<&Challenge> = challenges.iter().collect();
-        let steps = Excluded::read(reason, &challenges, issuer()).steps(&[]);
+        let steps = CaaRefusal::read(reason, &challenges, issuer()).steps(&[]);
         assert_eq!(steps[1], CaaStep::IdentityInDocumentation);
     }
 

@@ -1,6 +1,6 @@
 //! How the wait for an object ends badly.
 
-use super::caa::Excluded;
+use super::caa::CaaRefusal;
 use super::failure_kind::FailureKind;
 use super::next_step::NextStep;
 
@@ -16,7 +16,7 @@ pub struct Failed {
     /// The order that failed, if one did.
     pub order: Option<Tried>,
     /// Set where CAA records keep the CA from issuing: it may know more.
-    pub excluded: Option<Box<Excluded>>,
+    pub excluded: Option<Box<CaaRefusal>>,
 }
 
 impl Failed {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::due::Inspection;
 use super::finish::{self, Results};
 use super::renewal::mark_for_renewal;
+use super::results;
 use super::tracked::Tracked;
 use super::work::{Job, WorkArgs, work};
 use crate::app::context::Context;
@@ -83,6 +84,9 @@ pub async fn run(
     let out = context.out(args.work.out.as_deref())?;
     let namespace = &context.global.cluster_resource_namespace;
     preflight::check(&records, &store, venue, out.as_deref(), namespace).await?;
+    if let Some(folder) = out.as_deref() {
+        results::expect_writable(folder, context.interrupted()).await?;
+    }
     let printer = context.printer(&args.work.output);
     let mut wanting = Vec::new();
     let inspection = Inspection::new(&store, started);
@@ -174,7 +178,7 @@ async fn nothing_to_do(
                     None => format!("Order {order} is gone"),
                 });
             }
-            if is_under_way || inspection.due(name).await?.is_some() {
+            if is_under_way || !matches!(is_due, Due::No) {
                 return Ok(None);
             }
             let (why, renew) = (ends.join(", "), invocation::current().renewal(name));

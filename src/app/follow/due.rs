@@ -1,4 +1,4 @@
-//! Whether Certificates have to be issued now, and what is put right of those that have not.
+//! Whether Certificates have to be issued now, and what is put right of those that are not due.
 
 use std::sync::Arc;
 
@@ -40,12 +40,12 @@ impl Inspection {
         &self.store
     }
 
-    /// Returns the revision from which a Certificate moves on when it is due, and nothing when its Secret holds what is asked for.
-    /// A person asks: one that failed is tried again at once.
+    /// Tells from which revision a due Certificate moves on; nothing when its Secret holds what is asked for. Writes: one that
+    /// failed is marked, so that it is tried again at once, since a person asks. [`Self::look`] only reads.
     ///
     /// # Errors
     /// Fails when the store does, or another Certificate has the same Secret.
-    pub async fn due(&self, name: &ObjectName) -> Result<Option<i64>, Failure> {
+    pub async fn begin_if_due(&self, name: &ObjectName) -> Result<Option<i64>, Failure> {
         match self.look(name).await? {
             Due::Issue { revision } => Ok(Some(revision)),
             Due::TryAgain { revision } => {

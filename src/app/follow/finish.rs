@@ -70,7 +70,7 @@ pub async fn settle(
     let mut printer = context.printer(output);
     let of_kind = |key: &&Key| key.kind == Kind::Certificate;
     let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
-    let due = ends.keys().filter(of_kind).count();
+    let worked_on: BTreeSet<Key> = ends.keys().filter(of_kind).cloned().collect();
     let mut failed: BTreeSet<Key> = BTreeSet::new();
     let mut failures: Vec<Failure> = Vec::new();
     let mut wanted = Vec::new();
@@ -86,7 +86,7 @@ pub async fn settle(
         failed.insert(key);
     }
     if wanted.is_empty() {
-        print(&mut printer, context, results, due).await?;
+        print(&mut printer, context, results, &worked_on).await?;
     } else {
         // What a program reads now is what it has to do.
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
@@ -106,7 +106,7 @@ pub async fn settle(
             Err(failure) => failures.push(failure.hint(results.after_a_failed_write())),
         }
     }
-    if due == 0 && !certificates.is_empty() && failures.is_empty() {
+    if worked_on.is_empty() && !certificates.is_empty() && failures.is_empty() {
         printer.note("nothing is due: every certificate is in its Secret and up to date");
     }
     // A Certificate fails by its Issuer, which may be followed, too.
@@ -163,7 +163,7 @@ async fn print(
     printer: &mut Printer,
     context: &Context,
     results: &Results<'_>,
-    due: usize,
+    worked_on: &BTreeSet<Key>,
 ) -> Result<(), Failure> {
     let (store, records) = (results.store, results.records);
     let mut groups: BTreeMap<Kind, Vec<Value>> = BTreeMap::new();
@@ -187,10 +187,10 @@ async fn print(
         .collect();
     let now = context.now();
     printer.resources(&groups, shape, Namespaces::Hidden, now)?;
-    if !printer.format().is_for_people() || due == 0 || due > TIMELINES {
+    if !printer.format().is_for_people() || worked_on.len() > TIMELINES {
         return Ok(());
     }
-    for record in records.iter().filter(|r| r.key.kind == Kind::Certificate) {
+    for record in records.iter().filter(|record| worked_on.contains(&record.key)) {
         printer.data("\n")?;
         let name = &record.key.name;
         let entries = history::entries(store, &record.key).await?;

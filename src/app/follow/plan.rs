@@ -46,14 +46,20 @@ pub async fn opening(
 ) -> Result<Opening, Failure> {
     let (mut open, mut ends) = (BTreeMap::new(), BTreeMap::new());
     let of_kind = |kind| records.iter().map(|r| &r.key).filter(move |key| key.kind == kind);
-    let left = if store.in_cluster() && !claim.is_cert_manager() {
+    let mut left = if store.in_cluster() && !claim.is_cert_manager() {
         leftovers::to_cert_manager(store, of_kind(Kind::Certificate)).await?
     } else {
         BTreeMap::new()
     };
     let inspection = Inspection::new(store, now);
     for key in of_kind(Kind::Certificate) {
-        if let Some(since) = inspection.due(&key.name).await? {
+        if matches!(claim, Claim::Watches(_))
+            && let Some(failure) = left.remove(key)
+        {
+            ends.insert(key.clone(), End::Failed(failure));
+            continue;
+        }
+        if let Some(since) = inspection.begin_if_due(&key.name).await? {
             open.insert(key.clone(), Tracked::due(inspection.store(), &key.name, since).await?);
             continue;
         }
@@ -107,7 +113,7 @@ async fn is_followed(
         .filter(|certificate| issuer_key(certificate).as_ref() == Some(key))
         .map(|certificate| {
             let key = Key::new(Kind::Certificate, certificate.name());
-            open.get(&key).is_some_and(|followed| followed.since.is_some())
+            open.get(&key).is_some_and(Tracked::is_due)
         })
         .collect();
     Ok(was_ready || users == BTreeSet::from([false]))
@@ -121,6 +127,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::app::lead::{Other, Program};
     use crate::model::common::condition;
     use crate::model::{Certificate, ConditionStatus, ObjectName};
     use crate::store::Scope;
@@ -215,5 +222,28 @@ mod tests {
     async fn the_lists_that_an_order_begins_with_do_not_grow_with_its_certificates() {
         assert_eq!(lists(3, false).await, lists(40, false).await);
         assert_eq!(lists(3, true).await, lists(40, true).await);
+    }
+
+    #[tokio::test]
+    async fn what_only_cert_manager_issues_is_left_to_it_beside_our_own_run() {
+        let store: Arc<dyn Store> = Arc::new(Counting { is_cluster: true, ..Counting::default() });
+        let issuer = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Issuer",
+            "metadata": {"name": "own", "namespace": "web"}, "spec": {"selfSigned": {}},
+        });
+        let certificate = json!({
+            "apiVersion": "cert-manager.io/v1", "kind": "Certificate",
+            "metadata": {"name": "due", "namespace": "web"},
+            "spec": {"secretName": "due-tls", "issuerRef": {"name": "own"}, "dnsNames": ["a.example.com"]},
+        });
+        store.create(Record::new(issuer).unwrap()).await.unwrap();
+        let records = [store.create(Record::new(certificate).unwrap()).await.unwrap()];
+        let program = Program::KubectlAcme;
+        let other = Other { seen: None, program, driver: String::new(), next_step: String::new() };
+        for (claim, is_ended) in [(Claim::Watches(other), true), (Claim::Alone, false)] {
+            let Opening { open, ends } = opening(&records, &store, &claim, now()).await.unwrap();
+            let key = &records[0].key;
+            assert_eq!((ends.contains_key(key), open.contains_key(key)), (is_ended, !is_ended));
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! A person's wishes: a fresh certificate, by the condition that cmctl sets, too; and another look at an Issuer that failed.
+//! A person's wishes: a fresh certificate, by the condition that cmctl sets, too; and another look at Issuers and Orders that
+//! failed in an earlier run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,19 +26,19 @@ use crate::store::{Scope, Store};
 /// How often the status is read and written again because somebody else wrote in between.
 const TRIES: usize = 10;
 
-/// Sets `Issuing=True`, reason `ManuallyTriggered`; returns false when the Certificate is being issued already.
+/// Sets `Issuing=True`, reason `ManuallyTriggered`, unless the Certificate is being issued already.
 ///
 /// # Errors
 /// Fails when there is no such Certificate, or the store fails.
-pub async fn mark_for_renewal(store: &Arc<dyn Store>, name: &ObjectName) -> Result<bool, Failure> {
+pub async fn mark_for_renewal(store: &Arc<dyn Store>, name: &ObjectName) -> Result<(), Failure> {
     match try_mark_for_renewal(store, name).await? {
-        Changed::Written => Ok(true),
-        Changed::Nothing => Ok(false),
+        Changed::Written | Changed::Nothing => Ok(()),
         Changed::Missing => Err(Failure::usage(format!("Certificate {name} not found"))),
     }
 }
 
-/// The same, for those who can wait for a store that is away; tells what became of it.
+/// Marks a Certificate for renewal as [`mark_for_renewal`] does, and tells what became of it; the store's error is left as it is,
+/// for those who can wait for a store that is away.
 ///
 /// # Errors
 /// Fails when the store does.

@@ -14,17 +14,18 @@ use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// Types that the solvers ask for which the names of due Certificates choose, and those of challenges that are still there.
+/// The types of challenges that this run may have to answer: of the solvers chosen for the names of due Certificates, and of
+/// unfinished Challenges of an earlier run.
 ///
 /// # Errors
 /// Fails when the store does.
-pub async fn asked_types(
+pub async fn required_types(
     store: &Arc<dyn Store>,
     given: &BTreeSet<Key>,
     open: &BTreeMap<Key, Tracked>,
 ) -> Result<BTreeSet<ChallengeType>, StoreError> {
     let mut asked = BTreeSet::new();
-    for (key, _) in open.iter().filter(|(_, followed)| followed.since.is_some()) {
+    for (key, _) in open.iter().filter(|(_, tracked)| tracked.is_due()) {
         let Some(record) = store.get(key).await? else { continue };
         let certificate = typed::<Certificate>(record)?;
         let Some(issuer) = issuer_key(&certificate) else { continue };

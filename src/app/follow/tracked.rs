@@ -24,13 +24,19 @@ pub enum End {
 /// An object that is followed.
 #[derive(Clone, Debug, Default)]
 pub struct Tracked {
-    /// Its revision when this run began; nothing for an Issuer.
+    /// The revision from which it has to move on, for a Certificate that is due; none for an Issuer, and for a Certificate that only
+    /// has to be put right.
     pub since: Option<i64>,
     /// UID of an order that an earlier run had begun; should it fail, a fresh one is made.
     pub inherited: Option<String>,
 }
 
 impl Tracked {
+    /// Tells whether it is a Certificate that has to be issued.
+    pub fn is_due(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// A Certificate that is due and has this revision.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::leftovers;
 use super::manual::ManualArgs;
 use super::renewal::look_anew;
-use super::required_types::asked_types;
-use super::supervise::{Beside, ByHand, Followed, Hands, Supervision, Watched};
+use super::required_types::required_types;
+use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, SupervisionSetup};
 use super::tracked::{End, Tracked};
 use crate::app::chain;
 use crate::app::context::Context;
@@ -26,7 +26,7 @@ use crate::app::lead::Claim;
 use crate::app::lead::stopping::{say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::lead::takeover::{Inherited, inherit, regain};
-use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::Permissions;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::selection::Selection;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
@@ -78,7 +78,7 @@ pub struct Job<'a> {
     /// Whether we drive, or somebody else does already.
     pub claim: Claim,
     /// What we may do, should it become our turn.
-    pub permit: Permit,
+    pub permit: Permissions,
     /// Flags of the solvers.
     pub drive: &'a DriveArgs,
     /// Solvers and eyes of a rehearsal, in place of those that the flags name.
@@ -111,7 +111,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let is_kept = job.rehearsal.is_none();
     let store = Arc::clone(&job.store);
     let open = std::mem::take(&mut job.open);
-    let mut supervision = Supervision::new(Followed {
+    let mut supervision = Supervision::new(SupervisionSetup {
         store: Arc::clone(&store),
         progress: Progress::new(context.talk(), std::io::stderr().is_terminal()),
         interrupted: context.interrupted().clone(),
@@ -141,11 +141,11 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         let lost = job.claim.lost();
         let watched = tokio::select! {
             watched = supervision.run(engine.as_ref(), other(&job, context)) => watched,
-            () = lost.cancelled() => Ok(Watched::Lost),
+            () = lost.cancelled() => Ok(Halt::Lost),
         };
         let (claim, why) = match watched {
-            Ok(Watched::Inherited(Inherited { claim, why })) => (claim, why),
-            Ok(Watched::Lost) => {
+            Ok(Halt::Inherited(Inherited { claim, why })) => (claim, why),
+            Ok(Halt::Lost) => {
                 context.talk().line("the Lease was lost: what is under way is broken off");
                 if let Some(engine) = engine.take() {
                     engine.stop(&lost).await?;
@@ -160,12 +160,12 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         job.claim = claim;
     };
     let interrupted = match &watched {
-        Ok(Watched::Interrupted(kind)) => Some(say(*kind, is_kept, context)),
+        Ok(Halt::Interrupted(kind)) => Some(say(*kind, is_kept, context)),
         _ => None,
     };
     if let Some(engine) = engine {
         let lost = job.claim.lost();
-        if let Ok(Watched::Ended(ends)) = &watched {
+        if let Ok(Halt::Ended(ends)) = &watched {
             answers_taken_down(&job.store, ends, &lost, context).await;
         }
         stop(engine, &lost, interrupted.is_some(), context).await?;
@@ -177,8 +177,8 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         return Err(failure);
     }
     match watched? {
-        Watched::Ended(ends) => Ok(ends),
-        Watched::Interrupted(_) | Watched::Inherited(_) | Watched::Lost => Ok(BTreeMap::new()),
+        Halt::Ended(ends) => Ok(ends),
+        Halt::Interrupted(_) | Halt::Inherited(_) | Halt::Lost => Ok(BTreeMap::new()),
     }
 }
 
@@ -193,9 +193,9 @@ fn say(kind: FailureKind, is_kept: bool, context: &Context) -> Failure {
 }
 
 /// Whoever drives beside us, if we only watch.
-fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<Beside<'a>> {
+fn other<'a>(job: &'a Job<'_>, context: &'a Context) -> Option<OtherDriver<'a>> {
     let Claim::Watches(other) = &job.claim else { return None };
-    Some(Beside { other, turn: Box::pin(inherit(context, &job.permit, other)) })
+    Some(OtherDriver { other, turn: Box::pin(inherit(context, &job.permit, other)) })
 }
 
 /// Starts the controllers on what is ours to issue; what is not ends here. Without anything left there are none.
@@ -218,7 +218,7 @@ async fn begin(
     }
     look_anew(&job.store, &job.given, job.started).await?;
     let is_kept = job.rehearsal.is_none();
-    let asked = asked_types(&job.store, &job.given, supervision.open()).await?;
+    let asked = required_types(&job.store, &job.given, supervision.open()).await?;
     let (http01, rehearsed, fetcher) = match job.rehearsal.take() {
         Some((http01, tls_alpn01, fetcher)) => (http01, Some(tls_alpn01), fetcher),
         None => (http01(job, &asked, context).await?, None, job.drive.fetcher().await?),
@@ -252,7 +252,9 @@ async fn by_hand(job: &Job<'_>, open: &BTreeMap<Key, Tracked>) -> Result<Option<
     let hands = if job.by_hand {
         Hands::All
     } else if !job.store.in_cluster()
-        && asked_types(&job.store, &job.given, open).await?.contains(&ChallengeType::DnsPersist01)
+        && required_types(&job.store, &job.given, open)
+            .await?
+            .contains(&ChallengeType::DnsPersist01)
     {
         Hands::Persistent
     } else {

@@ -110,7 +110,7 @@ async fn check_providers(
         copy.apply(record.clone()).await?;
     }
     let opening = opening(records, &copy, &Claim::Alone, Timestamp::now()).await?;
-    let due = opening.open.iter().filter(|(_, followed)| followed.since.is_some());
+    let due = opening.open.iter().filter(|(_, tracked)| tracked.is_due());
     let due = due.map(|(key, _)| key);
     provider_check::check(due, &copy, &work.drive, None, (context, &work.output)).await
 }

@@ -25,7 +25,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::flags::connection::DriverChoice;
 use super::flags::output::OutputArgs;
-use super::preflight::permissions::Permit;
+use super::preflight::permissions::Permissions;
 use super::preflight::permissions::task::Part;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
@@ -109,7 +109,7 @@ pub enum Turn {
 pub async fn claim(
     context: &Context,
     deadline: Timestamp,
-    permit: &Permit,
+    permit: &Permissions,
 ) -> Result<Claim, Failure> {
     let cluster = match Arbiter::of(context)? {
         Arbiter::Folder(folder) => return local(folder, context, deadline).await,
@@ -168,7 +168,7 @@ pub async fn is_driven(context: &Context) -> Result<bool, Failure> {
 /// # Errors
 /// Fails when another process drives the state folder, when a controller without a Lease drives the cluster or the wish is for
 /// what is not so, when a permission is missing, or when interrupted.
-pub async fn claim_everything(context: &Context, permit: &Permit) -> Result<Claim, Failure> {
+pub async fn claim_everything(context: &Context, permit: &Permissions) -> Result<Claim, Failure> {
     let cluster = match Arbiter::of(context)? {
         Arbiter::Folder(folder) => {
             let guard = LocalLease::new(&folder).try_acquire(Timestamp::now(), Role::Always)?;
@@ -249,7 +249,7 @@ async fn in_cluster(
     cluster: &ClusterStore,
     context: &Context,
     deadline: Timestamp,
-    permit: &Permit,
+    permit: &Permissions,
 ) -> Result<Claim, Failure> {
     let wish = context.global.cluster.driver;
     if wish == DriverChoice::CertManager {

@@ -15,7 +15,7 @@ use crate::app::failure::Failure;
 use crate::app::flags::connection::DriverChoice;
 use crate::app::flags::output::OutputArgs;
 use crate::app::invocation;
-use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::Permissions;
 use crate::app::preflight::permissions::task::Part;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::store::cluster::ClusterStore;
@@ -43,7 +43,7 @@ pub struct Inherited {
 /// Fails when the store cannot be used, or when what driving needs is not permitted.
 pub async fn inherit(
     context: &Context,
-    permit: &Permit,
+    permit: &Permissions,
     from: &Other,
 ) -> Result<Inherited, Failure> {
     match Arbiter::of(context)? {
@@ -62,7 +62,7 @@ pub async fn inherit(
 pub async fn regain(
     context: &Context,
     deadline: Timestamp,
-    permit: &Permit,
+    permit: &Permissions,
 ) -> Result<Claim, Failure> {
     let mut last = Failure::new(FailureKind::Cluster, "the cluster does not answer");
     loop {
@@ -109,7 +109,7 @@ async fn local(folder: PathBuf) -> Result<Inherited, Failure> {
 async fn in_cluster(
     cluster: &ClusterStore,
     context: &Context,
-    permit: &Permit,
+    permit: &Permissions,
     from: &Other,
 ) -> Result<Inherited, Failure> {
     let namespace = &context.global.cluster.leader_election_namespace;

@@ -19,7 +19,7 @@ use crate::app::hints::by_hand::{made_by_a_person, over, record};
 use crate::app::input::{completers, target};
 use crate::app::lead::{Claim, Other, claim};
 use crate::app::preflight::announce;
-use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::Permissions;
 use crate::app::preflight::permissions::task::{Places, Task};
 use crate::controllers::ReconcileError;
 use crate::controllers::by_hand::Answering;
@@ -123,7 +123,7 @@ pub async fn run(
     let places = Places::of(context, answers).with_direct(&args.dns01.dns01_webhook);
     let task = Task::answer(&challenge, places);
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
-    let permit = Permit::new(context, task);
+    let permit = Permissions::new(context, task);
     let deadline = Timestamp::now().saturating_add(TURN_TIMEOUT).unwrap_or(Timestamp::MAX);
     let claim = claim(context, deadline, &permit).await?;
     if let Claim::Watches(Other { driver, next_step, .. }) = &claim {

@@ -15,7 +15,7 @@ use crate::app::follow::work::{Job, WorkArgs, work};
 use crate::app::input::applying::{self, Target};
 use crate::app::input::{DryRun, Input, InputArgs, dry_run, overwritten};
 use crate::app::lead::{Claim, claim};
-use crate::app::preflight::permissions::{Permit, workplace};
+use crate::app::preflight::permissions::{Permissions, workplace};
 use crate::app::preflight::{self, announce, provider_check};
 use crate::app::rehearsal::{Rehearsal, Rehearse};
 use crate::app::venue::Venue;
@@ -60,7 +60,7 @@ struct Workshop {
     rehearsal: Option<Rehearsal>,
     out: Option<PathBuf>,
     claim: Claim,
-    permit: Permit,
+    permit: Permissions,
 }
 
 /// Issues what the manifests ask for.
@@ -117,7 +117,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         opening(records, &workshop.store, &workshop.claim, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
-        let due = open.iter().filter(|(_, followed)| followed.since.is_some()).map(|(key, _)| key);
+        let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key);
         let (drive, fetcher) = (&args.work.drive, rehearsal.map(|r| &r.fetcher));
         let told = (context, &args.work.output);
         provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
@@ -168,7 +168,7 @@ async fn open(
         let (rehearsal, records) = Rehearsal::start(how, drive, input, deadline, context).await?;
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (rehearsal, out) = (Some(rehearsal), args.work.out.clone());
-        let (claim, permit) = (Claim::Alone, Permit::default());
+        let (claim, permit) = (Claim::Alone, Permissions::default());
         return Ok(Workshop { store, records, rehearsal, out, claim, permit });
     }
     let records = input.records();

@@ -19,7 +19,7 @@ use crate::app::follow::supervise::removable;
 use crate::app::input::{completers, target};
 use crate::app::lead::{Claim, claim};
 use crate::app::preflight::announce;
-use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::Permissions;
 use crate::app::preflight::permissions::task::{Places, Task};
 use crate::controllers::selection::Selection;
 use crate::diagnosis::failure_kind::FailureKind;
@@ -74,7 +74,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
         Task::within(namespace, places)
     };
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
-    let permit = Permit::new(context, task);
+    let permit = Permissions::new(context, task);
     let deadline = Timestamp::now().saturating_add(CLEAN_UP_TIMEOUT).unwrap_or(Timestamp::MAX);
     let claim = claim(context, deadline, &permit).await?;
     let mut orders = Vec::new();

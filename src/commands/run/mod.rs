@@ -27,7 +27,7 @@ use crate::app::lead::claim_everything;
 use crate::app::lead::stopping::{self, say_interrupted, say_stopped};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::preflight::announce;
-use crate::app::preflight::permissions::Permit;
+use crate::app::preflight::permissions::Permissions;
 use crate::app::preflight::permissions::task::Task;
 use crate::controllers::order_budget::OrderBudget;
 use crate::diagnosis::failure_kind::FailureKind;
@@ -132,10 +132,10 @@ async fn permit(
     args: &RunArgs,
     store: &Arc<dyn Store>,
     context: &Context,
-) -> Result<Permit, Failure> {
+) -> Result<Permissions, Failure> {
     if !store.in_cluster() {
-        return Ok(Permit::default());
+        return Ok(Permissions::default());
     }
     let task = Task::on_everything(store, args.drive.places(context)).await?;
-    Ok(Permit::new(context, task).of_run())
+    Ok(Permissions::new(context, task).of_run())
 }

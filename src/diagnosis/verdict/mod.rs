@@ -8,7 +8,7 @@ pub mod waits;
 use self::denial::denial;
 use super::advice::then_again;
 use super::blocker::{Blocker, of_challenges, of_order};
-use super::caa::Excluded;
+use super::caa::CaaRefusal;
 use super::chain::{Chain, issuer_key};
 use super::failed::{Failed, Tried};
 use super::failure_kind::FailureKind;
@@ -202,7 +202,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
         }
     };
     let failed_so = Failed::new(kind, format!("Certificate {name} was not issued: {why}"));
-    let excluded = Excluded::of(chain, &failed, &why).map(Box::new);
+    let excluded = CaaRefusal::of(chain, &failed, &why).map(Box::new);
     let place = (&chain.named_issuer(), chain.in_cluster);
     // Where CAA records are at fault, what the challenge has to show was seen.
     let step = advice::for_order(kind, problem.as_ref(), challenge, place);

@@ -44,7 +44,7 @@ impl fmt::Display for Wait<'_> {
 }
 
 impl<'a> Wait<'a> {
-    /// The same as a part of a sentence about the challenge; a reason has words of its own.
+    /// What the challenge waits for as a sentence: `waiting for …`, or its reason as it stands.
     pub fn sentence(&self) -> String {
         match self {
             Self::Reason(reason) => (*reason).to_owned(),
@@ -85,8 +85,8 @@ impl Step {
     }
 }
 
-/// What a Certificate waits for whose challenge was only being looked at: its first one that is open, and what that waits for.
-pub fn at_challenge(chain: &Chain) -> Option<Step> {
+/// What a Certificate waits for while a challenge is open: its first open challenge, and what that one waits for in turn.
+pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
     let is_open = |challenge: &&Challenge| !challenge.status.state.is_some_and(State::is_final);
     let challenge = chain.challenges.iter().find(is_open)?;
     let wait = match Wait::of_running(challenge) {
@@ -99,8 +99,8 @@ pub fn at_challenge(chain: &Chain) -> Option<Step> {
     Some(Step { waits_for: format!("{key}, which waits for {wait}"), next_step })
 }
 
-/// What a Certificate waits for next; nothing while its challenges tell it.
-pub fn step(chain: &Chain) -> Option<Step> {
+/// What a Certificate waits for before it has challenges and after they have ended; nothing while one is open.
+pub fn step_beside_challenges(chain: &Chain) -> Option<Step> {
     let is_open = |challenge: &Challenge| !challenge.status.state.is_some_and(State::is_final);
     if chain.challenges.iter().any(is_open) {
         return None;
@@ -197,7 +197,7 @@ mod tests {
             issuer: serde_json::from_value(issuer).ok(),
             in_cluster: false,
         };
-        let step = step(&chain).map(|step| step.waits_for);
+        let step = step_beside_challenges(&chain).map(|step| step.waits_for);
         assert_eq!(step.unwrap_or_default(), expected);
     }
 
@@ -230,8 +230,8 @@ mod tests {
                 issuer: None,
                 in_cluster: false,
             };
-            assert!(step(&chain).is_none());
-            let step = at_challenge(&chain).unwrap();
+            assert!(step_beside_challenges(&chain).is_none());
+            let step = step_at_challenge(&chain).unwrap();
             assert_eq!((step.waits_for.as_str(), step.next_step.is_some()), (expected, has_hint));
         }
     }

@@ -133,6 +133,9 @@ impl ByHand {
         certificate: &Key,
         queued: &BTreeSet<ObjectName>,
     ) -> Result<Vec<Open>, StoreError> {
+        if certificate.kind != Kind::Certificate {
+            return Ok(Vec::new());
+        }
         let Some(chain) = chain::read(store, &certificate.name).await? else {
             return Ok(Vec::new());
         };

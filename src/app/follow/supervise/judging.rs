@@ -14,13 +14,13 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::{STORE_RETRY_PAUSE, Supervision, Workers, passing};
 use crate::app::failure::Failure;
 use crate::app::follow::renewal::try_mark_for_renewal;
-use crate::app::follow::tracked::End;
+use crate::app::follow::tracked::{End, Tracked};
 use crate::app::{chain, invocation};
 use crate::controllers::ReconcileError;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::advice;
 use crate::diagnosis::blocker::{Blocker, beyond};
-use crate::diagnosis::caa::Excluded;
+use crate::diagnosis::caa::CaaRefusal;
 use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::failed::Failed;
 use crate::diagnosis::failure_kind::FailureKind;
@@ -112,7 +112,7 @@ impl Supervision {
         Ok(())
     }
 
-    /// Tells whether our controllers still clear up after a failure, and have time for it.
+    /// Tells whether our controllers still clear up after a failure, and have time for it; notes when that began.
     fn clears_up(
         &mut self,
         key: &Key,
@@ -178,7 +178,7 @@ impl Supervision {
             }
             // Our own steps take no time, or an obstacle says why.
             let is_shown = self.workers == Workers::Theirs || self.approval == Approval::Theirs;
-            let step = |chain: &Chain| waits::step(chain).filter(|_| is_shown);
+            let step = |chain: &Chain| waits::step_beside_challenges(chain).filter(|_| is_shown);
             return Ok(chain.map(|chain| {
                 let verdict = match verdict(&chain, obstacles, since) {
                     Verdict::Waiting(None) => Verdict::Waiting(beyond(&chain, self.deadline)),
@@ -212,6 +212,7 @@ impl Supervision {
         if followed.inherited.is_some() && followed.inherited.as_ref() == tried {
             try_mark_for_renewal(&self.store, &key.name).await?;
             followed.inherited = None;
+            self.clearing.remove(key);
             self.progress.line(&format!("{key}: trying again after: {}", failed.message), now);
             return Ok(());
         }
@@ -254,7 +255,10 @@ impl Supervision {
         // A challenge's own reason is shown with the challenge.
         if blocker.of != Kind::Challenge || blocker.kind != FailureKind::Timeout {
             self.progress.waiting(&name, wait, now);
+        } else {
+            self.progress.forget(&name, now);
         }
+        self.steps.remove(key);
         self.blockers.insert(key.clone(), blocker);
     }
 
@@ -308,11 +312,11 @@ impl Supervision {
             return None;
         }
         let chain = chain::read(&self.store, &key.name).await.ok()??;
-        waits::step(&chain).or_else(|| waits::at_challenge(&chain))
+        waits::step_beside_challenges(&chain).or_else(|| waits::step_at_challenge(&chain))
     }
 
     /// Adds what helps where CAA records exclude the CA; asks it by which name they have to call it, where it is ours to ask.
-    async fn advise(&self, excluded: &Excluded, failure: Failure) -> Failure {
+    async fn advise(&self, excluded: &CaaRefusal, failure: Failure) -> Failure {
         let mut identities = Vec::new();
         if let (Some(clients), Some((server, tls))) = (&self.clients, excluded.ca())
             && let Ok(Ok(directory)) =
@@ -325,7 +329,7 @@ impl Supervision {
     }
 
     pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
-        let was_due = self.open.get(key).is_some_and(|followed| followed.since.is_some());
+        let was_due = self.open.get(key).is_some_and(Tracked::is_due);
         match &end {
             End::Done if was_due => self.progress.done(&key.to_string(), "issued", now),
             End::Done if key.kind == Kind::Certificate => {
@@ -351,8 +355,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::app::follow::supervise::{Beside, Watched, followed};
-    use crate::app::follow::tracked::Tracked;
+    use crate::app::follow::supervise::{Halt, OtherDriver, followed};
     use crate::app::lead::{Other, Program};
     use crate::model::Record;
     use crate::print::progress::Progress;
@@ -465,7 +468,7 @@ mod tests {
         let mut supervision = Supervision::new(followed(mirror, progress, times, open));
         let [driver, next_step] = Default::default();
         let other = Other { seen: None, program: Program::CertManager, driver, next_step };
-        let beside = Beside { other: &other, turn: pending().boxed() };
+        let beside = OtherDriver { other: &other, turn: pending().boxed() };
         let failing = async {
             // Time stands still until everybody waits: they follow it by then.
             tokio::time::sleep(Duration::from_millis(300)).await;
@@ -477,7 +480,7 @@ mod tests {
             status(store, &certificate.key, failed).await;
         };
         let (watched, ()) = tokio::join!(supervision.run(None, Some(beside)), failing);
-        let Watched::Ended(ends) = watched.unwrap() else { panic!("it has not ended") };
+        let Halt::Ended(ends) = watched.unwrap() else { panic!("it has not ended") };
         let End::Failed(failure) = &ends[&certificate.key] else { panic!("{ends:?}") };
         assert_eq!(failure.kind, FailureKind::Validation, "{failure:?}");
         assert_eq!(failure.message, "Certificate web/web was not issued: refused");
@@ -493,5 +496,25 @@ mod tests {
     async fn beside_another_driver_a_failure_is_judged_by_the_watches_where_nothing_may_be_read() {
         check(Keeping::Objects, false).await;
         check(Keeping::Objects, true).await;
+    }
+
+    #[test]
+    fn what_held_a_certificate_up_before_is_not_shown_beside_its_challenge() {
+        let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
+        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let now = Timestamp::now();
+        let open = BTreeMap::from([(key.clone(), Tracked::default())]);
+        let times = (now, now + SignedDuration::from_mins(1));
+        let store = Arc::new(MemoryStore::default());
+        let mut supervision = Supervision::new(followed(store, progress, times, open));
+        let (server, why) = Default::default();
+        let away = ClusterFault::Unreachable { server, why };
+        let away = Blocker::of_store(&key, &StoreError::from(away));
+        let of_challenge =
+            Blocker { of: Kind::Challenge, kind: FailureKind::Timeout, ..away.clone() };
+        for (blocker, is_shown) in [(away, true), (of_challenge, false)] {
+            supervision.held_up(&key, blocker, now);
+            assert_eq!(supervision.progress.is_waiting(&key.to_string()), is_shown);
+        }
     }
 }

@@ -53,14 +53,14 @@ const KINDS: [Kind; 6] = [
 /// where judging takes long.
 const TOGETHER: Duration = Duration::from_millis(20);
 /// Longest such time.
-const LONGEST: Duration = Duration::from_millis(200);
+const LONGEST_TOGETHER: Duration = Duration::from_millis(200);
 /// How often spinners turn.
 const TURN: Duration = Duration::from_millis(200);
 /// How long a store that is away is left alone.
 const STORE_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is followed, and on what terms.
-pub struct Followed {
+pub struct SupervisionSetup {
     /// The store.
     pub store: Arc<dyn Store>,
     /// Where progress is shown.
@@ -137,7 +137,7 @@ enum Workers {
 }
 
 /// Somebody else who drives while we watch.
-pub struct Beside<'a> {
+pub struct OtherDriver<'a> {
     /// Who.
     pub other: &'a Other,
     /// Ends when the work is ours.
@@ -146,7 +146,7 @@ pub struct Beside<'a> {
 
 /// How following came to a halt.
 #[derive(Debug)]
-pub enum Watched {
+pub enum Halt {
     /// Everything has ended.
     Ended(BTreeMap<Key, End>),
     /// A signal came.
@@ -159,9 +159,10 @@ pub enum Watched {
 
 impl Supervision {
     /// Begins to follow.
-    pub fn new(followed: Followed) -> Self {
-        let Followed { store, progress, interrupted, times: (started, deadline), .. } = followed;
-        let Followed { standstill, is_kept, approval, by_hand, open, .. } = followed;
+    pub fn new(followed: SupervisionSetup) -> Self {
+        let SupervisionSetup { store, progress, interrupted, times: (started, deadline), .. } =
+            followed;
+        let SupervisionSetup { standstill, is_kept, approval, by_hand, open, .. } = followed;
         let dirty = open.keys().cloned().collect();
         Self {
             store,
@@ -228,8 +229,8 @@ impl Supervision {
     pub async fn run(
         &mut self,
         engine: Option<&Engine>,
-        beside: Option<Beside<'_>>,
-    ) -> Result<Watched, Failure> {
+        beside: Option<OtherDriver<'_>>,
+    ) -> Result<Halt, Failure> {
         let streams = KINDS.map(|kind| self.store.watch(kind, Scope::all()));
         let mut changes = select_all(streams);
         let (_nobody, nothing) = watch::channel(Obstacles::new());
@@ -239,7 +240,7 @@ impl Supervision {
         self.workers = if engine.is_some() { Workers::Ours } else { Workers::Theirs };
         self.clients = engine.map(|engine| Arc::clone(engine.clients()));
         let (other, mut turn) = match beside {
-            Some(Beside { other, turn }) => (Some(other), turn),
+            Some(OtherDriver { other, turn }) => (Some(other), turn),
             None => (None, pending().boxed()),
         };
         let mut tick = tokio::time::interval(TURN);
@@ -248,7 +249,7 @@ impl Supervision {
         while !self.open.is_empty() {
             let began = Instant::now();
             self.judge(&obstacles, has_ended()).await?;
-            let together = (began.elapsed() * 3).clamp(TOGETHER, LONGEST);
+            let together = (began.elapsed() * 3).clamp(TOGETHER, LONGEST_TOGETHER);
             if self.open.is_empty() {
                 break;
             }
@@ -266,7 +267,7 @@ impl Supervision {
                     self.saw_obstacles(now);
                 }
                 inherited = &mut turn => match inherited {
-                    Ok(inherited) => return Ok(Watched::Inherited(inherited)),
+                    Ok(inherited) => return Ok(Halt::Inherited(inherited)),
                     Err(failure) => {
                         let text = format!("cannot take over: {failure}");
                         self.progress.line(&text, Timestamp::now());
@@ -283,12 +284,12 @@ impl Supervision {
                 }
                 kind = interrupted.wait() => {
                     self.progress.finish();
-                    return Ok(Watched::Interrupted(kind));
+                    return Ok(Halt::Interrupted(kind));
                 }
             }
         }
         self.progress.finish();
-        Ok(Watched::Ended(std::mem::take(&mut self.ends)))
+        Ok(Halt::Ended(std::mem::take(&mut self.ends)))
     }
 
     /// Takes in what comes within some time, or until a Certificate may have ended.
@@ -333,10 +334,10 @@ fn followed(
     progress: Progress,
     times: (Timestamp, Timestamp),
     open: BTreeMap<Key, Tracked>,
-) -> Followed {
+) -> SupervisionSetup {
     use crate::app::flags::lease::Terms;
 
-    Followed {
+    SupervisionSetup {
         store,
         progress,
         interrupted: Interrupted::default(),

@@ -29,7 +29,7 @@ const ROLES: usize = 3;
 
 /// What somebody is about to do, and what they may.
 #[derive(Debug, Default)]
-pub struct Permit {
+pub struct Permissions {
     cluster: Option<ClusterStore>,
     task: Task,
     /// Whether it is the work of `run`, which has a recipe of its own.
@@ -49,7 +49,7 @@ impl Places {
     }
 }
 
-impl Permit {
+impl Permissions {
     /// For a task in the cluster, where there is one.
     pub fn new(context: &Context, task: Task) -> Self {
         let cluster = context.cluster().cloned();
@@ -114,14 +114,14 @@ pub async fn workplace(
     records: &[Record],
     applied: bool,
     places: Places,
-) -> Result<(Arc<dyn Store>, Permit), Failure> {
+) -> Result<(Arc<dyn Store>, Permissions), Failure> {
     let store = context.store(Access::ReadWrite).await?;
     if !store.in_cluster() {
-        return Ok((store, Permit::default()));
+        return Ok((store, Permissions::default()));
     }
     let task = Task::on(records, applied, &store, places).await?;
     let store = context.store_within(task.confinement(), Access::ReadWrite).await?;
-    Ok((store, Permit::new(context, task)))
+    Ok((store, Permissions::new(context, task)))
 }
 
 /// The failure of a first look at a namespace, or everything that is missing there, if it was a permission.
@@ -130,7 +130,7 @@ pub async fn all_that_is_missing(context: &Context, failure: Failure) -> Failure
         return failure;
     }
     let task = Task::within(context.namespace(), Places::of(context, false));
-    match Permit::new(context, task).check(Part::Watch).await {
+    match Permissions::new(context, task).check(Part::Watch).await {
         Ok(()) => failure,
         Err(more) => more,
     }

@@ -403,3 +403,18 @@ fn a_secret_that_is_written_says_nothing_that_only_the_local_store_may_say() {
         assert!(!text.contains(&format!("{field}:")), "{field}: {text}");
     }
 }
+
+#[test]
+fn a_folder_of_results_is_tried_before_a_renewal_is_ordered() {
+    let site = Site::new();
+    site.issues();
+    let renewal = site.program("certificate renew web --out=/proc/out");
+    site.run(renewal).check(
+        2,
+        "\
+error: cannot write to /proc/out: nothing can be made there
+hint: name a folder that this user may write to: --out DIR
+",
+    );
+    assert_eq!(site.orders(), 1);
+}
