@@ -1,6 +1,6 @@
 //! Names that do not lead here, and ports that cannot be had.
 
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 
 use kubectl_acme::ca::Config;
@@ -88,7 +88,7 @@ hint: kubectl-acme timeline certificate/web shows every step
 #[test]
 fn a_port_that_is_taken_is_told_before_the_ca_is_asked() {
     let site = Site::new();
-    let taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    let taken = site.taken_port();
     check(&site, "", 9, "\
 error: cannot listen on [listener]: another program listens there
 hint: forward port 80 to another port of this machine and listen there: --http01-listen 127.0.0.1:[port]
@@ -141,7 +141,7 @@ hint: run as a user who may write there, or name another document root: --http01
 #[test]
 fn registering_an_account_takes_no_port() {
     let site = Site::new();
-    let _taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    let _taken = site.taken_port();
     let manifest = site.manifest();
     site.give(manifest.split("---").next().unwrap());
     site.run(site.order("")).check(0, "");
@@ -150,7 +150,7 @@ fn registering_an_account_takes_no_port() {
 #[test]
 fn names_that_dns01_alone_answers_take_no_port() {
     let site = Site::new();
-    let _taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    let _taken = site.taken_port();
     site.change("[www.example.com]", "['*.example.com']");
     site.change(
         "    solvers:\n",

@@ -1,7 +1,6 @@
 //! Nothing has to be issued: what was changed is taken in all the same, and nobody is asked for what the change does not need.
 
 use std::fs;
-use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
@@ -29,7 +28,7 @@ fn status(site: &Site) -> Value {
 /// Runs while the port of the listener is taken; no order is made.
 #[track_caller]
 fn check(site: &Site, more: &str) {
-    let _taken = TcpListener::bind(("127.0.0.1", site.port)).unwrap();
+    let _taken = site.taken_port();
     let said = site.run(site.order(more));
     said.check(0, "");
     assert!(said.talk.contains("nothing is due"), "{}", said.talk);

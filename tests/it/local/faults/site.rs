@@ -189,6 +189,16 @@ spec:
         self.give(&before.replace(from, to));
     }
 
+    /// Takes the port where challenges are answered. A process that another test starts has what we had open until it is its
+    /// program: that port may be free a moment later only.
+    pub(super) fn taken_port(&self) -> TcpListener {
+        let mut taken = None;
+        let mut take =
+            || TcpListener::bind(("127.0.0.1", self.port)).map(|it| taken = Some(it)).is_ok();
+        wait_until(&mut take, "the port of the answers");
+        taken.unwrap()
+    }
+
     /// A path in the folder.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
