@@ -42,7 +42,7 @@ pub struct ChallengeController {
     challenges: ChallengeRecords,
     orders: Resources<Order>,
     requests: ChallengeRequests,
-    means: SolverSet,
+    solvers: SolverSet,
     clock: Arc<dyn Clock>,
     /// Unfinished Orders as they last changed: every challenge looks at its own at every step, and they are large.
     known: Mutex<HashMap<ObjectName, Arc<Order>>>,
@@ -60,14 +60,14 @@ impl ChallengeController {
     pub fn new(
         recorder: Recorder,
         accounts: Arc<Accounts>,
-        means: SolverSet,
+        solvers: SolverSet,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let store = recorder.store();
         Self {
             orders: Resources::new(Arc::clone(store), Kind::Order),
             requests: ChallengeRequests { accounts },
-            means,
+            solvers,
             clock,
             known: Mutex::default(),
             looks: ResolverCache::new(store),
@@ -81,10 +81,11 @@ impl ChallengeController {
     async fn step(&self, challenge: &Challenge, now: Timestamp) -> Result<Wake, ReconcileError> {
         let order = self.order_of(challenge).await?;
         let answer = answer(challenge);
-        let crowd = &self.means.crowd;
-        let contended = is_accepted(challenge) && crowd.is_held_up_by(&challenge.name());
+        let contention = &self.solvers.contention;
+        let contended = is_accepted(challenge) && contention.is_held_up_by(&challenge.name());
         let owner = challenge.metadata.controller();
-        let beside = is_accepted(challenge) && owner.is_some_and(|o| crowd.keeps_back(&o.uid, now));
+        let beside =
+            is_accepted(challenge) && owner.is_some_and(|o| contention.keeps_back(&o.uid, now));
         let mut seen: Option<Readiness> = None;
         let mut published = Published::default();
         let mut lingering = None;
@@ -95,7 +96,7 @@ impl ChallengeController {
                 beside,
                 polled: self.read.of(&challenge.metadata),
                 answer_stands: answer.as_ref().is_ok_and(|a| self.stands(challenge, a)),
-                by_hand: self.means.solver(challenge).is_by_hand(),
+                by_hand: self.solvers.solver(challenge).is_by_hand(),
                 visible: seen.as_ref(),
                 lingering: lingering.as_ref(),
             };
@@ -123,7 +124,7 @@ impl ChallengeController {
                 }
                 Action::Report(reason, cause) => {
                     let now = self.clock.now();
-                    let next = pauses::next_self_check(challenge, self.means.check_period, now);
+                    let next = pauses::next_self_check(challenge, self.solvers.check_period, now);
                     let seen = Outcome::NotVisible(reason, cause);
                     self.challenges.keep(challenge, seen, now).await?;
                     return Ok(Wake::At(next));
@@ -217,7 +218,7 @@ impl ChallengeController {
     }
 
     fn stands(&self, challenge: &Challenge, answer: &Answer) -> bool {
-        self.means.solver(challenge).stands(challenge, answer)
+        self.solvers.solver(challenge).stands(challenge, answer)
     }
 
     async fn self_check(
@@ -229,20 +230,20 @@ impl ChallengeController {
         let readiness = match (challenge.spec.kind, answer) {
             (_, Err(why)) => Readiness::NotYet { reason: why.clone(), cause: None },
             (ChallengeType::Http01, Ok(answer)) => {
-                visible::judge(answer, &self.means.http01_probe.look(challenge, answer).await)
+                visible::judge(answer, &self.solvers.http01_probe.look(challenge, answer).await)
             }
             (ChallengeType::TlsAlpn01, Ok(answer)) => {
-                shown::judge(answer, &self.means.tls_alpn01_probe.look(challenge, answer).await)
+                shown::judge(answer, &self.solvers.tls_alpn01_probe.look(challenge, answer).await)
             }
             (
                 ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01,
                 Ok(answer),
             ) => {
-                let seen = self.means.dns01_probe.look(challenge, answer).await;
+                let seen = self.solvers.dns01_probe.look(challenge, answer).await;
                 published = Published::of(&seen);
                 match published::judge(challenge, answer, &seen) {
                     Readiness::Ready => {
-                        let solver = self.means.solver(challenge);
+                        let solver = self.solvers.solver(challenge);
                         settled(challenge, solver.is_everywhere(challenge, answer).await)
                     }
                     unseen @ Readiness::NotYet { .. } => unseen,
@@ -256,7 +257,7 @@ impl ChallengeController {
         self.challenges.mark(challenge).await?;
         if challenge.metadata.finalizers.is_empty() && !challenge.status.presented {
             // Whoever puts something up for a Challenge marks it first, so nobody has.
-            self.means.solver(challenge).nothing_stands(challenge);
+            self.solvers.solver(challenge).nothing_stands(challenge);
         }
         Ok(Outcome::FinalizerAdded)
     }
@@ -266,7 +267,7 @@ impl ChallengeController {
         challenge: &Challenge,
         answer: Result<&Answer, &String>,
     ) -> Result<Outcome, ReconcileError> {
-        let solver = self.means.solver(challenge);
+        let solver = self.solvers.solver(challenge);
         let answer = match answer {
             Ok(answer) => answer,
             Err(why) => return Ok(Outcome::PresentFailed(why.clone(), None)),
@@ -303,7 +304,7 @@ impl ChallengeController {
         now: Timestamp,
     ) -> Result<Outcome, ReconcileError> {
         if let Ok(answer) = answer
-            && let Err(error) = self.means.solver(challenge).clean_up(challenge, answer).await
+            && let Err(error) = self.solvers.solver(challenge).clean_up(challenge, answer).await
         {
             let why = Outcome::CleanUpFailed(error.to_string());
             self.challenges.keep(challenge, why, now).await?;

@@ -22,7 +22,7 @@ struct Digests {
     /// What others want of it.
     wish: u64,
     /// A Challenge or an Order but for its reason.
-    substance: Option<u64>,
+    without_reason: Option<u64>,
 }
 
 impl ChangeFilter {
@@ -33,11 +33,11 @@ impl ChangeFilter {
             return Heard::Wish;
         }
         let has_reason = matches!(record.key.kind, Kind::Challenge | Kind::Order);
-        let substance = has_reason.then(|| substance(record));
-        let now = Digests { wish: wish(record), substance };
+        let without_reason = has_reason.then(|| digest_without_reason(record));
+        let now = Digests { wish: wish(record), without_reason };
         match self.0.insert(record.key.clone(), now) {
             Some(before) if before.wish != now.wish => Heard::Wish,
-            Some(before) if now.substance.is_some() && before == now => Heard::Nothing,
+            Some(before) if now.without_reason.is_some() && before == now => Heard::Nothing,
             Some(_) => Heard::Progress,
             None => Heard::Wish,
         }
@@ -69,7 +69,7 @@ fn wish(record: &Record) -> u64 {
 }
 
 /// What an object is but for its reason, and for what the store counts and notes at every write.
-fn substance(record: &Record) -> u64 {
+fn digest_without_reason(record: &Record) -> u64 {
     let mut object = record.object.clone();
     if let Some(fields) = object.as_object_mut()
         && let Some(Value::Object(status)) = fields.get_mut("status")
@@ -106,8 +106,8 @@ mod tests {
             "apiVersion": "acme.cert-manager.io/v1", "kind": kind, "status": {"state": "pending"},
             "metadata": {"name": "web", "namespace": "web", "generation": 1, "resourceVersion": "1"},
         });
-        let mut substances = ChangeFilter::default();
-        let mut news = |object: &Value| substances.news(&Record::new(object.clone()).unwrap());
+        let mut filter = ChangeFilter::default();
+        let mut news = |object: &Value| filter.news(&Record::new(object.clone()).unwrap());
         assert_eq!(news(&object), Heard::Wish, "it is new");
         for (pointer, value) in change.as_object().unwrap() {
             let (parent, field) = pointer.rsplit_once('/').unwrap();

@@ -34,16 +34,16 @@ pub struct Driver {
     controllers: Vec<Arc<dyn Controller>>,
     selection: Selection,
     obstacles: watch::Sender<Obstacles>,
-    agenda: WorkQueue,
+    work_queue: WorkQueue,
     running: JoinSet<Result<Wake, Stopped>>,
     /// What each task looks at: one that panics cannot say it.
-    looks: HashMap<task::Id, Job>,
+    jobs: HashMap<task::Id, Job>,
     /// What stopped each job when it last looked, and in whose way that is; `obstacles` is the view of it.
     standing: Standstills,
     /// Changes whose objects could not be found while the store was away, and when they are looked up again.
     unheard: BTreeMap<Key, Record>,
     listens: Option<Timestamp>,
-    substances: ChangeFilter,
+    change_filter: ChangeFilter,
 }
 
 impl Driver {
@@ -61,13 +61,13 @@ impl Driver {
             controllers,
             selection,
             obstacles,
-            agenda: WorkQueue::default(),
+            work_queue: WorkQueue::default(),
             running: JoinSet::new(),
-            looks: HashMap::new(),
+            jobs: HashMap::new(),
             standing: Standstills::default(),
             unheard: BTreeMap::new(),
             listens: None,
-            substances: ChangeFilter::default(),
+            change_filter: ChangeFilter::default(),
         }
     }
 
@@ -94,7 +94,7 @@ impl Driver {
         let clock = Arc::clone(&self.clock);
         loop {
             self.start_waiting();
-            let next_alarm = self.agenda.next_alarm().into_iter().chain(self.listens).min();
+            let next_alarm = self.work_queue.next_alarm().into_iter().chain(self.listens).min();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
@@ -103,7 +103,7 @@ impl Driver {
                         Ok(done) => done,
                         Err(panic) => (panic.id(), Err(ReconcileError::Panicked.into())),
                     };
-                    if let Some(job) = self.looks.remove(&id) {
+                    if let Some(job) = self.jobs.remove(&id) {
                         self.settle(job, result);
                     }
                 }
@@ -116,7 +116,7 @@ impl Driver {
                     None => return Ok(()),
                 },
                 () = sleep(&*clock, next_alarm) => {
-                    self.agenda.wake_due(self.clock.now());
+                    self.work_queue.wake_due(self.clock.now());
                     self.listen_again().await?;
                 }
             }
@@ -126,17 +126,17 @@ impl Driver {
     async fn changed(&mut self, change: Change) -> Result<(), StoreError> {
         match change {
             Change::Applied(record) => {
-                let news = self.substances.news(&record);
+                let news = self.change_filter.news(&record);
                 self.hear(record, news).await
             }
             Change::Deleted(record) => {
-                self.substances.forget(&record.key);
+                self.change_filter.forget(&record.key);
                 self.hear(record, Heard::Wish).await
             }
             Change::Resynced(records) => {
-                self.substances.forget_all();
+                self.change_filter.forget_all();
                 for record in records {
-                    let news = self.substances.news(&record);
+                    let news = self.change_filter.news(&record);
                     self.hear(record, news).await?;
                 }
                 Ok(())
@@ -192,10 +192,10 @@ impl Driver {
                 let job = (index, key);
                 let news = match (is_own, news) {
                     (false, _) => Heard::Neighbour,
-                    (true, Heard::Nothing) if self.agenda.goes_on(&job) => continue,
+                    (true, Heard::Nothing) if self.work_queue.goes_on(&job) => continue,
                     (true, news) => news.max(Heard::Progress),
                 };
-                self.agenda.hear(job, news, self.clock.now());
+                self.work_queue.hear(job, news, self.clock.now());
             }
         }
         Ok(())
@@ -204,37 +204,37 @@ impl Driver {
     /// Starts what waits, oldest first, as far as the concurrency allows.
     fn start_waiting(&mut self) {
         let now = self.clock.now();
-        for job in self.agenda.start(CONCURRENCY.saturating_sub(self.running.len()), now) {
+        for job in self.work_queue.start(CONCURRENCY.saturating_sub(self.running.len()), now) {
             let controller = Arc::clone(&self.controllers[job.0]);
             let key = job.1.clone();
             let span = info_span!("reconcile", kind = %key.kind, name = %key.name);
             let look = async move { controller.reconcile(&key, now).await }.instrument(span);
-            self.looks.insert(self.running.spawn(look).id(), job);
+            self.jobs.insert(self.running.spawn(look).id(), job);
         }
     }
 
     fn settle(&mut self, job: Job, result: Result<Wake, Stopped>) {
         let now = self.clock.now();
-        let look = self.agenda.ended(&job, now);
+        let look = self.work_queue.ended(&job, now);
         let errors = match result {
             Ok(wake) => {
                 self.found(&job, BTreeMap::new());
-                return self.agenda.went_well(job, wake, look, now);
+                return self.work_queue.went_well(job, wake, look, now);
             }
             Err(stopped) => stopped.at(&job.1),
         };
         let has_failed = errors.values().any(|error| !error.is_race());
         let (tries, next_try) = if has_failed {
-            let tries = self.agenda.failed(&job);
+            let tries = self.work_queue.failed(&job);
             let failed = errors.values().filter(|error| !error.is_race());
             let next = failed.map(|error| backoff::next_try(error, tries, look.heard, now)).min();
             (tries, next.unwrap_or(now))
         } else {
             // Somebody wrote in between: look again at what is there now. What stood before still does.
-            let times = self.agenda.outrun(&job);
+            let times = self.work_queue.outrun(&job);
             let (pause, is_obstacle) = backoff::race(times);
             if !is_obstacle {
-                return self.agenda.sleep_until(job, now + pause);
+                return self.work_queue.sleep_until(job, now + pause);
             }
             (times, now + pause)
         };
@@ -253,7 +253,7 @@ impl Driver {
             found.insert(about, Obstacle { error: Arc::new(error), since, next_try, tries });
         }
         self.found(&job, found);
-        self.agenda.sleep_until(job, next_try);
+        self.work_queue.sleep_until(job, next_try);
     }
 
     /// Notes and tells what a job has found.

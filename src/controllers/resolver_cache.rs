@@ -227,7 +227,7 @@ mod tests {
     /// The other name of a record whose alias leads there.
     const ELSEWHERE: &str = "_acme-challenge.example.org.";
 
-    fn looks() -> ResolverCache {
+    fn cache() -> ResolverCache {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         ResolverCache::new(&store)
     }
@@ -265,26 +265,26 @@ mod tests {
     }
 
     /// Until when the wildcard waits, whose text was put up at second 100.
-    async fn until(looks: &ResolverCache, name: &str, seen: &Published) -> Option<Timestamp> {
+    async fn until(cache: &ResolverCache, name: &str, seen: &Published) -> Option<Timestamp> {
         let wildcard = presented(name, "wildcard", 100);
-        let lingering = looks.lingering(&wildcard, seen, at(101)).await.unwrap();
+        let lingering = cache.lingering(&wildcard, seen, at(101)).await.unwrap();
         lingering.map(|lingering| lingering.until)
     }
 
     #[tokio::test]
     async fn the_wildcard_waits_for_what_the_ca_saw_for_the_apex() {
-        let looks = looks();
+        let cache = cache();
         let now = seen(NAME, &[&["wildcard"], &["wildcard"]]);
-        assert_eq!(until(&looks, "example.com", &now).await, None);
+        assert_eq!(until(&cache, "example.com", &now).await, None);
         let mut apex = presented("example.com", "apex", 50);
-        looks.told(&apex, seen(NAME, &[&["apex"]]), at(60));
-        assert_eq!(until(&looks, "example.com", &now).await, Some(at(162)));
+        cache.told(&apex, seen(NAME, &[&["apex"]]), at(60));
+        assert_eq!(until(&cache, "example.com", &now).await, Some(at(162)));
         apex.status.state = Some(State::Valid);
-        looks.saw(&apex, at(70));
-        assert_eq!(until(&looks, "example.com", &now).await, Some(at(131)));
-        assert_eq!(until(&looks, "example.net", &Published::default()).await, None);
+        cache.saw(&apex, at(70));
+        assert_eq!(until(&cache, "example.com", &now).await, Some(at(131)));
+        assert_eq!(until(&cache, "example.net", &Published::default()).await, None);
         let fleeting = Published { ttl: 0, ..now };
-        assert_eq!(until(&looks, "example.com", &fleeting).await, None);
+        assert_eq!(until(&cache, "example.com", &fleeting).await, None);
     }
 
     #[tokio::test]
@@ -294,19 +294,19 @@ mod tests {
             (&[&["apex", "wildcard"][..], &["apex", "wildcard"]][..], false),
             (&[&["apex", "wildcard"], &["apex"]], true),
         ] {
-            let looks = looks();
-            looks.told(&presented("example.com", "apex", 50), seen(NAME, texts), at(110));
-            assert_eq!(until(&looks, "example.com", &now).await.is_some(), waits);
+            let cache = cache();
+            cache.told(&presented("example.com", "apex", 50), seen(NAME, texts), at(110));
+            assert_eq!(until(&cache, "example.com", &now).await.is_some(), waits);
         }
     }
 
     #[tokio::test]
     async fn names_whose_aliases_lead_to_one_place_wait_for_each_other() {
-        let looks = looks();
+        let cache = cache();
         let apex = presented("example.com", "apex", 50);
-        looks.told(&apex, seen(ELSEWHERE, &[&["apex"]]), at(60));
+        cache.told(&apex, seen(ELSEWHERE, &[&["apex"]]), at(60));
         let now = seen(ELSEWHERE, &[&["apex", "wildcard"]]);
-        assert_eq!(until(&looks, "example.net", &now).await, Some(at(162)));
+        assert_eq!(until(&cache, "example.net", &now).await, Some(at(162)));
     }
 
     #[tokio::test]
@@ -341,13 +341,13 @@ mod tests {
         };
         let mut deleted = accepted(60);
         deleted.metadata.deletion_timestamp = Some(at(70).into());
-        let looks_at_deleted = looks();
+        let looks_at_deleted = cache();
         looks_at_deleted.saw(&deleted, at(70));
         assert_eq!(until(&looks_at_deleted, "example.com", &now).await, Some(at(131)));
 
         let mut failed = accepted(-86_400);
         failed.status.state = Some(State::Invalid);
-        let looks_at_failed = looks();
+        let looks_at_failed = cache();
         looks_at_failed.saw(&failed, at(99));
         let long_ago = at(-86_400 + 600 + 61);
         assert_eq!(until(&looks_at_failed, "example.com", &now).await, Some(long_ago));
@@ -355,12 +355,12 @@ mod tests {
 
     #[test]
     fn what_is_long_over_is_forgotten() {
-        let looks = looks();
+        let cache = cache();
         for number in 0..=FEW {
             let mut over = presented("example.com", &format!("n{number}"), 0);
             over.status.state = Some(State::Valid);
-            looks.saw(&over, at(if number < FEW { 0 } else { 7200 }));
+            cache.saw(&over, at(if number < FEW { 0 } else { 7200 }));
         }
-        assert_eq!(looks.lock().len(), 1);
+        assert_eq!(cache.lock().len(), 1);
     }
 }

@@ -38,9 +38,9 @@ const LONGEST_REST: SignedDuration = SignedDuration::from_millis(300);
 
 /// Which challenges stood in another one's way, or waited beside one, at the last pass. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Crowd(Arc<Mutex<Contention>>);
+pub struct SharedContention(Arc<Mutex<Contention>>);
 
-impl Crowd {
+impl SharedContention {
     /// Tells whether a running challenge stands in another one's way.
     pub fn is_held_up_by(&self, challenge: &ObjectName) -> bool {
         self.0.lock().concerns(challenge)
@@ -93,7 +93,7 @@ pub struct Scheduler {
     orders: Resources<Order>,
     limits: Limits,
     selection: Selection,
-    crowd: Crowd,
+    contention: SharedContention,
     recorder: Recorder,
     /// When the next pass may be made.
     rest: Mutex<Timestamp>,
@@ -101,14 +101,19 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Puts the scheduler together; challenges outside the selection have nobody who works on them and do not count.
-    /// Each pass notes in `crowd` who is in the way.
-    pub fn new(recorder: Recorder, limits: Limits, selection: Selection, crowd: Crowd) -> Self {
+    /// Each pass notes in `contention` who is in the way.
+    pub fn new(
+        recorder: Recorder,
+        limits: Limits,
+        selection: Selection,
+        contention: SharedContention,
+    ) -> Self {
         let challenges = Resources::new(Arc::clone(recorder.store()), Kind::Challenge)
             .written_by(source::CHALLENGES);
         let orders = Resources::new(Arc::clone(recorder.store()), Kind::Order);
         let standings = Mutex::default();
         let rest = Mutex::new(Timestamp::MIN);
-        Self { standings, challenges, orders, limits, selection, crowd, recorder, rest }
+        Self { standings, challenges, orders, limits, selection, contention, recorder, rest }
     }
 
     /// Starts what may start, and tells some of the others what they wait for; returns whether more are to be told.
@@ -120,7 +125,7 @@ impl Scheduler {
         let all = self.ours().await?;
         let all = all.iter().map(|challenge| &**challenge);
         let Plan { admitted, queue } = schedule::plan(all.clone(), self.limits);
-        self.crowd.is_now(Contention::of(all, &queue));
+        self.contention.is_now(Contention::of(all, &queue));
         let planning = SignedDuration::try_from(began.elapsed()).unwrap_or(LONGEST_REST);
         *self.rest.lock() = now + planning.saturating_mul(REST).min(LONGEST_REST);
         let mut faults = self.start_all(admitted, now).await;
@@ -284,7 +289,7 @@ mod tests {
     }
 
     fn scheduler(store: Arc<dyn Store>, limits: Limits) -> Scheduler {
-        Scheduler::new(Recorder::new(store), limits, Selection::all(), Crowd::default())
+        Scheduler::new(Recorder::new(store), limits, Selection::all(), SharedContention::default())
     }
 
     #[tokio::test]

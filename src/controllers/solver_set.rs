@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::scheduler::Crowd;
+use super::scheduler::SharedContention;
 use crate::model::{Challenge, ChallengeType};
 use crate::probes::Probe;
 use crate::solvers::Solver;
@@ -27,7 +27,7 @@ pub struct SolverSet {
     /// Makes the handshake of TLS-ALPN-01 as the CA does.
     pub tls_alpn01_probe: Arc<dyn Probe>,
     /// Who waits for whom.
-    pub crowd: Crowd,
+    pub contention: SharedContention,
     /// Longest pause between self-checks (`--dns01-check-retry-period`).
     pub check_period: SignedDuration,
 }

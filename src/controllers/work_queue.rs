@@ -211,17 +211,20 @@ mod tests {
 
     /// What becomes of a job whose look ends with that wish after that was heard: when it is looked at next.
     fn check(wake: Wake, heard: &[Heard], expected: Option<Timestamp>) {
-        let mut agenda = WorkQueue::default();
-        agenda.hear(job(), Heard::Progress, at(0));
-        assert_eq!(agenda.start(1, at(0)), [job()]);
+        let mut work_queue = WorkQueue::default();
+        work_queue.hear(job(), Heard::Progress, at(0));
+        assert_eq!(work_queue.start(1, at(0)), [job()]);
         for news in heard {
-            agenda.hear(job(), *news, at(1));
+            work_queue.hear(job(), *news, at(1));
         }
-        assert!(agenda.start(1, at(1)).is_empty(), "it is looked at once at a time");
-        let look = agenda.ended(&job(), at(2));
-        agenda.went_well(job(), wake, look, at(2));
-        let next =
-            if agenda.start(1, at(2)).is_empty() { agenda.next_alarm() } else { Some(at(2)) };
+        assert!(work_queue.start(1, at(1)).is_empty(), "it is looked at once at a time");
+        let look = work_queue.ended(&job(), at(2));
+        work_queue.went_well(job(), wake, look, at(2));
+        let next = if work_queue.start(1, at(2)).is_empty() {
+            work_queue.next_alarm()
+        } else {
+            Some(at(2))
+        };
         assert_eq!(next, expected, "{wake:?} {heard:?}");
     }
 
@@ -239,14 +242,14 @@ mod tests {
 
     #[test]
     fn one_who_sleeps_is_woken_once() {
-        let mut agenda = WorkQueue::default();
-        agenda.sleep_until(job(), at(5));
-        agenda.sleep_until(job(), at(9));
-        agenda.wake_due(at(5));
-        assert!(agenda.start(1, at(5)).is_empty());
-        agenda.hear(job(), Heard::Neighbour, at(6));
-        agenda.wake_due(at(9));
-        assert_eq!(agenda.start(2, at(9)), [job()]);
-        assert_eq!(agenda.next_alarm(), None);
+        let mut work_queue = WorkQueue::default();
+        work_queue.sleep_until(job(), at(5));
+        work_queue.sleep_until(job(), at(9));
+        work_queue.wake_due(at(5));
+        assert!(work_queue.start(1, at(5)).is_empty());
+        work_queue.hear(job(), Heard::Neighbour, at(6));
+        work_queue.wake_due(at(9));
+        assert_eq!(work_queue.start(2, at(9)), [job()]);
+        assert_eq!(work_queue.next_alarm(), None);
     }
 }

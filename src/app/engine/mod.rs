@@ -26,7 +26,7 @@ use crate::controllers::order::OrderController;
 use crate::controllers::order_budget::OrderBudget;
 use crate::controllers::recorder::Recorder;
 use crate::controllers::request::RequestController;
-use crate::controllers::scheduler::{Crowd, Scheduler};
+use crate::controllers::scheduler::{Scheduler, SharedContention};
 use crate::controllers::selection::Selection;
 use crate::controllers::solver_set::SolverSet;
 use crate::controllers::unwritten_orders::UnwrittenOrders;
@@ -197,10 +197,10 @@ impl Engine {
         let connect = Accounts::connect_with(Arc::clone(&clients));
         let accounts = Arc::new(Accounts::new(&store, &namespace, connect));
         let recorder = Recorder::new(Arc::clone(&store));
-        let crowd = Crowd::default();
+        let contention = SharedContention::default();
         let dns01 = dns01.solver(&store, zones.clone(), &fetcher.resolver, &namespace);
         let (by_hand, budget) = (dns01.is_by_hand(), equipment.budget);
-        let means = SolverSet {
+        let solvers = SolverSet {
             http01,
             by_person: Arc::new(Manual { provider: Arc::clone(&dns01) }),
             dns01,
@@ -208,7 +208,7 @@ impl Engine {
             http01_probe: probe,
             dns01_probe: Arc::new(DnsProbe { zones }),
             tls_alpn01_probe: Arc::new(TlsAlpnProbe { fetcher }),
-            crowd: crowd.clone(),
+            contention: contention.clone(),
             check_period: equipment.check_period,
         };
         let controllers: Vec<Arc<dyn Controller>> = vec![
@@ -234,10 +234,10 @@ impl Engine {
             Arc::new(ChallengeController::new(
                 recorder.clone(),
                 Arc::clone(&accounts),
-                means,
+                solvers,
                 Arc::clone(&clock),
             )),
-            Arc::new(Scheduler::new(recorder, limits, selection.clone(), crowd)),
+            Arc::new(Scheduler::new(recorder, limits, selection.clone(), contention)),
         ];
         let (sender, obstacles) = watch::channel(Obstacles::new());
         let driver = Driver::new(store, clock, controllers, selection, sender);

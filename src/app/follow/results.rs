@@ -23,13 +23,13 @@ use crate::model::Secret;
 use crate::store::folder::explain;
 
 /// How long a write waits when there is no deadline, and the longest that it ever does: others have a folder for a moment only.
-const LONGEST_WRITE: Duration = Duration::from_secs(10);
+const LONGEST_LOCK_WAIT: Duration = Duration::from_secs(10);
 /// The shortest, so that results that came last are written, too.
-const SHORTEST_WRITE: Duration = Duration::from_secs(1);
+const SHORTEST_LOCK_WAIT: Duration = Duration::from_secs(1);
 /// How often a waiting write looks again.
 const POLL: Duration = Duration::from_millis(50);
 /// How long a file system may take for what it nearly always does at once.
-const LONGEST: Duration = Duration::from_mins(1);
+const FILE_SYSTEM_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long it may after a signal: a pair should not be left half written.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -55,16 +55,19 @@ pub struct WriteWait {
 }
 
 impl WriteWait {
-    /// That of a command that works until it is interrupted.
+    /// The wait of a command that works until it is interrupted.
     pub fn new(interrupted: &Interrupted) -> Self {
-        Self { limit: LONGEST_WRITE, interrupted: interrupted.clone() }
+        Self { limit: LONGEST_LOCK_WAIT, interrupted: interrupted.clone() }
     }
 
-    /// That of a command whose time is up one day.
+    /// The wait of a command that gives up at a deadline.
     pub fn until(deadline: Timestamp, interrupted: &Interrupted) -> Self {
         let left =
             Duration::try_from(deadline.duration_since(Timestamp::now())).unwrap_or_default();
-        Self { limit: left.clamp(SHORTEST_WRITE, LONGEST_WRITE), interrupted: interrupted.clone() }
+        Self {
+            limit: left.clamp(SHORTEST_LOCK_WAIT, LONGEST_LOCK_WAIT),
+            interrupted: interrupted.clone(),
+        }
     }
 }
 
@@ -151,14 +154,15 @@ async fn on_disk<T: Send + 'static>(
     interrupted: &Interrupted,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    let (kind, why) = match timeout(LONGEST, aside(interrupted, GRACE, work)).await {
+    let (kind, why) = match timeout(FILE_SYSTEM_TIMEOUT, aside(interrupted, GRACE, work)).await {
         Ok(Ok(done)) => return done,
         Ok(Err(Left::Signal(kind))) => {
             (kind, "interrupted while its file system does not answer".to_owned())
         }
         Ok(Err(Left::Panic)) => (FailureKind::Unexpected, "the program failed".to_owned()),
         Err(_) => {
-            let why = format!("its file system has not answered for {} s", LONGEST.as_secs());
+            let why =
+                format!("its file system has not answered for {} s", FILE_SYSTEM_TIMEOUT.as_secs());
             (FailureKind::Unexpected, why)
         }
     };

@@ -50,7 +50,7 @@ struct Room {
     open: CancellationToken,
     /// The store as its watches see it, whoever writes.
     store: Arc<dyn Store>,
-    shelves: Mutex<BTreeMap<Kind, KindCache>>,
+    caches: Mutex<BTreeMap<Kind, KindCache>>,
 }
 
 impl Mirror {
@@ -61,19 +61,19 @@ impl Mirror {
             _close: open.clone().drop_guard(),
             open,
             store: Arc::clone(&store),
-            shelves: Mutex::default(),
+            caches: Mutex::default(),
         };
         Self { store, room: Arc::new(room) }
     }
 
     /// Looks at what is known of a kind; nothing unless it is everything.
     fn look<T>(&self, kind: Kind, look: impl FnOnce(&KindCache) -> T) -> Option<T> {
-        let shelves = self.room.shelves();
-        shelves.get(&kind).filter(|shelf| shelf.is_whole()).map(look)
+        let caches = self.room.caches();
+        caches.get(&kind).filter(|cache| cache.is_whole()).map(look)
     }
 
     fn has(&self, key: &Key) -> bool {
-        self.look(key.kind, |shelf| shelf.has(&key.name)).unwrap_or(false)
+        self.look(key.kind, |cache| cache.has(&key.name)).unwrap_or(false)
     }
 
     /// Keeps what a write brought. A write that rests on something old makes us read the object anew.
@@ -84,7 +84,7 @@ impl Mirror {
     ) -> Result<Record, StoreError> {
         match written {
             Ok(record) => {
-                self.room.change(key.kind, |shelf| shelf.written(&record));
+                self.room.change(key.kind, |cache| cache.written(&record));
                 Ok(record)
             }
             Err(StoreError::NotFound { .. }) if self.has(key) => {
@@ -102,14 +102,14 @@ impl Mirror {
 
     /// The UID of an object as we know it.
     fn uid(&self, key: &Key) -> Option<String> {
-        self.room.change(key.kind, |shelf| shelf.uid(&key.name)).flatten()
+        self.room.change(key.kind, |cache| cache.uid(&key.name)).flatten()
     }
 
     /// Notes what a deletion has left of an object.
     fn deleted(&self, key: &Key, uid: Option<&str>, held: Option<&Record>) {
-        self.room.change(key.kind, |shelf| match (held, uid) {
-            (Some(record), _) => shelf.written(record),
-            (None, Some(uid)) => shelf.lost(&key.name, uid),
+        self.room.change(key.kind, |cache| match (held, uid) {
+            (Some(record), _) => cache.written(record),
+            (None, Some(uid)) => cache.lost(&key.name, uid),
             (None, None) => {}
         });
     }
@@ -117,7 +117,7 @@ impl Mirror {
     /// Fails when the owner of an object that may have been there before is gone: what is deleted with its owner may be told of first,
     /// and would be made again.
     async fn expect_owner(&self, record: &Record) -> Result<(), StoreError> {
-        let before = |shelf: &mut KindCache| shelf.may_have_had(record);
+        let before = |cache: &mut KindCache| cache.may_have_had(record);
         if self.room.change(record.key.kind, before) != Some(true) {
             return Ok(());
         }
@@ -130,24 +130,24 @@ impl Mirror {
 }
 
 impl Room {
-    fn shelves(&self) -> MutexGuard<'_, BTreeMap<Kind, KindCache>> {
-        // Every change of a shelf is whole before anything could fail.
-        self.shelves.lock()
+    fn caches(&self) -> MutexGuard<'_, BTreeMap<Kind, KindCache>> {
+        // Every change of a cache is whole before anything could fail.
+        self.caches.lock()
     }
 
     /// Changes what is known of a kind, if anything is.
     fn change<T>(&self, kind: Kind, change: impl FnOnce(&mut KindCache) -> T) -> Option<T> {
-        self.shelves().get_mut(&kind).map(change)
+        self.caches().get_mut(&kind).map(change)
     }
 
     /// What a list of everything lacks because we wrote it meanwhile.
     async fn complete(&self, kind: Kind, mut records: Vec<Record>) -> Vec<Record> {
-        let written = self.shelves().get(&kind).map(|shelf| shelf.missing(&records));
+        let written = self.caches().get(&kind).map(|cache| cache.missing(&records));
         for known in written.into_iter().flatten() {
             match self.store.get(&known.key).await {
                 Ok(Some(read)) => records.push(read),
                 Ok(None) => {
-                    self.change(kind, |shelf| shelf.lost(&known.key.name, known.uid()));
+                    self.change(kind, |cache| cache.lost(&known.key.name, known.uid()));
                 }
                 // It is asked for again with the next list.
                 Err(_) => {}
@@ -158,12 +158,12 @@ impl Room {
 
     /// Begins to watch a kind, unless it is watched.
     fn begin(self: &Arc<Self>, kind: Kind) {
-        let mut shelves = self.shelves();
-        if shelves.contains_key(&kind) {
+        let mut caches = self.caches();
+        if caches.contains_key(&kind) {
             return;
         }
-        shelves.insert(kind, KindCache::new());
-        drop(shelves);
+        caches.insert(kind, KindCache::new());
+        drop(caches);
         let changes = self.store.watch(kind, Scope::all());
         let following = follow(Arc::downgrade(self), kind, changes);
         tokio::spawn(self.open.clone().run_until_cancelled_owned(following));
@@ -181,14 +181,14 @@ async fn follow(
         match change {
             Ok(Change::Resynced(records)) => {
                 let records = room.complete(kind, records).await;
-                room.change(kind, |shelf| shelf.watched(Change::Resynced(records)));
+                room.change(kind, |cache| cache.watched(Change::Resynced(records)));
             }
             Ok(change) => {
-                room.change(kind, |shelf| shelf.watched(change));
+                room.change(kind, |cache| cache.watched(change));
             }
             Err(error) => {
                 debug!(%error, %kind, "read from the store until it is watched again");
-                room.change(kind, |shelf| shelf.fail(&error));
+                room.change(kind, |cache| cache.fail(&error));
             }
         }
     }
@@ -214,7 +214,7 @@ impl Store for Mirror {
 
     async fn get_known(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let known =
-            self.look(key.kind, |shelf| (shelf.has(&key.name), shelf.get(&key.name).cloned()));
+            self.look(key.kind, |cache| (cache.has(&key.name), cache.get(&key.name).cloned()));
         match known {
             Some((_, Some(record))) => Ok(Some(record)),
             Some((false, None)) if self.store.reaches(key) => Ok(None),
@@ -225,17 +225,17 @@ impl Store for Mirror {
     async fn get_anew(&self, key: &Key) -> Result<Option<Record>, StoreError> {
         let before = self.uid(key);
         let read = self.store.get(key).await?;
-        self.room.change(key.kind, |shelf| match (&read, before) {
-            (Some(record), _) => shelf.written(record),
+        self.room.change(key.kind, |cache| match (&read, before) {
+            (Some(record), _) => cache.written(record),
             // Another one of that name may have been made meanwhile.
-            (None, Some(uid)) => shelf.lost(&key.name, &uid),
+            (None, Some(uid)) => cache.lost(&key.name, &uid),
             (None, None) => {}
         });
         Ok(read)
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-        let Some(mut records) = self.look(kind, |shelf| shelf.list(scope)) else {
+        let Some(mut records) = self.look(kind, |cache| cache.list(scope)) else {
             return self.store.list(kind, scope).await;
         };
         if kind == Kind::Secret {
@@ -259,7 +259,7 @@ impl Store for Mirror {
     ) -> Result<Vec<Listed>, StoreError> {
         if kind != Kind::Secret
             && !scope.brief
-            && let Some(listed) = self.look(kind, |shelf| shelf.list_unknown(scope, known))
+            && let Some(listed) = self.look(kind, |cache| cache.list_unknown(scope, known))
         {
             return Ok(listed);
         }
@@ -269,7 +269,7 @@ impl Store for Mirror {
     async fn list_anew(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
         let records = self.store.list(kind, scope).await?;
         if !scope.brief {
-            self.room.change(kind, |shelf| records.iter().for_each(|found| shelf.written(found)));
+            self.room.change(kind, |cache| records.iter().for_each(|found| cache.written(found)));
         }
         Ok(records)
     }
@@ -310,7 +310,7 @@ impl Store for Mirror {
         self.room.begin(kind);
         let (sender, told) = mpsc::unbounded_channel();
         let without_brief = Scope { brief: false, ..scope };
-        self.room.change(kind, |shelf| shelf.tell(without_brief, sender));
+        self.room.change(kind, |cache| cache.tell(without_brief, sender));
         let told = stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
         told.take_until(self.room.open.clone().cancelled_owned()).boxed()
     }

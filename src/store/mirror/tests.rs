@@ -321,18 +321,18 @@ async fn whoever_is_told_of_a_change_reads_it_even_when_the_watch_failed_at_firs
 
 #[tokio::test]
 async fn what_is_missing_from_a_new_list_is_told_as_gone() {
-    let mut shelf = KindCache::new();
+    let mut cache = KindCache::new();
     let (told, mut changes) = mpsc::unbounded_channel();
-    shelf.tell(Scope::all(), told);
+    cache.tell(Scope::all(), told);
     let store = MemoryStore::new();
     let mut records = Vec::new();
     for name in ["deleted", "stays", "written"] {
         records.push(store.create(object(Kind::Order, name)).await.unwrap());
     }
     let [deleted, stays, written] = &records[..] else { unreachable!() };
-    shelf.watched(Change::Resynced(vec![deleted.clone(), stays.clone()]));
-    shelf.written(written);
-    shelf.watched(Change::Resynced(vec![stays.clone()]));
+    cache.watched(Change::Resynced(vec![deleted.clone(), stays.clone()]));
+    cache.written(written);
+    cache.watched(Change::Resynced(vec![stays.clone()]));
     drop(store);
     let mut heard = Vec::new();
     while let Ok(change) = changes.try_recv() {
@@ -347,7 +347,7 @@ async fn what_is_missing_from_a_new_list_is_told_as_gone() {
             Change::Deleted(deleted.clone()),
         ]
     );
-    assert_eq!(shelf.list(&Scope::all()), both);
+    assert_eq!(cache.list(&Scope::all()), both);
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ use kubectl_acme::controllers::order::OrderController;
 use kubectl_acme::controllers::order_budget::OrderBudget;
 use kubectl_acme::controllers::recorder::Recorder;
 use kubectl_acme::controllers::request::RequestController;
-use kubectl_acme::controllers::scheduler::{Crowd, Scheduler};
+use kubectl_acme::controllers::scheduler::{Scheduler, SharedContention};
 use kubectl_acme::controllers::selection::Selection;
 use kubectl_acme::controllers::solver_set::SolverSet;
 use kubectl_acme::dns::lookup::SystemResolver;
@@ -290,7 +290,7 @@ async fn issue_at(host: &str, script: Script) -> End {
     let accounts = Arc::new(Accounts::new(&store, "cert-manager", Box::new(twisted)));
     let recorder = Recorder::new(Arc::clone(&store));
     let clock = Arc::new(SystemClock::default());
-    let crowd = Crowd::default();
+    let contention = SharedContention::default();
     let zones = nobody_to_ask();
     let dns01 = Reach::default().solver(&store, zones.clone(), &fetcher.resolver, "cert-manager");
     let means = SolverSet {
@@ -301,7 +301,7 @@ async fn issue_at(host: &str, script: Script) -> End {
         http01: Arc::new(listener),
         http01_probe: Arc::new(HttpProbe { fetcher }),
         dns01_probe: Arc::new(DnsProbe { zones }),
-        crowd: crowd.clone(),
+        contention: contention.clone(),
         check_period: SignedDuration::from_secs(10),
     };
     let selection = Selection::only(keys);
@@ -322,7 +322,7 @@ async fn issue_at(host: &str, script: Script) -> End {
             OrderBudget::new(Allowance::OneShot),
         )),
         Arc::new(challenges),
-        Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone(), crowd)),
+        Arc::new(Scheduler::new(recorder, Limits::default(), selection.clone(), contention)),
     ];
     let (sender, obstacles) = tokio::sync::watch::channel(Obstacles::new());
     let driver = Driver::new(store, clock, controllers, selection, sender);
