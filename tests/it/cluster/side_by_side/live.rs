@@ -199,8 +199,14 @@ fn act(site: &Site<'_>, manifests: &[Value; 5]) {
 /// What happened there; whatever its name, the place is called the same.
 fn turns(witness: &Witness, namespace: &str) -> Vec<Turn> {
     let mut turns = witness.turns(|place, _| place == namespace);
-    turns.retain(|turn| !is_of_kubernetes(turn));
+    turns.retain(|turn| !is_of_kubernetes(turn) && !is_outrun_by_itself(turn));
     moved(turns, namespace, "here")
+}
+
+/// Whether cert-manager tells that it has made a CertificateRequest already: its memory may be behind its own writes.
+fn is_outrun_by_itself(turn: &Turn) -> bool {
+    let message = turn.object["message"].as_str().unwrap_or_default();
+    turn.object["reason"] == "RequestFailed" && message.ends_with(" already exists")
 }
 
 /// Each of our controllers tells of a Certificate after the one by whose writing it was woken, in every issuance; cert-manager's are

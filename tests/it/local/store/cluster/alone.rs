@@ -113,6 +113,12 @@ async fn whoever_drives_is_found_wherever_a_chart_has_put_him() {
     });
     let kubectl = namespace.kubectl();
     kubectl.apply(&pod.to_string());
+    // The bed says of an image that it does not know that it waits: only after that our word stands.
+    eventually("the word on the image", || {
+        let waiting = "--output=jsonpath={.status.containerStatuses[0].state.waiting.reason}";
+        let reason = kubectl.try_run(&["get", "pod/controller", waiting]).ok()?;
+        (!reason.is_empty()).then_some(())
+    });
     let running = r#"{"status": {"phase": "Running"}}"#;
     kubectl.run(&[
         "patch",
