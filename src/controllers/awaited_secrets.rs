@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::is_by_record;
 use crate::model::solver::Dns01Solver;
-use crate::model::{Challenge, ObjectName, Record, State};
+use crate::model::{Challenge, ObjectName, Record};
 use crate::store::resources::typed;
 
 /// The Secrets of unfinished Challenges, by Challenge.
@@ -24,7 +24,7 @@ impl AwaitedSecrets {
         let own = &challenge.metadata.namespace;
         let namespace = spec.issuer_ref.secret_namespace(own, cluster_namespace);
         let is_tidy = challenge.metadata.finalizers.is_empty();
-        if challenge.status.state.is_some_and(State::is_final) && is_tidy {
+        if challenge.has_ended() && is_tidy {
             return self.forget(&changed.key.name);
         }
         let secrets = spec.solver.dns01.iter().flat_map(Dns01Solver::secrets);
@@ -54,6 +54,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::State;
     use crate::reconcile::testing::challenge;
 
     /// Which of the two Challenges wake when that Secret changes.

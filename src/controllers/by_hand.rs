@@ -8,7 +8,7 @@ use super::ReconcileError;
 use super::challenge::present_failed;
 use super::challenge_records::ChallengeRecords;
 use super::recorder::Recorder;
-use crate::model::{Answer, Challenge, State};
+use crate::model::{Answer, Challenge};
 use crate::reconcile::challenge::Outcome;
 use crate::solvers::Solver;
 use crate::store::Store;
@@ -69,7 +69,7 @@ impl Answering {
             return Err(error.into());
         }
         self.challenges.keep(challenge, Outcome::CleanedUp, now).await?;
-        let is_over = challenge.status.state.is_some_and(State::is_final);
+        let is_over = challenge.has_ended();
         if !is_over && !challenge.metadata.is_deleted() {
             return Ok(());
         }

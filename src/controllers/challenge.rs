@@ -174,7 +174,7 @@ impl ChallengeController {
     /// The Order of a challenge; one that has ended needs none.
     async fn order_of(&self, challenge: &Challenge) -> Result<Option<Arc<Order>>, StoreError> {
         let Some(owner) = challenge.metadata.controller() else { return Ok(None) };
-        if challenge.status.state.is_some_and(State::is_final) {
+        if challenge.has_ended() {
             return Ok(None);
         }
         let name = ObjectName::new(&challenge.metadata.namespace, &owner.name);
@@ -204,8 +204,7 @@ impl ChallengeController {
             known => known?,
         };
         let mut known = self.known.lock();
-        let Some(order) = order.filter(|order| !order.status.state.is_some_and(State::is_final))
-        else {
+        let Some(order) = order.filter(|order| !order.has_ended()) else {
             known.remove(&changed.key.name);
             self.ended.notify_waiters();
             return Ok(());
@@ -365,7 +364,7 @@ fn is_accepted(challenge: &Challenge) -> bool {
 }
 
 fn is_running(challenge: &Challenge) -> bool {
-    challenge.status.processing && !challenge.status.state.is_some_and(State::is_final)
+    challenge.status.processing && !challenge.has_ended()
 }
 
 /// What came of an answer that a solver could not put up.

@@ -370,8 +370,7 @@ impl Controller for OrderController {
             Kind::Issuer | Kind::ClusterIssuer => {
                 let orders = self.orders.list(&super::reach(&changed.key)).await?;
                 let unfinished = orders.into_iter().filter(|order| {
-                    !order.status.state.is_some_and(State::is_final)
-                        && super::refers_to(&order.spec.issuer_ref, &changed.key)
+                    !order.has_ended() && super::refers_to(&order.spec.issuer_ref, &changed.key)
                 });
                 Ok(unfinished.map(|order| Key::new(Kind::Order, order.name())).collect())
             }

@@ -75,7 +75,7 @@ enum Standing {
 impl Standing {
     fn of(record: &Record) -> Self {
         let Ok(challenge) = Challenge::deserialize(&record.object) else { return Self::Unknown };
-        let is_over = challenge.status.state.is_some_and(State::is_final);
+        let is_over = challenge.has_ended();
         match challenge.status.processing {
             true => Self::Runs { kept_back_from: schedule::kept_back_from(&challenge) },
             false if is_over || challenge.metadata.is_deleted() => Self::Out,

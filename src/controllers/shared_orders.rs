@@ -77,7 +77,7 @@ pub(super) fn url_under_way(record: &Record) -> Option<&str> {
 
 /// Tells whether an Order has not ended.
 pub(super) fn is_under_way(order: &Order) -> bool {
-    !order.metadata.is_deleted() && !order.status.state.is_some_and(State::is_final)
+    !order.metadata.is_deleted() && !order.has_ended()
 }
 
 #[cfg(test)]

@@ -87,10 +87,8 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
 
 /// What the first waiting challenge waits for.
 pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
-    let challenge = chain
-        .challenges
-        .iter()
-        .find(|c| !c.status.state.is_some_and(State::is_final) && !c.status.reason.is_empty())?;
+    let challenge =
+        chain.challenges.iter().find(|c| !c.has_ended() && !c.status.reason.is_empty())?;
     let memory = Memory::read(Holder::Challenge, &challenge.metadata.annotations);
     let (of, until) = (Kind::Challenge, memory.next_try);
     let what = format!("{}: {}", Key::new(of, challenge.name()), challenge.status.reason);

@@ -21,11 +21,11 @@ type ServerAnswer = Result<Reply, Silence>;
 
 /// Open questions; each ends when nobody waits for it any more.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked(
+pub(super) struct OpenQuestions(
     Arc<Mutex<HashMap<Question, WeakShared<BoxFuture<'static, ServerAnswer>>>>>,
 );
 
-impl Asked {
+impl OpenQuestions {
     /// Waits for the answer to a question that is open already; else asks.
     pub(super) async fn join<F>(&self, question: Question, ask: impl FnOnce() -> F) -> ServerAnswer
     where
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     /// Joins so many questions, a second's work each; returns how often one was asked.
-    async fn asked(asked: &Asked, names: &[&str]) -> u32 {
+    async fn asked(asked: &OpenQuestions, names: &[&str]) -> u32 {
         let count = Arc::new(AtomicU32::new(0));
         let joined = names.iter().map(|name| {
             let question = (
@@ -86,14 +86,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_same_question_is_asked_once_at_a_time() {
-        let open = Asked::default();
+        let open = OpenQuestions::default();
         assert_eq!(asked(&open, &["a.", "A.", "b.", "a."]).await, 2);
         assert_eq!(asked(&open, &["a."]).await, 1, "nothing is kept");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_question_goes_on_while_anybody_waits_for_it() {
-        let open = Asked::default();
+        let open = OpenQuestions::default();
         let first = timeout(Duration::from_millis(500), asked(&open, &["a."]));
         let second = async {
             sleep(Duration::from_millis(100)).await;

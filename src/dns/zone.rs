@@ -16,7 +16,7 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 use tokio::time::timeout;
 
 use super::lookup::{HOPS, absolute};
-use super::open_questions::Asked;
+use super::open_questions::OpenQuestions;
 use super::remembered::Remembered;
 use super::reply::{Reply, mnemonic};
 use super::server::{Authority, PORT, Server};
@@ -64,7 +64,7 @@ pub struct Zones {
     /// How long a whole look may take.
     pub(super) patience: Duration,
     pub(super) remembered: Remembered,
-    pub(super) asked: Asked,
+    pub(super) asked: OpenQuestions,
 }
 
 impl Zones {
@@ -114,7 +114,7 @@ impl Zones {
             resolvers: resolvers.collect::<Result<_, _>>()?,
             trust: Trust::RecursiveOnly,
             remembered: Remembered::default(),
-            asked: Asked::default(),
+            asked: OpenQuestions::default(),
             ..self.clone()
         })
     }

@@ -5,11 +5,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false};
+use super::common::{Condition, Duration, IssuerRef, Other, Time, is_false, is_true};
 use super::metadata::Resource;
 
 /// `cert-manager.io/v1` Certificate.
 pub type Certificate = Resource<CertificateSpec, CertificateStatus>;
+
+impl Certificate {
+    /// Whether a try to issue is under way: the condition `Issuing` is true.
+    pub fn is_being_issued(&self) -> bool {
+        is_true(&self.status.conditions, "Issuing")
+    }
+}
 
 /// What is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -14,6 +14,13 @@ use super::state::{ChallengeType, State};
 /// `acme.cert-manager.io/v1` Challenge.
 pub type Challenge = Resource<ChallengeSpec, ChallengeStatus>;
 
+impl Challenge {
+    /// Whether the challenge has a final state.
+    pub fn has_ended(&self) -> bool {
+        self.status.state.is_some_and(State::is_final)
+    }
+}
+
 /// Finalizer on every Challenge that may have been presented.
 pub const FINALIZER: &str = "acme.cert-manager.io/finalizer";
 /// Finalizer of cert-manager before 1.17; honoured and replaced.

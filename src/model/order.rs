@@ -10,6 +10,13 @@ use super::state::State;
 /// `acme.cert-manager.io/v1` Order.
 pub type Order = Resource<OrderSpec, OrderStatus>;
 
+impl Order {
+    /// Whether the order has a final state.
+    pub fn has_ended(&self) -> bool {
+        self.status.state.is_some_and(State::is_final)
+    }
+}
+
 /// What is ordered. The fields stand in the order in which cert-manager declares them: names are hashed from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -27,7 +27,7 @@ pub(super) fn settled_by_order(
     memory: &Memory,
     order: Option<&Order>,
 ) -> Option<State> {
-    if challenge.status.state.is_some_and(State::is_final) || memory.accepted_at.is_none() {
+    if challenge.has_ended() || memory.accepted_at.is_none() {
         return None;
     }
     match order?.status.state? {

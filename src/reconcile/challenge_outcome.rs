@@ -87,7 +87,7 @@ pub fn record(
             new.memory.webroot = None;
             new.status.presented = false;
             new.status.processing = false;
-            if !challenge.status.state.is_some_and(State::is_final) {
+            if !challenge.has_ended() {
                 // What a self-check saw of an answer that is down says nothing any more.
                 new.status.reason = String::new();
             }

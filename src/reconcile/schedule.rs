@@ -185,7 +185,7 @@ fn lock(challenge: &Challenge) -> Lock<'_> {
 fn waiting<'a>(challenges: impl IntoIterator<Item = &'a Challenge>) -> Vec<&'a Challenge> {
     let mut waiting: Vec<&Challenge> = challenges
         .into_iter()
-        .filter(|c| !c.status.processing && !c.status.state.is_some_and(State::is_final))
+        .filter(|c| !c.status.processing && !c.has_ended())
         .filter(|c| !c.metadata.is_deleted())
         .collect();
     waiting.sort_by(|a, b| age(a).cmp(&age(b)));

@@ -23,7 +23,6 @@ use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::verdict::{Verdict, verdict};
-use crate::model::common::is_true;
 use crate::model::{Certificate, Key, Kind, ObjectName, Order, Record, State};
 use crate::store::Store;
 use crate::store::local::Access;
@@ -150,7 +149,7 @@ async fn nothing_to_do(
 ) -> Result<Option<String>, Failure> {
     let (store, name) = (inspection.store(), &record.key.name);
     let certificate = typed::<Certificate>(record.clone())?;
-    let is_under_way = is_true(&certificate.status.conditions, "Issuing");
+    let is_under_way = certificate.is_being_issued();
     // Whatever is asked for: the Secret of another Certificate is not overwritten.
     let is_due = inspection.look(name).await?;
     match wanted {

@@ -86,10 +86,8 @@ pub struct ManualRecord {
     pub certificate: ObjectName,
     /// For which Challenge.
     pub challenge: String,
-    /// What the name servers say instead, or why nobody could be asked.
-    pub reason: String,
-    /// Whether somebody could be asked.
-    pub is_checked: bool,
+    /// Why it is taken to be missing.
+    pub lack: Lack,
 }
 
 /// Why a record is taken to be missing.
@@ -103,19 +101,13 @@ pub struct Lack {
 
 impl ManualRecord {
     /// The record of a Challenge of that Certificate, at that name.
-    pub fn new(
-        name: String,
-        challenge: &Challenge,
-        certificate: &ObjectName,
-        Lack { reason, is_checked }: Lack,
-    ) -> Self {
+    pub fn new(name: String, challenge: &Challenge, certificate: &ObjectName, lack: Lack) -> Self {
         Self {
             name,
             value: challenge.spec.key.clone(),
             certificate: certificate.clone(),
             challenge: challenge.metadata.name.clone(),
-            reason,
-            is_checked,
+            lack,
         }
     }
 
@@ -127,7 +119,7 @@ impl ManualRecord {
     }
 
     fn report(&self) -> Value {
-        let Self { name, value, certificate, challenge, reason, .. } = self;
+        let Self { name, value, certificate, challenge, lack } = self;
         json!({
             "name": name,
             "type": "TXT",
@@ -135,7 +127,7 @@ impl ManualRecord {
             "value": value,
             "certificate": {"namespace": certificate.namespace, "name": certificate.name},
             "challenge": {"namespace": certificate.namespace, "name": challenge},
-            "reason": reason,
+            "reason": lack.reason,
         })
     }
 }
@@ -196,8 +188,7 @@ mod tests {
             value: "gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA".into(),
             certificate: ObjectName::new("web", "example-com"),
             challenge: "example-com-1-2-3".into(),
-            reason: String::new(),
-            is_checked: true,
+            lack: Lack { reason: String::new(), is_checked: true },
         }];
         insta::assert_snapshot!(table(&wanted).render(Headers::Shown, Colour::default()), @r"
         NAME                           TYPE   TTL   VALUE                                         CERTIFICATE       CHALLENGE
@@ -216,8 +207,7 @@ mod tests {
             value: "x".repeat(300),
             certificate: ObjectName::new("web", "a"),
             challenge: String::new(),
-            reason: String::new(),
-            is_checked: true,
+            lack: Lack { reason: String::new(), is_checked: true },
         };
         let (first, second) = ("x".repeat(255), "x".repeat(45));
         assert_eq!(wanted.line(), format!("a. 60 IN TXT \"{first}\" \"{second}\"\n"));

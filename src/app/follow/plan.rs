@@ -3,7 +3,7 @@
 //! Status, the labels of the Secret and the renewal time are put right here without a certificate: "up to date" has to
 //! be true, and it costs no request to a CA.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -88,8 +88,9 @@ pub async fn opening(
     Ok(Opening { open, ends })
 }
 
-/// Tells whether an Issuer is followed itself: it was given alone; or it has still to be looked at, and no due Certificate waits
-/// for that.
+/// Tells whether an Issuer is followed itself: it was given alone; or it has still to be looked at, and the Certificates that
+/// use it do not wait for that. One beside Certificates that nobody uses is set up by whoever drives, and may fail without
+/// failing the command: nobody waits for it.
 async fn is_followed(
     key: &Key,
     records: &[Record],
@@ -109,14 +110,14 @@ async fn is_followed(
     }
     // A Certificate goes on with what was ready before.
     let was_ready = is_true(&issuer.status.conditions, "Ready");
-    let users: BTreeSet<bool> = certificates(records)
+    let mut users = certificates(records)
         .filter(|certificate| issuer_key(certificate).as_ref() == Some(key))
         .map(|certificate| {
             let key = Key::new(Kind::Certificate, certificate.name());
             open.get(&key).is_some_and(Tracked::is_due)
         })
-        .collect();
-    Ok(was_ready || users == BTreeSet::from([false]))
+        .peekable();
+    Ok(users.peek().is_some() && (was_ready || !users.any(|is_due| is_due)))
 }
 
 #[cfg(test)]

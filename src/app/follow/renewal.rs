@@ -13,7 +13,7 @@ use crate::app::failure::Failure;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::facts;
 use crate::model::cause::OrderWait;
-use crate::model::common::{Time, condition, is_true, set_condition};
+use crate::model::common::{Time, condition, set_condition};
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
     Certificate, CertificateStatus, Condition, ConditionStatus, Issuer, Key, Kind, ObjectName,
@@ -57,7 +57,7 @@ pub async fn try_mark_for_renewal(
 /// The status of a Certificate whose next try begins now. The temporary Secret of a try before it is forgotten: a try is known by
 /// that Secret, and takes a failure of its own for its own only.
 fn new_try(certificate: &Certificate, now: Timestamp) -> Option<CertificateStatus> {
-    if is_true(&certificate.status.conditions, "Issuing") {
+    if certificate.is_being_issued() {
         return None;
     }
     let mut status = certificate.status.clone();

@@ -9,7 +9,7 @@ use super::tracked::Tracked;
 use crate::app::preflight::certificates::choices;
 use crate::controllers::selection::Selection;
 use crate::diagnosis::chain::issuer_key;
-use crate::model::{Certificate, Challenge, ChallengeType, Issuer, Key, Kind, State};
+use crate::model::{Certificate, Challenge, ChallengeType, Issuer, Key, Kind};
 use crate::store::error::StoreError;
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
@@ -40,7 +40,7 @@ pub async fn required_types(
     let selection = Selection::only(given.clone());
     for challenge in challenges.list(&Scope::all()).await? {
         let key = Key::new(Kind::Challenge, challenge.name());
-        let is_over = challenge.status.state.is_some_and(State::is_final);
+        let is_over = challenge.has_ended();
         if !is_over && selection.covers(&**store, &key).await? {
             asked.insert(challenge.spec.kind);
         }

@@ -33,7 +33,7 @@ use crate::controllers::unwritten_orders::UnwrittenOrders;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::model::order_budget::Allowance;
-use crate::model::{Challenge, ChallengeType, Duration, Key, Kind, State};
+use crate::model::{Challenge, ChallengeType, Duration, Key, Kind};
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::order::required::Types;
@@ -127,7 +127,7 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     // A Lease that is lost and had again makes new controllers.
     let unwritten = Arc::<UnwrittenOrders>::default();
     let budget = OrderBudget::new(Allowance::OneShot);
-    let watched = loop {
+    let ended = loop {
         if is_kept {
             // Only now: what was read before the turn was ours may be old.
             job.store = context.at_hand(Arc::clone(&store));
@@ -144,6 +144,9 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
             () = lost.cancelled() => Ok(Halt::Lost),
         };
         let (claim, why) = match watched {
+            Ok(Halt::Ended(ends)) => break Ok(ends),
+            Ok(Halt::Interrupted(kind)) => break Err(Stopped::Interrupted(kind)),
+            Err(failure) => break Err(Stopped::Failed(failure)),
             Ok(Halt::Inherited(Inherited { claim, why })) => (claim, why),
             Ok(Halt::Lost) => {
                 context.talk().line("the Lease was lost: what is under way is broken off");
@@ -154,18 +157,17 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
                 let claim = regain(context, job.deadline, &job.permit).await?;
                 (claim, "the Lease was lost before".to_owned())
             }
-            ended => break ended,
         };
         context.talk().line(&format!("driver: {} ({why})", claim.driver()));
         job.claim = claim;
     };
-    let interrupted = match &watched {
-        Ok(Halt::Interrupted(kind)) => Some(say(*kind, is_kept, context)),
-        _ => None,
+    let interrupted = match &ended {
+        Err(Stopped::Interrupted(kind)) => Some(say(*kind, is_kept, context)),
+        Err(Stopped::Failed(_)) | Ok(_) => None,
     };
     if let Some(engine) = engine {
         let lost = job.claim.lost();
-        if let Ok(Halt::Ended(ends)) = &watched {
+        if let Ok(ends) = &ended {
             answers_taken_down(&job.store, ends, &lost, context).await;
         }
         stop(engine, &lost, interrupted.is_some(), context).await?;
@@ -173,13 +175,17 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     for line in supervision.removable().await? {
         context.talk().line(&line);
     }
-    if let Some(failure) = interrupted {
-        return Err(failure);
+    match (ended, interrupted) {
+        (_, Some(failure)) | (Err(Stopped::Failed(failure)), None) => Err(failure),
+        (Err(Stopped::Interrupted(kind)), None) => Err(Failure::interrupted(kind)),
+        (Ok(ends), None) => Ok(ends),
     }
-    match watched? {
-        Halt::Ended(ends) => Ok(ends),
-        Halt::Interrupted(_) | Halt::Inherited(_) | Halt::Lost => Ok(BTreeMap::new()),
-    }
+}
+
+/// Why the work stopped before every object had ended.
+enum Stopped {
+    Interrupted(FailureKind),
+    Failed(Failure),
 }
 
 /// Says what becomes of the work; how to go on with it, where it is kept.
@@ -286,9 +292,7 @@ async fn answers_taken_down(
     lost: &CancellationToken,
     context: &Context,
 ) {
-    let is_up = |challenge: &Challenge| {
-        challenge.status.processing && challenge.status.state.is_some_and(State::is_final)
-    };
+    let is_up = |challenge: &Challenge| challenge.status.processing && challenge.has_ended();
     let failed = ends.iter().filter(|(_, end)| matches!(end, End::Failed(_)));
     let certificates: Vec<&Key> =
         failed.map(|(key, _)| key).filter(|key| key.kind == Kind::Certificate).collect();

@@ -186,7 +186,7 @@ async fn check(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let what = format!("the CA would not see the answer of challenge {name}: {reason}");
     let failure = Failure::new(FailureKind::Solver, what);
     let failure = provider_check::explain(&challenge, &dns01, &printer, failure).await;
-    let is_over = challenge.status.state.is_some_and(State::is_final);
+    let is_over = challenge.has_ended();
     if is_over && challenge.status.state != Some(State::Valid) {
         let order = challenge.metadata.controller().map_or("ORDER", |order| order.name.as_str());
         let retry =

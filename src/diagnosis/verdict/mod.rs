@@ -47,7 +47,7 @@ pub fn may_end(change: &Change) -> bool {
     let Change::Applied(record) = change else { return false };
     record.key.kind == Kind::Certificate
         && typed::<Certificate>(record.clone())
-            .is_ok_and(|certificate| !is_true(&certificate.status.conditions, "Issuing"))
+            .is_ok_and(|certificate| !certificate.is_being_issued())
 }
 
 /// Judges a Certificate; `since` is its revision when this run began, for one that was due. Without it, nothing has to be issued:

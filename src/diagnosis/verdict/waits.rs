@@ -16,6 +16,8 @@ use crate::reconcile::schedule::Waits;
 pub enum Wait<'a> {
     /// In the queue.
     Queue(Waits),
+    /// In the queue, and the scheduler has not said for what.
+    Turn,
     /// Running, and its status says why.
     Reason(&'a str),
     /// Running: our answer has to be put up.
@@ -34,6 +36,7 @@ impl fmt::Display for Wait<'_> {
             Self::Queue(Waits::Slot { .. }) => f.write_str("a free slot"),
             Self::Queue(Waits::Lock { holder }) => write!(f, "challenge {holder}"),
             Self::Queue(Waits::Nothing) => f.write_str("nothing, it starts next"),
+            Self::Turn => f.write_str("its turn"),
             Self::Reason(reason) => f.write_str(reason),
             Self::Answer => f.write_str("its answer to be put up"),
             Self::SelfCheck => f.write_str("its self-check"),
@@ -48,9 +51,23 @@ impl<'a> Wait<'a> {
     pub fn sentence(&self) -> String {
         match self {
             Self::Reason(reason) => (*reason).to_owned(),
-            Self::Queue(_) | Self::Answer | Self::SelfCheck | Self::Authority | Self::CleanUp => {
+            Self::Queue(_)
+            | Self::Turn
+            | Self::Answer
+            | Self::SelfCheck
+            | Self::Authority
+            | Self::CleanUp => {
                 format!("waiting for {self}")
             }
+        }
+    }
+
+    /// What a challenge waits for by its own word; of one that has a slot also what that word leaves out.
+    pub fn of(challenge: &'a Challenge) -> Self {
+        let status = &challenge.status;
+        match status.reason.as_str() {
+            "" if !status.processing && !status.presented && !challenge.has_ended() => Self::Turn,
+            _ => Self::of_running(challenge),
         }
     }
 
@@ -87,12 +104,9 @@ impl Step {
 
 /// What a Certificate waits for while a challenge is open: its first open challenge, and what that one waits for in turn.
 pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
-    let is_open = |challenge: &&Challenge| !challenge.status.state.is_some_and(State::is_final);
+    let is_open = |challenge: &&Challenge| !challenge.has_ended();
     let challenge = chain.challenges.iter().find(is_open)?;
-    let wait = match Wait::of_running(challenge) {
-        Wait::Answer if !challenge.status.processing => Wait::Queue(Waits::Slot { slots: 0 }),
-        wait => wait,
-    };
+    let wait = Wait::of(challenge);
     let key = Key::new(Kind::Challenge, challenge.name());
     let next_step =
         (wait == Wait::SelfCheck).then(|| advice::for_answer(challenge, chain.in_cluster));
@@ -101,7 +115,7 @@ pub fn step_at_challenge(chain: &Chain) -> Option<Step> {
 
 /// What a Certificate waits for before it has challenges and after they have ended; nothing while one is open.
 pub fn step_beside_challenges(chain: &Chain) -> Option<Step> {
-    let is_open = |challenge: &Challenge| !challenge.status.state.is_some_and(State::is_final);
+    let is_open = |challenge: &Challenge| !challenge.has_ended();
     if chain.challenges.iter().any(is_open) {
         return None;
     }

@@ -105,7 +105,7 @@ pub enum Action {
 pub fn next_action(order: &Order, observed: &Observed<'_>, now: Timestamp) -> Action {
     let action = decide(order, observed, now);
     let memory = Memory::read(Holder::Order, &order.metadata.annotations);
-    let expires = memory.expires.filter(|_| !order.status.state.is_some_and(State::is_final));
+    let expires = memory.expires.filter(|_| !order.has_ended());
     match (action, expires.and_then(|at| at.checked_add(GIVEN_UP_AFTER).ok())) {
         (Action::Wait(Wake::OnChange), Some(end)) if end > now => Action::Wait(Wake::At(end)),
         (Action::Wait(Wake::At(at)), Some(end)) => Action::Wait(Wake::At(at.min(end))),
@@ -300,7 +300,7 @@ fn poll(since: Timestamp, observed: &Observed<'_>, pace: Pace, now: Timestamp) -
 fn clear_away(challenges: &[Challenge]) -> Action {
     let done: Vec<String> = challenges
         .iter()
-        .filter(|c| !c.metadata.is_deleted() && c.status.state.is_some_and(State::is_final))
+        .filter(|c| !c.metadata.is_deleted() && c.has_ended())
         .map(|c| c.metadata.name.clone())
         .collect();
     if done.is_empty() { Action::Wait(Wake::OnChange) } else { Action::DeleteChallenges(done) }

@@ -95,7 +95,7 @@ impl ByHand {
         if !is_of_use_once || self.hands != Hands::All {
             return;
         }
-        if !challenge.status.state.is_some_and(State::is_final) {
+        if !challenge.has_ended() {
             self.unfinished.insert(uid, challenge.clone());
             return;
         }
@@ -151,8 +151,7 @@ impl ByHand {
                 || own.iter().any(|c| c.spec.authorization_url == authorization.url)
         });
         // Of what was accepted, the CA says more when all is.
-        let is_ours =
-            |c: &&Challenge| !c.status.state.is_some_and(State::is_final) && !is_accepted(c);
+        let is_ours = |c: &&Challenge| !c.has_ended() && !is_accepted(c);
         let open: Vec<&Challenge> = own.into_iter().filter(is_ours).collect();
         let waits = |challenge: &&Challenge| {
             let is_up = challenge.status.processing && challenge.status.presented;
@@ -215,7 +214,7 @@ impl Supervision {
         }
         for (key, records) in wanted {
             // Nobody has made yet what is only now told of.
-            let is_blind = are_known && !records.iter().any(|record| record.is_checked);
+            let is_blind = are_known && !records.iter().any(|record| record.lack.is_checked);
             let end = if is_blind {
                 End::Failed(unchecked(&key, &records))
             } else {
@@ -297,7 +296,8 @@ fn flat(wanted: &BTreeMap<Key, Vec<ManualRecord>>) -> impl Iterator<Item = (&Key
 }
 
 fn reasons(records: &[ManualRecord]) -> String {
-    let reasons: BTreeSet<&str> = records.iter().map(|record| record.reason.as_str()).collect();
+    let reasons: BTreeSet<&str> =
+        records.iter().map(|record| record.lack.reason.as_str()).collect();
     reasons.into_iter().collect::<Vec<_>>().join("; ")
 }
 
@@ -335,7 +335,7 @@ impl Hands {
                 self == Self::All || challenge.spec.solver.dns01.is_none()
             }
         };
-        is_theirs && !challenge.status.state.is_some_and(State::is_final) && !is_accepted(challenge)
+        is_theirs && !challenge.has_ended() && !is_accepted(challenge)
     }
 }
 

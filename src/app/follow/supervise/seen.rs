@@ -132,11 +132,7 @@ impl Supervision {
             self.progress.done(&name, "deleted", now);
             return;
         }
-        let waits_for = match (status.processing, status.reason.as_str()) {
-            (true, _) => Wait::of_running(&challenge).sentence(),
-            (false, "") => "waiting for the scheduler".to_owned(),
-            (false, reason) => reason.to_owned(),
-        };
+        let waits_for = Wait::of(&challenge).sentence();
         let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
         let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
         let until = Some(self.deadline);

@@ -268,6 +268,21 @@ mod tests {
         record("acme.cert-manager.io", "Challenge", &spec)
     }
 
+    #[test]
+    fn every_document_of_the_files_is_read() {
+        let files = [
+            (&ORDER, include_str!("../../../../deploy/rbac/order.yaml")),
+            (&ONE_SHOT, include_str!("../../../../deploy/rbac/one-shot.yaml")),
+            (&CLUSTER_ISSUER, include_str!("../../../../deploy/rbac/one-shot-clusterissuer.yaml")),
+            (&RUN, include_str!("../../../../deploy/rbac/run.yaml")),
+        ];
+        for (recipe, text) in files {
+            let kinds = text.lines().filter_map(|line| line.strip_prefix("kind: "));
+            let read: Vec<_> = recipe.roles.iter().map(|role| role.kind.as_str()).collect();
+            assert_eq!(read, kinds.collect::<Vec<_>>(), "{}", recipe.file);
+        }
+    }
+
     #[tokio::test]
     async fn every_task_has_its_file() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
