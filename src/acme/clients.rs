@@ -83,6 +83,13 @@ impl Clients {
         oldest.max_by_key(Silence::length).filter(Silence::is_long).map(AcmeError::from)
     }
 
+    /// Tells whether that server has answered anything, an error included.
+    pub fn has_answered(&self, server: &str) -> bool {
+        let authorities = self.authorities.lock();
+        let mut of_server = authorities.iter().filter(|((url, _), _)| url == server);
+        of_server.any(|(_, authority)| authority.under_way.has_answered())
+    }
+
     /// Breaks reads off, those under way and those to come: nothing is lost with their answers. What has an effect at the CA
     /// is sent, and its answer waited for.
     pub fn stop_reading(&self) {

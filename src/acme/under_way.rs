@@ -4,7 +4,7 @@
 //! wait is bounded, and nothing is lost.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -32,6 +32,7 @@ pub(super) enum Effect {
 pub(super) struct UnderWay {
     asked: Mutex<BTreeMap<u64, Silence>>,
     count: AtomicU64,
+    has_answered: AtomicBool,
     no_reads: CancellationToken,
 }
 
@@ -52,7 +53,8 @@ struct Asking<'a> {
 impl UnderWay {
     /// Nothing asked yet; once the token is cancelled, nothing is read any more.
     pub(super) fn new(no_reads: CancellationToken) -> Self {
-        Self { asked: Mutex::default(), count: AtomicU64::new(0), no_reads }
+        let (count, has_answered) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { asked: Mutex::default(), count, has_answered, no_reads }
     }
 
     /// Sends a request, named by its deed, and reads the answer, up to `limit` bytes of it.
@@ -65,10 +67,14 @@ impl UnderWay {
         let silence = Silence { deed, url: url.to_owned(), since: Instant::now() };
         let _asking = self.begin(silence.clone());
         let exchange = exchange(request, deed, url, limit);
-        if effect == Effect::Some {
-            return exchange.await;
+        let reply = match effect {
+            Effect::Some => exchange.await,
+            Effect::None => self.while_read(silence, exchange).await,
+        };
+        if reply.is_ok() {
+            self.has_answered.store(true, Ordering::Relaxed);
         }
-        self.while_read(silence, exchange).await
+        reply
     }
 
     /// Waits for what comes before a request, named by its deed, while anything is read.
@@ -92,6 +98,11 @@ impl UnderWay {
             () = self.no_reads.cancelled() => Err(silence.into()),
             done = wait => done,
         }
+    }
+
+    /// Tells whether anything was answered yet, be it by an error.
+    pub(super) fn has_answered(&self) -> bool {
+        self.has_answered.load(Ordering::Relaxed)
     }
 
     /// What was asked longest ago.

@@ -14,9 +14,10 @@ use super::flags::global::GlobalArgs;
 use super::flags::output::OutputArgs;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
-use crate::print::colour::Colours;
+use crate::print::colour::{Colour, Colours};
 use crate::print::table::Headers;
 use crate::print::talk::Talk;
+use crate::print::terminal;
 use crate::store::Store;
 use crate::store::cluster::lease::ClusterGuard;
 use crate::store::cluster::{ClusterFault, ClusterStore, Confinement};
@@ -47,11 +48,17 @@ impl Context {
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
         let format = output.output.clone().unwrap_or_default();
         Printer::new(Box::new(io::stdout()), self.talk.clone(), format, headers, self.colours)
+            .within(terminal::width())
     }
 
     /// Standard error.
     pub fn talk(&self) -> Talk {
         self.talk.clone()
+    }
+
+    /// Whether what is written to standard error is coloured.
+    pub fn talk_colour(&self) -> Colour {
+        self.colours.talk
     }
 
     /// Signals that ask us to end.

@@ -98,9 +98,21 @@ impl Invocation {
     /// This command line, to be typed again.
     pub fn again(&self) -> String {
         let (first, rest) = self.words.split_first().map_or(("", &[][..]), |(a, b)| (a, b));
+        self.typed(first, rest.iter())
+    }
+
+    /// This command line without a flag, to be typed.
+    pub fn again_without(&self, flag: &str) -> String {
+        let is_flag = |word: &String| {
+            word.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        };
+        let (first, rest) = self.words.split_first().map_or(("", &[][..]), |(a, b)| (a, b));
+        self.typed(first, rest.iter().filter(|word| !is_flag(word)))
+    }
+
+    fn typed<'a>(&self, first: &str, words: impl Iterator<Item = &'a String>) -> String {
         let first = if self.program == PLUGIN { PLUGIN.to_owned() } else { quoted(first) };
-        let words = rest.iter().map(|word| quoted(word));
-        iter::once(first).chain(words).collect::<Vec<_>>().join(" ")
+        iter::once(first).chain(words.map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
     }
 
     /// How to go on with this command, as a hint says it. Standard input is gone.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::acme::chain::{self, ChainFault};
 use crate::acme::error::{AcmeError, Retry};
 use crate::acme::{Acme, AuthorizationReply, ChallengeReply, NewOrder, OrderReply, csr};
+use crate::model::names::shown_domain;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::order_budget::Permit;
 use crate::model::persist::{AccountForm, Offer};
@@ -289,7 +290,7 @@ pub fn lost_word(status: &str) -> Option<&'static str> {
 
 /// The name that an authorization is for.
 fn name_of(reply: &AuthorizationReply) -> String {
-    if reply.wildcard { format!("*.{}", reply.identifier) } else { reply.identifier.clone() }
+    shown_domain(&reply.identifier, reply.wildcard)
 }
 
 /// Says why the CA cannot issue by a profile, when it does not offer it.

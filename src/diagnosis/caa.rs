@@ -9,6 +9,7 @@ use super::chain::Chain;
 use super::foreign;
 use super::next_step::CaaStep;
 use crate::acme::TlsOptions;
+use crate::model::names::shown_domain;
 use crate::model::{Challenge, Key};
 
 /// Most steps of one sort.
@@ -107,7 +108,7 @@ fn plain(name: &str) -> Option<&str> {
 /// The name of a challenge as it was ordered.
 fn ordered(challenge: &Challenge) -> String {
     let name = &challenge.spec.dns_name;
-    if challenge.spec.wildcard { format!("*.{name}") } else { name.clone() }
+    shown_domain(name, challenge.spec.wildcard)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::common::{IssuerRef, Other, Time};
 use super::metadata::Resource;
-use super::names::{Identifier, InvalidName};
+use super::names::{Identifier, InvalidName, shown_domain};
 use super::persist::Persist;
 use super::solver::ChallengeSolver;
 use super::state::{ChallengeType, State};
@@ -60,6 +60,11 @@ pub struct ChallengeSpec {
 }
 
 impl ChallengeSpec {
+    /// The domain as people write it: a wildcard as such.
+    pub fn shown_domain(&self) -> String {
+        shown_domain(&self.dns_name, self.wildcard)
+    }
+
     /// Absolute name of the TXT record that a CA asks for (RFC 8555 §8.4), before aliases are followed.
     pub fn record_name(&self) -> String {
         record_name(self.kind, &self.dns_name, &self.account_label)

@@ -36,6 +36,11 @@ impl fmt::Display for ObjectName {
     }
 }
 
+/// A domain of an authorization as people write it: one for a wildcard begins with `*.` (RFC 8555 §7.1.4 leaves that out).
+pub fn shown_domain(domain: &str, is_wildcard: bool) -> String {
+    if is_wildcard { format!("*.{domain}") } else { domain.to_owned() }
+}
+
 /// A text that is no name of the kind asked for, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is not a valid {what}: {why}")]

@@ -12,6 +12,15 @@ pub fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map_or_else(|| "<unknown>".to_owned(), |at| short(now.duration_since(at)))
 }
 
+/// How far a moment is ahead of `now`, `expired` when it is past; empty when nobody knows it.
+pub fn until(at: Option<Timestamp>, now: Timestamp) -> String {
+    match at.map(|at| at.duration_since(now)) {
+        None => String::new(),
+        Some(left) if left.is_positive() => short(left),
+        Some(_) => "expired".to_owned(),
+    }
+}
+
 /// Writes a length of time as kubectl does: two units while that helps, one after.
 ///
 /// A moment up to two seconds ahead counts as now, since clocks differ; beyond that it is `<invalid>`.

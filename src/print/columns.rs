@@ -1,17 +1,19 @@
 //! Which columns the table of a kind has, and what stands in their cells.
 //!
-//! Certificates, CertificateRequests, Issuers, ClusterIssuers, Secrets and Events have kubectl's columns, and an empty
-//! cell where kubectl leaves one empty. The tables of Challenges and Orders are ours: the reason by default, and `<none>`.
+//! CertificateRequests, Issuers, ClusterIssuers, Secrets and Events have kubectl's columns, and an empty cell where kubectl leaves
+//! one empty. Certificates have one more: when they expire. The tables of Challenges and Orders are ours: the reason by default,
+//! and `<none>`.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::age::age;
+use super::age::{age, until};
 use super::colour::Colour;
 use super::label_columns::LabelColumns;
-use super::table::{Headers, NONE, Table};
+use super::table::{Fit, Headers, NONE, Table};
 use super::value::{plain, text};
 use crate::model::Kind;
+use crate::model::names::shown_domain;
 
 /// How many columns are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub enum Naming {
     Bare,
     /// `certificate.cert-manager.io/web`, where one listing has several kinds.
     WithKind,
+    /// `web` under the heading of its kind; a challenge by its domain.
+    ByKind,
 }
 
 /// Whether the namespace is the first column.
@@ -58,6 +62,8 @@ pub struct ColumnStyle<'a> {
     pub colour: Colour,
     /// Labels shown as columns.
     pub labels: Option<&'a LabelColumns>,
+    /// Columns of the terminal, to which reasons are cut in the narrow table; absent where it is not written to one.
+    pub terminal: Option<usize>,
 }
 
 /// Renders the table of objects of one kind, with ages as of `now`.
@@ -67,24 +73,44 @@ pub fn table<'a>(
     look: &ColumnStyle<'_>,
     now: Timestamp,
 ) -> String {
-    let columns: Vec<&Column> =
-        columns(kind).iter().filter(|c| !c.wide || look.width == Width::Wide).collect();
+    let is_shown = |column: &&Column| {
+        let is_name = look.naming == Naming::ByKind && column.title == DOMAIN.title;
+        !is_name && (!column.wide || look.width == Width::Wide)
+    };
+    let columns: Vec<&Column> = columns(kind).iter().filter(is_shown).collect();
     let namespaces = look.namespaces == Namespaces::Shown && kind.is_namespaced();
-    let leading = namespaces.then_some("NAMESPACE").into_iter().chain(named(kind));
-    let titles = leading.chain(columns.iter().map(|c| c.title)).map(str::to_owned);
+    let name = named(kind).map(|title| match look.naming {
+        Naming::Bare | Naming::WithKind => title.to_owned(),
+        Naming::ByKind => kind.as_str().to_ascii_uppercase(),
+    });
+    let leading = namespaces.then(|| "NAMESPACE".to_owned()).into_iter().chain(name);
+    let titles = leading.chain(columns.iter().map(|c| c.title.to_owned()));
     let labels = look.labels.into_iter();
     let mut table = Table::new(titles.chain(labels.clone().flat_map(LabelColumns::titles)));
     for object in objects {
         let namespace = namespaces.then(|| text(object, "/metadata/namespace").to_owned());
         let name = named(kind).map(|_| match look.naming {
-            Naming::Bare => text(object, "/metadata/name").to_owned(),
             Naming::WithKind => qualified_name(object),
+            Naming::ByKind if kind == Kind::Challenge => domain(object),
+            Naming::Bare | Naming::ByKind => text(object, "/metadata/name").to_owned(),
         });
         let cells = columns.iter().map(|column| column.cell(object, now));
         let labels = labels.clone().flat_map(|labels| labels.cells(object));
         table.row(namespace.into_iter().chain(name).chain(cells).chain(labels));
     }
-    table.render(look.headers, look.colour)
+    match look.terminal {
+        Some(width) if look.width == Width::Narrow => {
+            let fit = Fit { title: REASON.title, width, below: look.naming == Naming::ByKind };
+            table.render_within(fit, look.headers, look.colour)
+        }
+        Some(_) | None => table.render(look.headers, look.colour),
+    }
+}
+
+/// The domain of a challenge, a wildcard as such.
+fn domain(challenge: &Value) -> String {
+    let is_wildcard = challenge.pointer("/spec/wildcard") == Some(&Value::Bool(true));
+    shown_domain(text(challenge, "/spec/dnsName"), is_wildcard)
 }
 
 /// Names an object as `kubectl get -o name` does: `certificate.cert-manager.io/web`, `secret/web-tls`.
@@ -119,6 +145,10 @@ enum CellSource {
     Flag(&'static str),
     /// The age of the moment at a JSON pointer.
     Age(&'static str),
+    /// How far the moment at a JSON pointer is ahead.
+    Until(&'static str),
+    /// The domain of a challenge.
+    Domain,
     /// How many entries the object at a JSON pointer has.
     Count(&'static str),
     /// What an Event is about: `certificate/web`.
@@ -149,6 +179,8 @@ impl Column {
                 if flag { "yes" } else { "no" }.to_owned()
             }
             CellSource::Age(pointer) => age(text(object, pointer).parse().ok(), now),
+            CellSource::Until(pointer) => until(text(object, pointer).parse().ok(), now),
+            CellSource::Domain => domain(object),
             CellSource::Count(pointer) => object
                 .pointer(pointer)
                 .and_then(Value::as_object)
@@ -170,14 +202,21 @@ fn condition<'a>(object: &'a Value, kind: &str, field: &str) -> &'a str {
 }
 
 const AGE: Column = Column::new("AGE", CellSource::Age("/metadata/creationTimestamp"));
+const DOMAIN: Column = Column::new("DOMAIN", CellSource::Domain).ours();
 const ISSUER: Column = Column::new("ISSUER", CellSource::At("/spec/issuerRef/name"));
 const READY: Column = Column::new("READY", CellSource::Condition("Ready", "status"));
 const REASON: Column = Column::new("REASON", CellSource::At("/status/reason")).ours();
 const STATE: Column = Column::new("STATE", CellSource::At("/status/state")).ours();
 const STATUS: Column = Column::new("STATUS", CellSource::Condition("Ready", "message")).wide();
 
-const CERTIFICATE: &[Column] =
-    &[READY, Column::new("SECRET", CellSource::At("/spec/secretName")), ISSUER.wide(), STATUS, AGE];
+const CERTIFICATE: &[Column] = &[
+    READY,
+    Column::new("SECRET", CellSource::At("/spec/secretName")),
+    Column::new("EXPIRES", CellSource::Until("/status/notAfter")).ours(),
+    ISSUER.wide(),
+    STATUS,
+    AGE,
+];
 const CERTIFICATE_REQUEST: &[Column] = &[
     Column::new("APPROVED", CellSource::Condition("Approved", "status")),
     Column::new("DENIED", CellSource::Condition("Denied", "status")),
@@ -190,7 +229,7 @@ const CERTIFICATE_REQUEST: &[Column] = &[
 /// SLOT says whether the challenge holds one of the scheduler's slots, which is what `status.processing` means.
 const CHALLENGE: &[Column] = &[
     STATE,
-    Column::new("DOMAIN", CellSource::At("/spec/dnsName")).ours(),
+    DOMAIN,
     Column::new("TYPE", CellSource::At("/spec/type")).ours().wide(),
     Column::new("PRESENTED", CellSource::Flag("/status/presented")).wide(),
     Column::new("SLOT", CellSource::Flag("/status/processing")).wide(),

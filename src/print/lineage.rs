@@ -53,6 +53,13 @@ pub(super) fn child(event: &Event) -> Option<Named> {
     Some((kind, name.to_owned()))
 }
 
+/// Reads name and domain in `Created Challenge resource "web-1-123-456" for domain "www.example.com"`.
+pub(super) fn domain(event: &Event) -> Option<(String, String)> {
+    let (Kind::Challenge, name) = child(event)? else { return None };
+    let (_, domain) = event.message.split_once(" for domain ")?;
+    Some((name, domain.trim().trim_matches('"').to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ pub mod custom_columns;
 pub mod describe;
 pub mod document;
 mod escape;
+pub mod fold;
 pub mod format;
 pub mod jsonpath;
 mod label;
@@ -17,13 +18,16 @@ pub mod lineage;
 mod palette;
 pub mod paths;
 pub mod progress;
+mod rows;
 pub mod screen;
+mod spinner;
 pub mod table;
 mod tabs;
 pub mod talk;
 pub mod terminal;
 pub mod timeline;
 mod value;
+pub mod wait;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -33,13 +37,13 @@ use serde_json::Value;
 
 use self::colour::{Colour, Colours};
 use self::columns::{ColumnStyle, Namespaces, Naming, Width};
-use self::escape::escape;
 use self::format::Format;
 use self::label_columns::LabelColumns;
 use self::palette::Ink;
 use self::table::Headers;
 use self::talk::Talk;
 use self::timeline::Entry;
+use self::timeline::sheet::TimelineStyle;
 use crate::model::Kind;
 
 /// Objects of one kind, in the order they are shown.
@@ -68,6 +72,8 @@ pub struct Printer {
     headers: Headers,
     colours: Colours,
     labels: LabelColumns,
+    /// Columns of the terminal on which results are read; absent elsewhere.
+    width: Option<usize>,
     closed: bool,
 }
 
@@ -80,7 +86,19 @@ impl Printer {
         headers: Headers,
         colours: Colours,
     ) -> Self {
-        Self { out, talk, format, headers, colours, labels: LabelColumns::default(), closed: false }
+        let labels = LabelColumns::default();
+        Self { out, talk, format, headers, colours, labels, width: None, closed: false }
+    }
+
+    /// Folds and cuts what people read to a terminal that has so many columns.
+    #[must_use]
+    pub fn within(self, width: Option<usize>) -> Self {
+        Self { width, ..self }
+    }
+
+    /// Columns of the terminal on which results are read; absent elsewhere.
+    pub fn width(&self) -> Option<usize> {
+        self.width
     }
 
     /// Writes to this process's standard output and standard error.
@@ -179,8 +197,15 @@ impl Printer {
         };
         let naming = if filled.len() > 1 { Naming::WithKind } else { Naming::Bare };
         let (headers, colour) = (self.headers, self.colours.out);
-        let look =
-            ColumnStyle { width, naming, namespaces, headers, colour, labels: Some(&self.labels) };
+        let look = ColumnStyle {
+            width,
+            naming,
+            namespaces,
+            headers,
+            colour,
+            labels: Some(&self.labels),
+            terminal: self.width,
+        };
         let tables = filled
             .iter()
             .map(|group| columns::table(group.kind, group.objects.iter().copied(), &look, now));
@@ -216,10 +241,21 @@ impl Printer {
                 .collect::<String>();
             return self.data(&lines);
         }
-        let headers = self.headers;
         let report = timeline::report::report((object, namespace), entries, awaited, now);
-        let text = |colour| timeline::sheet::text(entries, awaited, now, (headers, colour));
-        self.report(&report, text)
+        let text = self.timeline_text(entries, awaited, now);
+        self.report(&report, |_| text)
+    }
+
+    /// A timeline as [`Self::timeline`] writes it for people.
+    pub fn timeline_text(
+        &self,
+        entries: &[Entry],
+        awaited: Option<&str>,
+        now: Timestamp,
+    ) -> String {
+        let (headers, colour, width) = (self.headers, self.colours.out, self.width);
+        let style = TimelineStyle { headers, colour, width };
+        timeline::sheet::text(entries, awaited, now, style)
     }
 
     fn document(&mut self, value: &Value) -> io::Result<()> {
@@ -259,14 +295,7 @@ impl Printer {
     }
 
     fn labelled(&self, label: &str, ink: Ink, message: &str) {
-        let message = escape(message);
-        match self.colours.talk {
-            Colour::Off => self.talk.line(&format!("{label}: {message}")),
-            Colour::On => {
-                let label = ink.label(&format!("{label}:"));
-                self.talk.coloured_line(&format!("{label} {message}"));
-            }
-        }
+        self.talk.labelled(label, ink, message, self.colours.talk);
     }
 }
 
@@ -323,9 +352,9 @@ mod tests {
     #[test]
     fn several_kinds_are_several_tables_and_names_carry_the_kind() {
         insta::assert_snapshot!(check("table", Shape::Many), @"
-        NAME                               READY   SECRET   AGE
-        certificate.cert-manager.io/web            tls      22s
-        certificate.cert-manager.io/mail           tls      22s
+        NAME                               READY   SECRET   EXPIRES   AGE
+        certificate.cert-manager.io/web            tls      <none>    22s
+        certificate.cert-manager.io/mail           tls      <none>    22s
 
         NAME                          READY   AGE
         issuer.cert-manager.io/acme           <unknown>

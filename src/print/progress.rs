@@ -1,83 +1,99 @@
-//! Progress while people wait: spinners on a terminal, one line per change elsewhere.
+//! Progress while people wait: rows on a terminal, lines elsewhere.
 //!
-//! Time is an argument and nothing runs by itself: whoever waits calls [`Progress::heartbeat`] several times a second.
+//! Time is an argument and nothing runs by itself: whoever waits calls [`Progress::heartbeat`] several times a second, and
+//! only then something is drawn or said. What passes by itself within a second is not said at all, and of many things only
+//! the sum: a good run of a hundred names is a few lines.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::{SignedDuration, Timestamp};
 
 use super::age::short;
+use super::colour::Colour;
 use super::escape::escape;
+use super::fold::{columns, cut, fold};
+use super::palette::Ink;
+use super::spinner::Spinner;
+use super::table::paint;
 use super::talk::Talk;
-use super::terminal;
-use crate::model::Time;
+use super::wait::{Group, NAMED, Wait, WaitEnd};
+use crate::model::{Kind, Time};
 
-/// Lines of spinners at most; what does not fit is counted in one more.
-const ROWS: usize = 12;
+/// Rows of a terminal at most, whatever its height.
+const ROWS: usize = 16;
+/// Above so many things that were ever waited for, lines tell of their sum.
+const EACH: usize = 12;
+/// What has stood for less is not said.
+const SETTLED: SignedDuration = SignedDuration::from_secs(1);
+/// How often the sum of many things is said at most.
+const SUM_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 /// How long a log stays silent while something is waited for.
 const SILENCE: SignedDuration = SignedDuration::from_mins(1);
+/// Columns of a label at most, where others stand below it.
+const LABEL: usize = 40;
 
-/// Where something stands and what it waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// The state in one word: `pending`.
-    pub state: String,
-    /// What is waited for, `waiting for a free slot`, or what stands in the way, in its own words.
-    pub waits_for: String,
-    /// Since when.
-    pub since: Timestamp,
-    /// Until when it is waited for; absent where nobody set an end.
-    pub until: Option<Timestamp>,
-}
-
-/// Shows what is waited for, by the name of the thing (`challenge/web-1-123-456`).
+/// Shows what is waited for, each thing by the name of its object.
 #[derive(Debug)]
 pub struct Progress {
     talk: Talk,
-    screen: Option<Screen>,
-    waits: BTreeMap<String, Wait>,
+    colour: Colour,
+    spinner: Option<Spinner>,
+    waits: BTreeMap<String, Followed>,
+    /// How many of a kind have ended in which state.
+    ended: BTreeMap<(Kind, String), usize>,
+    /// Since when all this lasts, and how long it may, in words.
+    limit: Option<(Timestamp, String)>,
     spoke: Option<Timestamp>,
+    /// When the sum was said last, and what it was.
+    summed: Option<(Timestamp, String)>,
 }
 
 #[derive(Debug)]
-struct Screen {
-    spinners: MultiProgress,
-    rows: Vec<ProgressBar>,
+struct Followed {
+    wait: Wait,
+    changed: Timestamp,
+    is_said: bool,
 }
 
 impl Progress {
-    /// Shows progress by spinners on a terminal that can draw over them, else by lines: where spinners would be hidden, nothing
-    /// at all would be said.
-    pub fn new(talk: Talk, is_terminal: bool) -> Self {
-        let target = (is_terminal && terminal::is_capable()).then(ProgressDrawTarget::stderr);
-        Self::drawing_to(talk, target.filter(|target| !target.is_hidden()))
+    /// Shows progress by rows on a terminal that can draw over them, else by lines: where rows would be hidden, nothing at
+    /// all would be said.
+    pub fn new(talk: Talk, is_terminal: bool, colour: Colour) -> Self {
+        let spinner = is_terminal.then(|| Spinner::on_stderr(&talk)).flatten();
+        Self::drawing_to(talk, spinner, colour)
     }
 
-    fn drawing_to(talk: Talk, target: Option<ProgressDrawTarget>) -> Self {
-        let spinners = target.map(MultiProgress::with_draw_target);
-        talk.show(spinners.clone());
-        let screen = spinners.map(|spinners| Screen { spinners, rows: Vec::new() });
-        Self { talk, screen, waits: BTreeMap::new(), spoke: None }
+    /// Shows progress by lines.
+    pub fn lines(talk: Talk) -> Self {
+        Self::drawing_to(talk, None, Colour::Off)
     }
 
-    /// Notes where something stands. Without a terminal, a line is written when state or reason are new.
+    fn drawing_to(talk: Talk, spinner: Option<Spinner>, colour: Colour) -> Self {
+        talk.show(spinner.as_ref().map(Spinner::bar));
+        let (waits, ended) = (BTreeMap::new(), BTreeMap::new());
+        Self { talk, colour, spinner, waits, ended, limit: None, spoke: None, summed: None }
+    }
+
+    /// Says since when all this lasts and how long it may, and who says so: `10m (--timeout)`.
+    #[must_use]
+    pub fn limited(mut self, started: Timestamp, limit: String) -> Self {
+        self.limit = Some((started, limit));
+        self
+    }
+
+    /// Notes where something stands.
     pub fn waiting(&mut self, name: &str, wait: Wait, now: Timestamp) {
         let before = self.waits.get(name);
-        let is_new = before.is_none_or(|b| b.state != wait.state || b.waits_for != wait.waits_for);
-        if is_new && self.screen.is_none() {
-            let until = until(&wait);
-            self.line(&format!("{name} {}{until}: {}", wait.state, wait.waits_for), now);
-        }
-        self.waits.insert(name.to_owned(), wait);
-        self.draw(now);
+        let same = before.filter(|before| before.wait.says_the_same(&wait));
+        let (changed, is_said) =
+            same.map_or((now, false), |before| (before.changed, before.is_said));
+        self.waits.insert(name.to_owned(), Followed { wait, changed, is_said });
     }
 
     /// Waits for something no more, without a word.
-    pub fn forget(&mut self, name: &str, now: Timestamp) {
-        if self.waits.remove(name).is_some() {
-            self.draw(now);
-        }
+    pub fn forget(&mut self, name: &str) {
+        self.waits.remove(name);
     }
 
     /// Tells whether something is waited for.
@@ -85,62 +101,232 @@ impl Progress {
         self.waits.contains_key(name)
     }
 
-    /// Says how something ended, and waits for it no more.
-    pub fn done(&mut self, name: &str, outcome: &str, now: Timestamp) {
+    /// Says how something ended, and waits for it no more; of many things the good ends are summed up.
+    pub fn done(&mut self, name: &str, end: &WaitEnd<'_>, now: Timestamp) {
         self.waits.remove(name);
-        self.line(&format!("{name} {outcome}"), now);
-        self.draw(now);
+        *self.ended.entry((end.kind, end.state.to_owned())).or_default() += 1;
+        if !end.is_good || !self.are_many() {
+            // What is drawn anew below the line no longer shows it.
+            if let Some(spinner) = &self.spinner {
+                spinner.draw(&self.picture(now, spinner.size()));
+            }
+            let gap = if end.why.is_empty() { "" } else { ": " };
+            self.line(&format!("{} {}{gap}{}", end.label, end.state, end.why), now);
+        }
     }
 
     /// Says something; without a terminal the time comes first.
     pub fn line(&mut self, text: &str, now: Timestamp) {
         self.spoke = Some(now);
-        match self.screen {
+        match self.spinner {
             Some(_) => self.talk.line(text),
             None => self.talk.line(&format!("{} {text}", Time::new(now))),
         }
     }
 
-    /// Turns the spinners; without a terminal, says after a minute of silence what is still waited for.
+    /// Says what helps against something that stands in the way.
+    pub fn hint(&mut self, text: &str, now: Timestamp) {
+        self.spoke = Some(now);
+        self.talk.labelled("hint", Ink::Cyan, text, self.colour);
+    }
+
+    /// Draws a terminal's rows anew where they have changed. Without a terminal, says what is waited for by now, and after a
+    /// minute of silence what still is.
     pub fn heartbeat(&mut self, now: Timestamp) {
-        if self.screen.is_some() {
-            self.draw(now);
+        if let Some(spinner) = &self.spinner {
+            spinner.draw(&self.picture(now, spinner.size()));
             return;
         }
-        let silent = self.spoke.is_none_or(|spoke| now.duration_since(spoke) >= SILENCE);
+        if self.are_many() {
+            self.say_sum(now);
+        } else {
+            self.say_each(now);
+        }
+        let spoke = *self.spoke.get_or_insert(now);
+        let silent = now.duration_since(spoke) >= SILENCE;
         if silent && !self.waits.is_empty() {
-            let text = still_waiting(&self.waits, now);
+            let text = self.still_waiting(now);
             self.line(&text, now);
         }
     }
 
-    /// Takes the spinners off the screen.
+    /// Takes the rows off the screen.
     pub fn finish(&mut self) {
         self.waits.clear();
         self.talk.show(None);
-        if let Some(screen) = self.screen.take() {
-            for row in screen.rows {
-                row.finish_and_clear();
+        self.spinner = None;
+    }
+
+    fn are_many(&self) -> bool {
+        self.waits.len() + self.ended.values().sum::<usize>() > EACH
+    }
+
+    fn say_each(&mut self, now: Timestamp) {
+        let mut lines = Vec::new();
+        for followed in self.waits.values_mut() {
+            if followed.is_said || now.duration_since(followed.changed) < SETTLED {
+                continue;
             }
+            followed.is_said = true;
+            let Wait { label, state, waits_for, .. } = &followed.wait;
+            lines.push(format!("{label} {state}{}: {waits_for}", followed.wait.until()));
+        }
+        for line in lines {
+            self.line(&line, now);
         }
     }
 
-    fn draw(&mut self, now: Timestamp) {
-        let Some(screen) = &mut self.screen else { return };
-        let lines = lines(&self.waits, now);
-        while screen.rows.len() > lines.len() {
-            if let Some(row) = screen.rows.pop() {
-                row.finish_and_clear();
-                screen.spinners.remove(&row);
+    fn say_sum(&mut self, now: Timestamp) {
+        let sum = self.sum(true);
+        let is_time = |(said, before): &(Timestamp, String)| {
+            *before != sum && now.duration_since(*said) >= SUM_PERIOD
+        };
+        let began = self.waits.values().map(|followed| followed.changed).min();
+        let is_first = || began.is_some_and(|began| now.duration_since(began) >= SETTLED);
+        if self.summed.as_ref().map_or_else(is_first, is_time) {
+            self.line(&sum, now);
+            self.summed = Some((now, sum));
+        }
+    }
+
+    /// How many of each kind are in which state, and for what those wait that do.
+    fn sum(&self, with_reasons: bool) -> String {
+        let mut kinds: BTreeMap<Kind, (usize, Vec<String>)> = BTreeMap::new();
+        for ((kind, state), count) in &self.ended {
+            let (total, parts) = kinds.entry(*kind).or_default();
+            *total += count;
+            parts.push(format!("{count} {state}"));
+        }
+        for (kind, state, groups) in self.groups() {
+            let (total, parts) = kinds.entry(kind).or_default();
+            let count: usize = groups.iter().map(|group| group.labels.len()).sum();
+            *total += count;
+            let mut part = format!("{count} {state}");
+            if with_reasons {
+                let reasons: Vec<String> = groups.iter().map(Group::in_words).collect();
+                let _written = write!(part, " ({})", reasons.join("; "));
+            }
+            parts.push(part);
+        }
+        let sums = kinds.iter().map(|(kind, (total, parts))| {
+            let noun = if *total == 1 { kind.singular() } else { kind.plural() };
+            format!("{total} {noun}: {}", parts.join(", "))
+        });
+        sums.collect::<Vec<_>>().join("; ")
+    }
+
+    /// What waits, by kind and state, and by what it waits for: most of them first.
+    fn groups(&self) -> Vec<(Kind, &str, Vec<Group<'_>>)> {
+        let mut all: BTreeMap<(Kind, &str), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+        for Followed { wait, .. } in self.waits.values() {
+            let of_state = all.entry((wait.kind, &wait.state)).or_default();
+            of_state.entry(&wait.in_short).or_default().push(&wait.label);
+        }
+        let groups = all.into_iter().map(|((kind, state), reasons)| {
+            let group = |(waits_for, mut labels): (_, Vec<_>)| {
+                labels.sort_unstable();
+                Group { waits_for, labels }
+            };
+            let mut groups: Vec<_> = reasons.into_iter().map(group).collect();
+            groups.sort_by_key(|group| std::cmp::Reverse(group.labels.len()));
+            (kind, state, groups)
+        });
+        groups.collect()
+    }
+
+    /// What a terminal shows: the sum in the first row, below it whatever fits.
+    fn picture(&self, now: Timestamp, (height, width): (usize, usize)) -> String {
+        if self.waits.is_empty() {
+            return String::new();
+        }
+        let room = height.saturating_sub(3).clamp(1, ROWS);
+        let gone = self.time_gone(now).map(|gone| format!("; {gone}")).unwrap_or_default();
+        let first = escape(&format!("{}{gone}", self.sum(false)));
+        // The spinner stands before it.
+        let mut picture = vec![cut(&first, width.saturating_sub(3))];
+        let whole = self.whole_rows(width);
+        let rows = if whole.len() <= room { whole } else { self.short_rows(room) };
+        picture.extend(rows.iter().map(|row| cut(row, width.saturating_sub(1))));
+        picture.join("\n")
+    }
+
+    /// Each thing with all that is to be said of it, folded.
+    fn whole_rows(&self, width: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        for wait in self.sorted() {
+            let since = Time::new(wait.since);
+            let state = self.coloured(&wait.state);
+            rows.push(format!("  {} {state} since {since}{}", escape(&wait.label), wait.until()));
+            let reason = fold(&escape(&wait.waits_for), width.saturating_sub(5));
+            rows.extend(reason.into_iter().map(|line| format!("    {line}")));
+        }
+        rows
+    }
+
+    /// A row for each sort of wait; each thing has its own where that fits.
+    fn short_rows(&self, room: usize) -> Vec<String> {
+        let mut rows = Vec::new();
+        if self.waits.len() <= room {
+            let all = self.sorted();
+            let label = all.iter().map(|wait| columns(&wait.label)).max().unwrap_or(0).min(LABEL);
+            for wait in all {
+                let gap = " ".repeat(label.saturating_sub(columns(&wait.label)));
+                let state = self.coloured(&wait.state);
+                let waits_for = wait.waits_for.replace('\n', " ");
+                rows.push(format!(
+                    "  {}{gap}   {state}   {}",
+                    escape(&wait.label),
+                    escape(&waits_for)
+                ));
+            }
+            return rows;
+        }
+        for (_, state, groups) in self.groups() {
+            for group in groups {
+                let state = self.coloured(state);
+                rows.push(format!("  {state}   {}", escape(&group.in_words())));
             }
         }
-        while screen.rows.len() < lines.len() {
-            screen.rows.push(screen.spinners.add(ProgressBar::new_spinner().with_style(style())));
+        if rows.len() > room {
+            let left = rows.len() - (room - 1);
+            rows.truncate(room - 1);
+            rows.push(format!("  and {left} more sorts of waits"));
         }
-        for (row, line) in screen.rows.iter().zip(lines) {
-            row.set_message(line);
-            row.tick();
+        rows
+    }
+
+    /// How long all this has lasted, and of how much: `12s of 10m (--timeout)`.
+    fn time_gone(&self, now: Timestamp) -> Option<String> {
+        let (started, limit) = self.limit.as_ref()?;
+        Some(format!("{} of {limit}", short(now.duration_since(*started))))
+    }
+
+    fn coloured(&self, state: &str) -> String {
+        let state = escape(state);
+        if self.colour == Colour::On { paint(&state) } else { state }
+    }
+
+    fn sorted(&self) -> Vec<&Wait> {
+        let mut all: Vec<&Wait> = self.waits.values().map(|followed| &followed.wait).collect();
+        all.sort_by(|a, b| (a.kind, &a.label).cmp(&(b.kind, &b.label)));
+        all
+    }
+
+    /// The heartbeat names three, and counts the rest.
+    fn still_waiting(&self, now: Timestamp) -> String {
+        let gone = self.time_gone(now).map(|gone| format!(", {gone}")).unwrap_or_default();
+        if self.are_many() {
+            return format!("still waiting{gone}: {}", self.sum(true));
         }
+        let mut parts: Vec<String> = Vec::new();
+        for wait in self.sorted().into_iter().take(NAMED) {
+            let length = short(now.duration_since(wait.since));
+            parts.push(format!("{} for {length}{}: {}", wait.label, wait.until(), wait.bare()));
+        }
+        if self.waits.len() > NAMED {
+            parts.push(format!("and {} more", self.waits.len() - NAMED));
+        }
+        format!("still waiting{gone}: {}", parts.join("; "))
     }
 }
 
@@ -150,69 +336,8 @@ impl Drop for Progress {
     }
 }
 
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_spinner())
-}
-
-/// What a terminal shows: who, in which state, since when, until when, and for what.
-fn lines(waits: &BTreeMap<String, Wait>, now: Timestamp) -> Vec<String> {
-    let shown = if waits.len() > ROWS { ROWS - 1 } else { ROWS };
-    let mut lines: Vec<String> = waits
-        .iter()
-        .take(shown)
-        .map(|(name, wait)| {
-            let (state, length) = (&wait.state, length(wait, now));
-            // Each has one row.
-            let waits_for = wait.waits_for.replace('\n', " ");
-            escape(&format!("{name} {state} {length}: {waits_for}"))
-        })
-        .collect();
-    if waits.len() > shown {
-        let mut states: BTreeMap<&str, usize> = BTreeMap::new();
-        for wait in waits.values().skip(shown) {
-            *states.entry(&wait.state).or_default() += 1;
-        }
-        let counts = states.iter().map(|(state, count)| format!("{count} {state}"));
-        let counts = counts.collect::<Vec<_>>().join(", ");
-        lines.push(escape(&format!("and {} more: {counts}", waits.len() - shown)));
-    }
-    lines
-}
-
-/// The heartbeat names three, and counts the rest.
-fn still_waiting(waits: &BTreeMap<String, Wait>, now: Timestamp) -> String {
-    const NAMED: usize = 3;
-    let named = waits.iter().take(NAMED).map(|(name, wait)| {
-        // cert-manager's reasons begin with a capital.
-        let waits_for = ["Waiting for ", "waiting for "]
-            .iter()
-            .find_map(|start| wait.waits_for.strip_prefix(start))
-            .unwrap_or(&wait.waits_for);
-        format!("{name} {}: {waits_for}", length(wait, now))
-    });
-    let mut parts: Vec<String> = named.collect();
-    if waits.len() > NAMED {
-        parts.push(format!("and {} more", waits.len() - NAMED));
-    }
-    format!("still waiting: {}", parts.join("; "))
-}
-
-fn length(wait: &Wait, now: Timestamp) -> String {
-    let length = short(now.duration_since(wait.since));
-    format!("for {length} (since {}{})", Time::new(wait.since), until(wait))
-}
-
-fn until(wait: &Wait) -> String {
-    wait.until.map(|until| format!(" until {}", Time::new(until))).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io;
-
-    use indicatif::TermLike;
-
     use super::*;
     use crate::print::talk::Memory;
 
@@ -220,172 +345,184 @@ mod tests {
         format!("2026-11-21T{time}Z").parse().unwrap()
     }
 
-    fn wait(state: &str, waits_for: &str) -> Wait {
-        let (since, until) = (at("04:30:25"), Some(at("04:40:25")));
-        Wait { state: state.to_owned(), waits_for: waits_for.to_owned(), since, until }
+    fn wait(label: &str, state: &str, waits_for: &str) -> Wait {
+        Wait {
+            kind: Kind::Challenge,
+            label: label.to_owned(),
+            state: state.to_owned(),
+            waits_for: waits_for.to_owned(),
+            in_short: waits_for.replace(label, "…"),
+            since: at("04:30:25"),
+            until: None,
+        }
+    }
+
+    fn ended<'a>(label: &'a str, state: &'a str, is_good: bool) -> WaitEnd<'a> {
+        WaitEnd { kind: Kind::Challenge, label, state, why: "", is_good }
+    }
+
+    fn limited(progress: Progress) -> Progress {
+        progress.limited(at("04:30:25"), "10m (--timeout)".to_owned())
     }
 
     /// What a run without a terminal writes.
     fn check(run: impl FnOnce(&mut Progress)) -> String {
         let err = Memory::default();
-        let mut progress = Progress::new(Talk::new(Box::new(err.clone())), false);
+        let mut progress = limited(Progress::lines(Talk::new(Box::new(err.clone()))));
         run(&mut progress);
         progress.finish();
         err.text()
     }
 
     #[test]
-    fn a_pipe_gets_one_line_for_each_change() {
+    fn a_pipe_gets_one_line_for_each_change_that_lasts() {
         let text = check(|progress| {
-            progress.waiting(
-                "challenge/web-1",
-                wait("pending", "waiting for port 80 to answer"),
-                at("04:30:25"),
-            );
-            progress.waiting(
-                "challenge/web-1",
-                wait("pending", "waiting for port 80 to answer"),
-                at("04:30:27"),
-            );
-            progress.waiting(
-                "challenge/web-1",
-                wait("processing", "waiting for the CA"),
-                at("04:30:29"),
-            );
-            progress.done("challenge/web-1", "valid", at("04:30:31"));
+            let wait = |state, waits_for| wait("www.example.com", state, waits_for);
+            progress.waiting("c", wait("queued", "waiting for its turn"), at("04:30:25"));
+            progress.heartbeat(at("04:30:25"));
+            progress.waiting("c", wait("pending", "port 80 is closed"), at("04:30:25"));
+            progress.heartbeat(at("04:30:26"));
+            progress.waiting("c", wait("pending", "port 80 is closed"), at("04:30:27"));
+            progress.heartbeat(at("04:30:28"));
+            progress.waiting("c", wait("pending", "waiting for the CA"), at("04:30:29"));
+            progress.heartbeat(at("04:30:29"));
+            progress.done("c", &ended("www.example.com", "valid", true), at("04:30:29"));
+            let failed = WaitEnd { why: "no answer", ..ended("example.com", "invalid", false) };
+            progress.done("d", &failed, at("04:30:30"));
         });
         insta::assert_snapshot!(text, @"
-        2026-11-21T04:30:25Z challenge/web-1 pending until 2026-11-21T04:40:25Z: waiting for port 80 to answer
-        2026-11-21T04:30:29Z challenge/web-1 processing until 2026-11-21T04:40:25Z: waiting for the CA
-        2026-11-21T04:30:31Z challenge/web-1 valid
-        ");
-    }
-
-    #[test]
-    fn what_stands_in_the_way_is_told_in_its_own_words() {
-        let text = check(|progress| {
-            let reason = "cannot write to /srv/www: permission denied";
-            progress.waiting("challenge/web-1", wait("pending", reason), at("04:30:25"));
-            progress.heartbeat(at("04:31:26"));
-        });
-        insta::assert_snapshot!(text, @"
-        2026-11-21T04:30:25Z challenge/web-1 pending until 2026-11-21T04:40:25Z: cannot write to /srv/www: permission denied
-        2026-11-21T04:31:26Z still waiting: challenge/web-1 for 61s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): cannot write to /srv/www: permission denied
+        2026-11-21T04:30:26Z www.example.com pending: port 80 is closed
+        2026-11-21T04:30:29Z www.example.com valid
+        2026-11-21T04:30:30Z example.com invalid: no answer
         ");
     }
 
     #[test]
     fn after_a_minute_of_silence_a_pipe_hears_what_is_still_waited_for() {
         let text = check(|progress| {
-            progress.heartbeat(at("04:30:20"));
-            progress.waiting(
-                "challenge/web-1",
-                wait("pending", "waiting for port 80 to answer"),
-                at("04:30:25"),
-            );
-            progress.heartbeat(at("04:31:24"));
-            progress.heartbeat(at("04:31:25"));
-            progress.heartbeat(at("04:31:26"));
-            progress.heartbeat(at("04:32:25"));
+            let until = Some(at("05:00:00"));
+            let held_up = Wait { until, ..wait("web", "held up", "too many orders") };
+            progress.waiting("web", held_up, at("04:30:25"));
+            for name in ["a", "b", "c"] {
+                progress.waiting(
+                    name,
+                    wait(name, "pending", "Waiting for port 80"),
+                    at("04:31:30"),
+                );
+            }
+            for time in ["04:30:26", "04:31:24", "04:31:26", "04:31:27"] {
+                progress.heartbeat(at(time));
+            }
         });
         insta::assert_snapshot!(text, @"
-        2026-11-21T04:30:25Z challenge/web-1 pending until 2026-11-21T04:40:25Z: waiting for port 80 to answer
-        2026-11-21T04:31:25Z still waiting: challenge/web-1 for 60s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): port 80 to answer
-        2026-11-21T04:32:25Z still waiting: challenge/web-1 for 2m (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): port 80 to answer
+        2026-11-21T04:30:26Z web held up until 2026-11-21T05:00:00Z: too many orders
+        2026-11-21T04:31:26Z still waiting, 61s of 10m (--timeout): a for 61s: port 80; b for 61s: port 80; c for 61s: port 80; and 1 more
         ");
     }
 
-    #[test]
-    fn a_heartbeat_names_three_and_counts_the_rest() {
-        let waits = (0..5)
-            .map(|n| (format!("challenge/{n}"), wait("pending", "waiting for its slot")))
-            .collect();
-        insta::assert_snapshot!(still_waiting(&waits, at("04:31:25")), @"still waiting: challenge/0 for 60s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): its slot; challenge/1 for 60s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): its slot; challenge/2 for 60s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): its slot; and 2 more");
+    /// Forty names: some valid, most waiting for the same.
+    fn forty(progress: &mut Progress, now: Timestamp) {
+        for number in 10..50 {
+            let name = format!("n{number}.example.com");
+            let why = if number < 46 { "connection refused" } else { "no address" };
+            progress.waiting(&name, wait(&name, "pending", &format!("{name}: {why}")), now);
+        }
     }
 
     #[test]
-    fn a_spinner_says_what_for_since_when_and_until_when() {
-        let waits = [
-            (
-                "challenge/web-1".to_owned(),
-                wait(
-                    "pending",
-                    "Waiting for DNS-01 challenge propagation: 2 of 4 nameservers answer",
-                ),
-            ),
-            (
-                "order/web".to_owned(),
-                Wait { until: None, ..wait("ready", "waiting for the CA to issue") },
-            ),
-        ];
-        let lines = lines(&waits.into(), at("04:30:37")).join("\n");
-        insta::assert_snapshot!(lines, @"
-        challenge/web-1 pending for 12s (since 2026-11-21T04:30:25Z until 2026-11-21T04:40:25Z): Waiting for DNS-01 challenge propagation: 2 of 4 nameservers answer
-        order/web ready for 12s (since 2026-11-21T04:30:25Z): waiting for the CA to issue
+    fn of_many_a_pipe_gets_the_sum_now_and_then() {
+        let text = check(|progress| {
+            forty(progress, at("04:30:25"));
+            progress.heartbeat(at("04:30:25"));
+            progress.heartbeat(at("04:30:26"));
+            for number in 10..13 {
+                let name = format!("n{number}.example.com");
+                progress.done(&name, &ended(&name, "valid", true), at("04:30:27"));
+            }
+            progress.heartbeat(at("04:30:28"));
+            progress.heartbeat(at("04:30:31"));
+            progress.heartbeat(at("04:30:40"));
+            progress.done("x", &ended("x.example.com", "invalid", false), at("04:30:41"));
+        });
+        insta::assert_snapshot!(text, @"
+        2026-11-21T04:30:26Z 40 challenges: 40 pending (…: connection refused: n10.example.com, n11.example.com, n12.example.com and 33 more; …: no address: n46.example.com, n47.example.com, n48.example.com and 1 more)
+        2026-11-21T04:30:31Z 40 challenges: 3 valid, 37 pending (…: connection refused: n13.example.com, n14.example.com, n15.example.com and 30 more; …: no address: n46.example.com, n47.example.com, n48.example.com and 1 more)
+        2026-11-21T04:30:41Z x.example.com invalid
         ");
     }
 
-    #[test]
-    fn a_hundred_challenges_fit_on_a_terminal() {
-        let state = |n| if n % 2 == 0 { "pending" } else { "processing" };
-        let waits = (0..100).map(|n| (format!("challenge/{n:02}"), wait(state(n), "x"))).collect();
-        let lines = lines(&waits, at("04:31:25"));
-        assert_eq!(lines.len(), ROWS);
-        assert_eq!(lines[ROWS - 1], "and 89 more: 44 pending, 45 processing");
-    }
-
-    /// A terminal that keeps what is written to it.
-    #[derive(Debug)]
-    struct Paper(Memory);
-
-    impl TermLike for Paper {
-        fn width(&self) -> u16 {
-            120
-        }
-        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
-            Ok(())
-        }
-        fn write_line(&self, text: &str) -> io::Result<()> {
-            self.write_str(&format!("{text}\n"))
-        }
-        fn write_str(&self, text: &str) -> io::Result<()> {
-            io::Write::write_all(&mut self.0.clone(), text.as_bytes())
-        }
-        fn clear_line(&self) -> io::Result<()> {
-            Ok(())
-        }
-        fn flush(&self) -> io::Result<()> {
-            Ok(())
-        }
+    /// What a terminal of that size shows.
+    fn picture(size: (usize, usize), colour: Colour, fill: impl FnOnce(&mut Progress)) -> String {
+        let talk = Talk::new(Box::new(Memory::default()));
+        let mut progress = limited(Progress::drawing_to(talk, None, colour));
+        fill(&mut progress);
+        progress.picture(at("04:30:37"), size)
     }
 
     #[test]
-    fn a_terminal_sees_spinners_and_plain_lines_above_them() {
-        let (err, screen) = (Memory::default(), Memory::default());
-        let target = ProgressDrawTarget::term_like(Box::new(Paper(screen.clone())));
-        let mut progress = Progress::drawing_to(Talk::new(Box::new(err.clone())), Some(target));
-        progress.waiting(
-            "challenge/web-1",
-            wait("pending", "waiting for port 80 to answer"),
-            at("04:30:25"),
-        );
-        progress.heartbeat(at("04:31:26"));
-        progress.done("challenge/web-1", "valid", at("04:31:27"));
-        progress.finish();
-        assert!(
-            screen.text().contains("challenge/web-1 pending for 0s (since"),
-            "{}",
-            screen.text()
-        );
-        assert_eq!(err.text(), "challenge/web-1 valid\n");
+    fn a_terminal_shows_each_reason_whole_where_that_fits() {
+        let fill = |progress: &mut Progress| {
+            let reason = "Waiting for DNS-01 challenge propagation: 2 of 4 nameservers answer";
+            progress.waiting("b", wait("www.example.com", "pending", reason), at("04:30:25"));
+            progress.waiting(
+                "a",
+                wait("*.example.com", "queued", "waiting for its turn"),
+                at("04:30:25"),
+            );
+        };
+        insta::assert_snapshot!(picture((24, 60), Colour::Off, fill), @"
+        2 challenges: 1 pending, 1 queued; 12s of 10m (--timeout)
+          *.example.com queued since 2026-11-21T04:30:25Z
+            waiting for its turn
+          www.example.com pending since 2026-11-21T04:30:25Z
+            Waiting for DNS-01 challenge propagation: 2 of 4
+            nameservers answer
+        ");
+        insta::assert_snapshot!(picture((6, 60), Colour::Off, fill), @"
+        2 challenges: 1 pending, 1 queued; 12s of 10m (--timeout)
+          *.example.com     queued   waiting for its turn
+          www.example.com   pending   Waiting for DNS-01 challenge…
+        ");
+        let coloured = picture((24, 60), Colour::On, fill);
+        assert!(coloured.contains("\u{1b}[33mpending\u{1b}[0m since"), "{coloured:?}");
+    }
+
+    #[test]
+    fn forty_names_are_summed_up_by_what_they_wait_for() {
+        let text = picture((24, 100), Colour::Off, |progress| forty(progress, at("04:30:25")));
+        insta::assert_snapshot!(text, @"
+        40 challenges: 40 pending; 12s of 10m (--timeout)
+          pending   …: connection refused: n10.example.com, n11.example.com, n12.example.com and 33 more
+          pending   …: no address: n46.example.com, n47.example.com, n48.example.com and 1 more
+        ");
+        let text = picture((5, 100), Colour::Off, |progress| {
+            forty(progress, at("04:30:25"));
+            for name in ["x", "y"] {
+                progress.waiting(name, wait(name, "queued", name), at("04:30:25"));
+            }
+        });
+        assert!(text.ends_with("\n  and 2 more sorts of waits"), "{text}");
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
+
+    #[test]
+    fn nothing_is_shown_once_nothing_is_waited_for() {
+        let text = picture((24, 80), Colour::Off, |progress| {
+            progress.waiting("a", wait("a", "pending", "x"), at("04:30:25"));
+            progress.forget("a");
+            assert!(!progress.is_waiting("a"));
+        });
+        assert_eq!(text, "");
+    }
+
+    #[test]
+    fn words_of_others_steer_no_terminal() {
+        let rude = "\u{1b}[2J\u{9b}31m";
+        let fill = |progress: &mut Progress| {
+            progress.waiting("a", wait(rude, rude, rude), at("04:30:25"));
+        };
+        for size in [(24, 80), (4, 80)] {
+            assert!(!picture(size, Colour::On, fill).contains(['\u{1b}', '\u{9b}']));
+        }
     }
 }

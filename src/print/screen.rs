@@ -5,11 +5,12 @@ use std::io;
 use super::Printer;
 use super::colour::Colour;
 use super::escape::{escape, escape_but_colours};
+use super::rows::Rows;
 
 /// Lines that are drawn in place of those drawn before.
 #[derive(Debug, Default)]
 pub struct Screen {
-    drawn: usize,
+    drawn: Rows,
 }
 
 /// One picture under construction.
@@ -37,24 +38,8 @@ impl Screen {
         let (rows, columns) = console::Term::stdout().size();
         let mut frame = Frame::new(rows.into(), columns.into(), printer.colours.out);
         picture(&mut frame);
-        let text = self.draw(&frame.lines());
+        let text = self.drawn.paint(frame.lines());
         printer.data(&text)
-    }
-
-    /// Goes up to the first line drawn before, writes every line anew, and clears what is left below.
-    fn draw(&mut self, lines: &[String]) -> String {
-        let mut text = match self.drawn {
-            0 => String::new(),
-            drawn => format!("\u{1b}[{drawn}A"),
-        };
-        for line in lines {
-            text.push_str("\r\u{1b}[K");
-            text.push_str(line);
-            text.push('\n');
-        }
-        text.push_str("\u{1b}[J");
-        self.drawn = lines.len();
-        text
     }
 }
 
@@ -62,6 +47,11 @@ impl Frame {
     fn new(rows: usize, columns: usize, colour: Colour) -> Self {
         let (blocks, tail, footer) = (Vec::new(), Vec::new(), None);
         Self { colour, rows, columns, blocks, tail, footer }
+    }
+
+    /// Columns of the terminal.
+    pub fn columns(&self) -> usize {
+        self.columns
     }
 
     /// Tells whether nothing is on it.
@@ -167,13 +157,5 @@ mod tests {
     #[test]
     fn long_lines_are_cut() {
         check(20, 4, "NAME|a|b|c|d||NAME|z||fir…|sec…|thi…|Ctr…");
-    }
-
-    #[test]
-    fn a_picture_is_drawn_over_the_one_before() {
-        let mut screen = Screen::default();
-        let (two, one) = (["a".to_owned(), "b".to_owned()], ["c".to_owned()]);
-        assert_eq!(screen.draw(&two), "\r\u{1b}[Ka\n\r\u{1b}[Kb\n\u{1b}[J");
-        assert_eq!(screen.draw(&one), "\u{1b}[2A\r\u{1b}[Kc\n\u{1b}[J");
     }
 }

@@ -4,6 +4,7 @@ use comfy_table::{ContentArrangement, presets};
 
 use super::colour::Colour;
 use super::escape::escape;
+use super::fold::{columns, cut, fold};
 use super::palette::Ink;
 
 /// What a cell says when there is nothing to say.
@@ -22,6 +23,24 @@ pub enum Headers {
     #[default]
     Shown,
 }
+
+/// How a table gives way to a terminal that is too narrow for it: by the cells of one column.
+#[derive(Clone, Copy, Debug)]
+pub struct Fit {
+    /// The heading of that column.
+    pub title: &'static str,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether the cells stand below their rows where little room is left, in place of being cut.
+    pub below: bool,
+}
+
+/// Columns that a cell is left at least.
+const NARROWEST: usize = 20;
+/// A cell that has fewer columns stands below its row, where that is wanted.
+const BESIDE: usize = 34;
+/// Lines of a cell below its row at most.
+const LINES: usize = 3;
 
 /// A table under construction: headings, then rows of as many cells.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +63,53 @@ impl Table {
     /// Tells whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
+    }
+
+    /// Renders the table for a terminal.
+    pub fn render_within(mut self, fit: Fit, headers: Headers, colour: Colour) -> String {
+        let Some(flexible) = self.titles.iter().position(|title| title == fit.title) else {
+            return self.render(headers, colour);
+        };
+        let gaps = usize::from(GAP) * self.titles.len().saturating_sub(1);
+        let others = self.widths(headers).enumerate().filter(|(number, _)| *number != flexible);
+        let left = fit.width.saturating_sub(others.map(|(_, width)| width).sum::<usize>() + gaps);
+        let is_wide = |row: &Vec<String>| row.get(flexible).is_some_and(|it| columns(it) > left);
+        if !self.rows.iter().any(is_wide) {
+            return self.render(headers, colour);
+        }
+        if !fit.below || left >= BESIDE {
+            for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(flexible)) {
+                *cell = cut(&one_line(cell), left.max(NARROWEST));
+            }
+            return self.render(headers, colour);
+        }
+        self.titles.remove(flexible);
+        let cells: Vec<String> = self.rows.iter_mut().map(|row| row.remove(flexible)).collect();
+        let rendered = self.render(headers, colour);
+        let mut rows = rendered.lines();
+        let mut text = String::new();
+        if headers == Headers::Shown {
+            text.extend([rows.next().unwrap_or_default(), "\n"]);
+        }
+        for (row, cell) in rows.zip(cells) {
+            text.extend([row, "\n"]);
+            let lines = fold(&escape(&cell), fit.width.saturating_sub(3));
+            let is_said = |line: &&String| !line.is_empty() && *line != NONE;
+            for line in lines.iter().filter(is_said).take(LINES) {
+                text.extend(["  ", line, "\n"]);
+            }
+        }
+        text
+    }
+
+    /// Columns that each column takes.
+    fn widths(&self, headers: Headers) -> impl Iterator<Item = usize> {
+        let widest = move |number: usize, title: &String| {
+            let title = if headers == Headers::Shown { columns(title) } else { 0 };
+            let cells = self.rows.iter().filter_map(|row| row.get(number));
+            cells.map(|cell| columns(&one_line(cell))).max().unwrap_or(0).max(title)
+        };
+        self.titles.iter().enumerate().map(move |(number, title)| widest(number, title))
     }
 
     /// Renders the table, each line with its newline and without trailing blanks.

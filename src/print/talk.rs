@@ -4,11 +4,12 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use indicatif::MultiProgress;
+use indicatif::ProgressBar;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::colour::Colour;
 use super::escape::{escape, escape_but_colours, set_off};
+use super::palette::Ink;
 
 /// Where the conversation goes; clones share one stream.
 #[derive(Clone)]
@@ -16,20 +17,39 @@ pub struct Talk(Arc<Mutex<TalkState>>);
 
 struct TalkState {
     sink: Box<dyn Write + Send>,
-    /// Spinners that must be off the screen while something else is written.
-    spinners: Option<MultiProgress>,
+    /// Rows that must be off the screen while something else is written.
+    spinner: Option<ProgressBar>,
 }
 
 impl Talk {
     /// Talks to a stream.
     pub fn new(sink: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(TalkState { sink, spinners: None })))
+        Self(Arc::new(Mutex::new(TalkState { sink, spinner: None })))
     }
 
     /// Writes a line; nothing in it steers the terminal, and what follows a line break is set off. A stream that takes no more is no reason to stop working, so there
     /// is no error.
     pub fn line(&self, text: &str) {
         self.write_line(&escape(text));
+    }
+
+    /// Writes a line that begins with what sort of message it is.
+    pub(super) fn labelled(&self, label: &str, ink: Ink, message: &str, colour: Colour) {
+        let message = escape(message);
+        match colour {
+            Colour::Off => self.line(&format!("{label}: {message}")),
+            Colour::On => {
+                let label = ink.label(&format!("{label}:"));
+                self.coloured_line(&format!("{label} {message}"));
+            }
+        }
+    }
+
+    /// Draws rows, whose words steer nothing.
+    pub(super) fn draw(&self, text: &str) -> io::Result<()> {
+        let mut inner = self.inner();
+        inner.sink.write_all(text.as_bytes())?;
+        inner.sink.flush()
     }
 
     /// The same for a line that has colours of ours.
@@ -43,17 +63,17 @@ impl Talk {
         self.clone().write_all(line.as_bytes()).ok();
     }
 
-    /// Runs a deed that writes to the same terminal while the spinners are off the screen.
+    /// Runs a deed that writes to the same terminal while the spinner are off the screen.
     pub(super) fn aside<T>(&self, deed: impl FnOnce() -> T) -> T {
-        let spinners = self.inner().spinners.clone();
-        match spinners {
-            Some(spinners) => spinners.suspend(deed),
+        let spinner = self.inner().spinner.clone();
+        match spinner {
+            Some(spinner) => spinner.suspend(deed),
             None => deed(),
         }
     }
 
-    pub(super) fn show(&self, spinners: Option<MultiProgress>) {
-        self.inner().spinners = spinners;
+    pub(super) fn show(&self, spinner: Option<ProgressBar>) {
+        self.inner().spinner = spinner;
     }
 
     fn inner(&self) -> MutexGuard<'_, TalkState> {
@@ -62,7 +82,7 @@ impl Talk {
 }
 
 impl Write for Talk {
-    /// Writes all of it at once, above the spinners; callers hand over whole lines.
+    /// Writes all of it at once, above the spinner; callers hand over whole lines.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.aside(|| {
             let mut inner = self.inner();

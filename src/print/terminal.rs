@@ -8,6 +8,12 @@ pub fn is_capable() -> bool {
     is_capable_as(env::var("TERM").ok().as_deref())
 }
 
+/// Columns of the terminal on which standard output is read; nothing where it goes elsewhere, or its size is not known.
+pub fn width() -> Option<usize> {
+    let size = console::Term::stdout().size_checked();
+    size.map(|(_, columns)| usize::from(columns)).filter(|columns| *columns > 0)
+}
+
 fn is_capable_as(name: Option<&str>) -> bool {
     match name {
         // Windows names none of its terminals, and all of them can.

@@ -75,6 +75,18 @@ fn none(text: &str, what: &str, others: &str) -> FormatError {
     }
 }
 
+/// Whether the timeline of what was done is shown at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum TimelineChoice {
+    /// Where it fits 25 lines; else a line that sums it up
+    #[default]
+    Auto,
+    /// Whole, however long it is
+    Always,
+    /// Not at all
+    Never,
+}
+
 /// How results are written.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]

@@ -134,10 +134,11 @@ pub async fn run(
         out_secret: args.work.out_secret,
         zone_file: manual.dns01_zone_file.as_deref(),
         is_kept: true,
-        deadline,
+        times: (started, deadline),
+        timeline: args.work.timeline,
         records: &records,
     };
-    finish::settle(&results, &args.work.output, context, ends).await
+    Box::pin(finish::settle(&results, &args.work.output, context, ends)).await
 }
 
 /// Says why nothing is to be done about a Certificate, if so.

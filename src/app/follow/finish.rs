@@ -1,4 +1,4 @@
-//! How `order` ends: files on disk, the table, the timeline, and the exit code.
+//! How `order` ends: files on disk, the table, the timeline where it is short, a line for each Certificate, and the exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,22 +8,27 @@ use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::closing::{self, Issued, Location};
 use super::manual;
 use super::results::{self, WriteWait, Written};
 use super::tracked::End;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::flags::output::OutputArgs;
-use crate::app::history;
+use crate::app::flags::output::{OutputArgs, TimelineChoice};
+use crate::app::{history, invocation};
+use crate::model::event::reason;
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::columns::Namespaces;
 use crate::print::table::Headers;
+use crate::print::timeline::{self, Entry, sheet};
 use crate::print::{Group, Printer, Shape, document};
 use crate::store::Store;
 use crate::store::resources::{Resources, typed};
 
 /// Above so many Certificates timelines are left to `timeline`.
 const TIMELINES: usize = 3;
+/// Lines of all timelines together that are shown unasked.
+const LINES: usize = 25;
 /// So many pairs are written at once; what a folder holds up are the others of its file system at most.
 const SIDE_BY_SIDE: usize = 64;
 
@@ -40,8 +45,10 @@ pub struct Results<'a> {
     pub zone_file: Option<&'a Path>,
     /// Whether the store outlives this process.
     pub is_kept: bool,
-    /// When time is up.
-    pub deadline: Timestamp,
+    /// When this command began, and when its time is up.
+    pub times: (Timestamp, Timestamp),
+    /// Whether timelines are shown.
+    pub timeline: TimelineChoice,
     /// The objects.
     pub records: &'a [Record],
 }
@@ -71,12 +78,16 @@ pub async fn settle(
     let of_kind = |key: &&Key| key.kind == Kind::Certificate;
     let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
     let worked_on: BTreeSet<Key> = ends.keys().filter(of_kind).cloned().collect();
+    let mut done: BTreeMap<ObjectName, Timestamp> = BTreeMap::new();
     let mut failed: BTreeSet<Key> = BTreeSet::new();
     let mut failures: Vec<Failure> = Vec::new();
     let mut wanted = Vec::new();
     for (key, end) in ends {
         match end {
-            End::Done => continue,
+            End::Done(at) => {
+                done.insert(key.name, at);
+                continue;
+            }
             End::Failed(failure) => failures.push(failure),
             End::ByHand(failure, records) => {
                 failures.push(failure);
@@ -86,7 +97,8 @@ pub async fn settle(
         failed.insert(key);
     }
     if wanted.is_empty() {
-        print(&mut printer, context, results, &worked_on).await?;
+        print(&mut printer, context, results).await?;
+        timelines(&mut printer, context, results, &worked_on).await?;
     } else {
         // What a program reads now is what it has to do.
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
@@ -98,9 +110,16 @@ pub async fn settle(
     let issued = certificates.iter().filter(|key| !failed.contains(**key)).map(|key| &key.name);
     for written in write_all(results, issued, context).await {
         match written {
-            Ok(Some(written)) if printer.format().is_for_people() => {
-                printer.note(&format!("certificate: {}", written.certificate.display()));
-                printer.note(&format!("key:         {}", written.key.display()));
+            Ok(Some((certificate, written))) if printer.format().is_for_people() => {
+                let took =
+                    done.get(&certificate.name()).map(|at| at.duration_since(results.times.0));
+                let issued = took.map_or(Issued::Before, Issued::After);
+                let place = match &written {
+                    Some(written) => Some(Location::Files(written)),
+                    None => results.is_kept.then_some(Location::Secret),
+                };
+                let line = closing::line(&certificate, issued, place, context.now());
+                printer.note(&line);
             }
             Ok(_) => {}
             Err(failure) => failures.push(failure.hint(results.after_a_failed_write())),
@@ -108,6 +127,9 @@ pub async fn settle(
     }
     if worked_on.is_empty() && !certificates.is_empty() && failures.is_empty() {
         printer.note("nothing is due: every certificate is in its Secret and up to date");
+    }
+    if !results.is_kept && printer.format().is_for_people() {
+        say_rehearsed(&printer, failures.is_empty());
     }
     // A Certificate fails by its Issuer, which may be followed, too.
     let mut told = BTreeSet::new();
@@ -128,42 +150,41 @@ async fn write_all<'a>(
     results: &Results<'_>,
     names: impl Iterator<Item = &'a ObjectName>,
     context: &Context,
-) -> Vec<Result<Option<Written>, Failure>> {
-    let Some(out) = results.out else { return Vec::new() };
-    let patience = WriteWait::until(results.deadline, context.interrupted());
+) -> Vec<Result<Option<(Certificate, Option<Written>)>, Failure>> {
+    let patience = WriteWait::until(results.times.1, context.interrupted());
     let patience = &patience;
-    let write = |(index, name)| async move { (index, write(results, name, out, patience).await) };
+    let write = |(index, name)| async move { (index, write(results, name, patience).await) };
     let writes = stream::iter(names.enumerate()).map(write).buffer_unordered(SIDE_BY_SIDE);
     let mut written: Vec<_> = writes.collect().await;
     written.sort_by_key(|(index, _)| *index);
     written.into_iter().map(|(_, written)| written).collect()
 }
 
-/// Writes the pair of one Certificate; nothing when there is none yet.
+/// Writes the pair of one Certificate where pairs are written; nothing when there is none yet.
 ///
 /// # Errors
 /// Fails when a file cannot be written.
 async fn write(
     results: &Results<'_>,
     name: &ObjectName,
-    folder: &Path,
     patience: &WriteWait,
-) -> Result<Option<Written>, Failure> {
+) -> Result<Option<(Certificate, Option<Written>)>, Failure> {
     let store = results.store;
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
     let Some(certificate) = certificates.get(name).await? else { return Ok(None) };
     let secret = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
+    let Some(folder) = results.out else { return Ok(Some((certificate, None))) };
     let Some(record) = store.get(&Key::new(Kind::Secret, secret)).await? else { return Ok(None) };
     let manifest = results.out_secret.then(|| document::yaml(&document::manifest(&record.object)));
     let secret = typed::<Secret>(record)?;
-    results::write(folder, &secret, manifest, patience).await.map(Some)
+    let written = results::write(folder, &secret, manifest, patience).await?;
+    Ok(Some((certificate, Some(written))))
 }
 
 async fn print(
     printer: &mut Printer,
     context: &Context,
     results: &Results<'_>,
-    worked_on: &BTreeSet<Key>,
 ) -> Result<(), Failure> {
     let (store, records) = (results.store, results.records);
     let mut groups: BTreeMap<Kind, Vec<Value>> = BTreeMap::new();
@@ -187,16 +208,62 @@ async fn print(
         .collect();
     let now = context.now();
     printer.resources(&groups, shape, Namespaces::Hidden, now)?;
-    if !printer.format().is_for_people() || worked_on.len() > TIMELINES {
+    Ok(())
+}
+
+/// Shows how each Certificate came to its end, where that is short or asked for; else says so in a line.
+async fn timelines(
+    printer: &mut Printer,
+    context: &Context,
+    results: &Results<'_>,
+    worked_on: &BTreeSet<Key>,
+) -> Result<(), Failure> {
+    let is_wanted = match results.timeline {
+        TimelineChoice::Always => true,
+        TimelineChoice::Never => false,
+        TimelineChoice::Auto => worked_on.len() <= TIMELINES,
+    };
+    if !printer.format().is_for_people() || !is_wanted {
         return Ok(());
     }
-    for record in records.iter().filter(|record| worked_on.contains(&record.key)) {
-        printer.data("\n")?;
-        let name = &record.key.name;
-        let entries = history::entries(store, &record.key).await?;
+    let now = context.now();
+    let mut all = Vec::new();
+    for key in results.records.iter().map(|r| &r.key).filter(|key| worked_on.contains(key)) {
+        let entries = history::entries(results.store, key).await?;
+        let entries = own_issuance(&entries);
         // What is waited for is in the error.
-        let subject = format!("certificate/{}", name.name);
-        printer.timeline((&subject, &name.namespace), &entries, None, now)?;
+        all.push((key, printer.timeline_text(&entries, None, now), entries));
+    }
+    let lines: usize = all.iter().map(|(_, text, _)| text.lines().count() + 1).sum();
+    for (key, text, entries) in all {
+        if results.timeline == TimelineChoice::Always || lines <= LINES {
+            printer.text(&format!("\n{text}"))?;
+        } else if let Some(summary) = sheet::summary(&entries, now) {
+            let name = &key.name;
+            let command = format!("timeline certificate/{}", name.name);
+            let command = invocation::current().like_in(&name.namespace, &command);
+            let more = if results.is_kept { format!(": {command}") } else { String::new() };
+            printer.note(&format!("{key}: {summary}{more}"));
+        }
     }
     Ok(())
+}
+
+/// The last issuance, without what reads like trouble in every good one.
+fn own_issuance(entries: &[Entry]) -> Vec<Entry> {
+    let own = timeline::last_issuance(entries);
+    let is_issued = own.iter().any(Entry::is_issued);
+    let is_noise = |entry: &&Entry| {
+        is_issued
+            && [reason::WAITING_FOR_APPROVAL, reason::ISSUER_NOT_READY].contains(&&*entry.reason)
+    };
+    own.iter().filter(|entry| !is_noise(entry)).cloned().collect()
+}
+
+/// Says that it was a rehearsal, and what the real thing is.
+fn say_rehearsed(printer: &Printer, is_good: bool) {
+    let real = invocation::current().again_without("--rehearse");
+    let outcome = if is_good { "rehearsed" } else { "the rehearsal failed" };
+    let kept = "nothing was spent at the issuer's CA, and nothing is kept";
+    printer.note(&format!("{outcome}: {kept}; the real thing: {real}"));
 }

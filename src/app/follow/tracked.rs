@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::manual::ManualRecord;
 use crate::app::chain;
 use crate::app::failure::Failure;
@@ -13,8 +15,8 @@ use crate::store::error::StoreError;
 /// How the work on one object ended.
 #[derive(Debug)]
 pub enum End {
-    /// The Secret holds what was asked for, or the account is there.
-    Done,
+    /// The Secret holds what was asked for, or the account is there; since that moment.
+    Done(Timestamp),
     /// Only a change helps, or time is up.
     Failed(Failure),
     /// A person has to make these records first.

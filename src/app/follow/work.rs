@@ -21,7 +21,7 @@ use crate::app::engine::{Engine, Equipment, account_keys};
 use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::duration;
-use crate::app::flags::output::OutputArgs;
+use crate::app::flags::output::{OutputArgs, TimelineChoice};
 use crate::app::lead::Claim;
 use crate::app::lead::stopping::{say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
@@ -34,6 +34,7 @@ use crate::diagnosis::failure_kind::FailureKind;
 use crate::fetch::Fetcher;
 use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind};
+use crate::print::age::short;
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::order::required::Types;
@@ -65,6 +66,9 @@ pub struct WorkArgs {
     /// Write DIR/SECRETNAME/secret.yaml, too: the Secret as a manifest that kubectl applies to any cluster
     #[arg(long, help_heading = "Output")]
     pub out_secret: bool,
+    /// Show the timeline of what was done
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_enum, help_heading = "Output")]
+    pub timeline: TimelineChoice,
     /// How results are written
     #[command(flatten)]
     pub output: OutputArgs,
@@ -113,12 +117,11 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     let open = std::mem::take(&mut job.open);
     let mut supervision = Supervision::new(SupervisionSetup {
         store: Arc::clone(&store),
-        progress: Progress::new(context.talk(), std::io::stderr().is_terminal()),
+        progress: progress(&job, context),
         interrupted: context.interrupted().clone(),
         times: (job.started, job.deadline),
         standstill: context.global.cluster.terms.standstill(),
         is_kept,
-        approval: if is_kept { job.drive.approval() } else { Approval::Ours },
         by_hand: by_hand(&job, &open).await?,
         open,
     });
@@ -186,6 +189,14 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
 enum Stopped {
     Interrupted(FailureKind),
     Failed(Failure),
+}
+
+/// Where progress is shown, and how long it may last.
+fn progress(job: &Job<'_>, context: &Context) -> Progress {
+    let is_terminal = std::io::stderr().is_terminal();
+    let timeout = short(job.deadline.duration_since(job.started));
+    Progress::new(context.talk(), is_terminal, context.talk_colour())
+        .limited(job.started, format!("{timeout} (--timeout)"))
 }
 
 /// Says what becomes of the work; how to go on with it, where it is kept.

@@ -11,6 +11,7 @@ use crate::app::lead::Claim;
 use crate::app::venue::Venue;
 use crate::model::quick_order::{LETS_ENCRYPT, LETS_ENCRYPT_STAGING};
 use crate::model::requested_types::asked_type;
+use crate::model::solver::Http01Solver;
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
@@ -142,11 +143,19 @@ fn in_place_of_solvers(drive: &DriveArgs, claim: &Claim) -> Option<String> {
     })
 }
 
-/// Tells whether HTTP-01 may answer for names of an issuer.
+/// Tells whether HTTP-01 may answer for names of an issuer by an Ingress or a Gateway that its solver names.
 fn asks_for_http01(issuer: &Issuer) -> bool {
     let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
-    asked_type(issuer).is_ok_and(|kind| kind.is_none())
-        && solvers.into_iter().any(|solver| solver.http01.is_some())
+    let mut http01 = solvers.filter_map(|solver| solver.http01.as_ref());
+    asked_type(issuer).is_ok_and(|kind| kind.is_none()) && http01.any(names_a_class)
+}
+
+fn names_a_class(http01: &Http01Solver) -> bool {
+    http01.gateway_http_route.is_some()
+        || http01.ingress.as_ref().is_some_and(|ingress| {
+            let class = ingress.class.as_ref().or(ingress.ingress_class_name.as_ref());
+            class.is_some() || !ingress.name.is_empty()
+        })
 }
 
 fn authorities(issuers: &[Record]) -> BTreeSet<String> {

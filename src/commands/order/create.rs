@@ -150,7 +150,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         out_secret: args.work.out_secret,
         zone_file: manual.dns01_zone_file.as_deref(),
         is_kept: workshop.rehearsal.is_none(),
-        deadline,
+        times: (started, deadline),
+        timeline: args.work.timeline,
         records,
     };
     finish::settle(&results, &args.work.output, context, ends).await?;

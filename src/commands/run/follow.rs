@@ -338,7 +338,7 @@ mod tests {
         let theirs = File::open(&held).unwrap();
         theirs.lock().unwrap();
         let patience = WriteWait::new(&Interrupted::default());
-        let mut progress = Progress::new(Talk::new(Box::new(err.clone())), false);
+        let mut progress = Progress::lines(Talk::new(Box::new(err.clone())));
         let mut files = Files::new(&store, Some((out.path(), &patience)));
         let script = async {
             while !err.text().contains("Certificate default/api: cannot write") {
@@ -367,7 +367,7 @@ mod tests {
         let obstacle = folder.join("tls.crt.new");
         fs::create_dir_all(&obstacle).unwrap();
         let patience = WriteWait::new(&Interrupted::default());
-        let mut progress = Progress::new(Talk::new(Box::new(err.clone())), false);
+        let mut progress = Progress::lines(Talk::new(Box::new(err.clone())));
         let mut files = Files::new(&store, Some((out.path(), &patience)));
         // Without the time, which comes first.
         let told = || -> Vec<String> {

@@ -94,9 +94,9 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let grace = context.global.cluster.terms.lease.grace();
     let engine = Engine::start_looking(equipment, probe, stop).with_grace(grace);
     let mut files = Files::new(&store, out.as_deref().map(|out| (out, &patience)));
-    let mut progress = Progress::new(context.talk(), false);
-    let told = obstacles::tell(engine.obstacles(), Progress::new(context.talk(), false));
-    let beside = Progress::new(context.talk(), false);
+    let mut progress = Progress::lines(context.talk());
+    let told = obstacles::tell(engine.obstacles(), Progress::lines(context.talk()));
+    let beside = Progress::lines(context.talk());
     let reasons = reasons::tell(&store, engine.obstacles(), beside);
     let lost = claim.lost();
     let ended = tokio::select! {

@@ -138,9 +138,13 @@ impl WatchedObjects {
             if objects.is_empty() {
                 continue;
             }
-            let naming = Naming::WithKind;
-            let look =
-                ColumnStyle { naming, namespaces, colour: frame.colour, ..ColumnStyle::default() };
+            let look = ColumnStyle {
+                naming: Naming::ByKind,
+                namespaces,
+                colour: frame.colour,
+                terminal: Some(frame.columns()),
+                ..ColumnStyle::default()
+            };
             frame.block(&columns::table(kind, objects, &look, now));
         }
         if frame.is_empty() {
@@ -157,7 +161,14 @@ impl WatchedObjects {
     fn shown(&self, kind: Kind) -> Vec<&Value> {
         let of_kind = self.objects.iter().filter(|(key, _)| key.kind == kind);
         let objects = of_kind.map(|(_, record)| &record.object);
-        objects.filter(|o| kind == Kind::Certificate || !news::is_settled(o)).collect()
+        let mut shown: Vec<&Value> =
+            objects.filter(|o| kind == Kind::Certificate || !news::is_settled(o)).collect();
+        if kind == Kind::Challenge {
+            shown.sort_by_key(|challenge| {
+                challenge.pointer("/spec/dnsName").and_then(Value::as_str)
+            });
+        }
+        shown
     }
 }
 

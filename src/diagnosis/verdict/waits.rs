@@ -5,7 +5,9 @@ use std::fmt;
 
 use crate::diagnosis::advice;
 use crate::diagnosis::chain::Chain;
+use crate::diagnosis::facts;
 use crate::diagnosis::next_step::NextStep;
+use crate::model::cause::{Cause, Symptom};
 use crate::model::common::is_true;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{Challenge, Issuer, Key, Kind, State};
@@ -71,6 +73,21 @@ impl<'a> Wait<'a> {
         }
     }
 
+    /// What a challenge waits for in few words and without what belongs to it alone, so that many can be summed up.
+    pub fn in_short(challenge: &'a Challenge) -> String {
+        let wait = Self::of(challenge);
+        let Self::Reason(reason) = wait else { return wait.sentence() };
+        match facts::cause(challenge) {
+            Some(Cause::Seen(sighting)) => words_of(sighting.symptom).to_owned(),
+            Some(Cause::Refused(problem)) => {
+                format!("refused by the CA ({})", problem.short_kind())
+            }
+            Some(Cause::NoIngress) => "its Ingress is missing".to_owned(),
+            Some(Cause::Denied(_)) => "the cluster refuses the solver's objects".to_owned(),
+            None => reason.replace(&challenge.spec.dns_name, "…"),
+        }
+    }
+
     /// What a challenge that has its slot waits for.
     pub fn of_running(challenge: &'a Challenge) -> Self {
         let status = &challenge.status;
@@ -84,6 +101,38 @@ impl<'a> Wait<'a> {
             "" => Self::Answer,
             reason => Self::Reason(reason),
         }
+    }
+}
+
+/// What is wrong with an answer, in few words.
+fn words_of(symptom: Symptom) -> &'static str {
+    match symptom {
+        Symptom::RedirectNotFollowed => "a redirect that no CA follows",
+        Symptom::OtherAccount => "answered for another account",
+        Symptom::NoTls => "no TLS at port 443",
+        Symptom::TlsPortSilent => "port 443 is silent",
+        Symptom::RedirectedAway => "redirected to a server without the answer",
+        Symptom::NotFound => "404",
+        Symptom::Forbidden => "401 or 403",
+        Symptom::ServerError => "server error",
+        Symptom::BadRequest => "400",
+        Symptom::WrongAnswer => "wrong answer",
+        Symptom::ConnectionRefused => "connection refused",
+        Symptom::NoReply => "no reply",
+        Symptom::Unreachable => "unreachable",
+        Symptom::NotHttp => "no HTTP",
+        Symptom::HungUp => "connection closed",
+        Symptom::NoAddress => "no address in DNS",
+        Symptom::AliasLoop => "CNAME loop",
+        Symptom::DanglingAlias => "CNAME to a name that is not there",
+        Symptom::ResolverSilent => "the resolver is silent",
+        Symptom::NameServersFail => "name servers fail",
+        Symptom::AliasNotFollowed => "record not where the CNAME leads",
+        Symptom::NotDelegated => "zone not found",
+        Symptom::LameServer => "a name server does not serve the zone",
+        Symptom::ServersSilent => "name servers are silent",
+        Symptom::ServerUnreadable => "a name server answers nonsense",
+        Symptom::NoRoute => "no way to the name servers",
     }
 }
 
@@ -220,7 +269,7 @@ mod tests {
         let spec = json!({"secretName": "web-tls", "issuerRef": {"name": "ca"}});
         let certificate = json!({"metadata": {"name": "web", "namespace": "a"}, "spec": spec});
         for (change, expected, has_hint) in [
-            (json!({}), "Challenge a/web, which waits for a free slot", false),
+            (json!({}), "Challenge a/web, which waits for its turn", false),
             (
                 json!({"processing": true}),
                 "Challenge a/web, which waits for its answer to be put up",

@@ -4,7 +4,9 @@
 //! whatever was written first, because controllers tell side by side. An issuance is measured in milliseconds where all
 //! of its moments are known so well, else in seconds: a sum must agree with its steps.
 
+mod cells;
 mod chain;
+mod folded;
 pub mod report;
 pub mod saying;
 pub mod sheet;
@@ -18,6 +20,7 @@ use self::saying::Sequence;
 use self::stage::{Saying, Stage};
 use crate::model::event_times::Grain;
 use crate::model::{Event, Kind, Severity};
+use crate::print::lineage;
 
 /// What is told again within this is told once.
 const ONCE: SignedDuration = SignedDuration::from_secs(1);
@@ -48,6 +51,8 @@ pub struct Entry {
     pub kind: String,
     /// To which object.
     pub name: String,
+    /// Of a challenge: its domain, where that is known.
+    pub domain: Option<String>,
     /// As it should be, or not.
     pub severity: Severity,
     /// The word for it.
@@ -70,6 +75,8 @@ pub struct Entry {
 /// Puts events in order and measures the time between them; events without any time are left out.
 pub fn entries<'a>(events: impl IntoIterator<Item = &'a Event>, sequence: Sequence) -> Vec<Entry> {
     let sayings = saying::in_order(events, sequence);
+    let domains: HashMap<String, String> =
+        sayings.iter().filter_map(|saying| lineage::domain(saying.event)).collect();
     let mut entries: Vec<Entry> = Vec::new();
     for telling in told_once(&sayings) {
         let entry = Entry::new(telling);
@@ -79,10 +86,18 @@ pub fn entries<'a>(events: impl IntoIterator<Item = &'a Event>, sequence: Sequen
             None => entries.push(entry),
         }
     }
+    for entry in entries.iter_mut().filter(|entry| entry.kind == Kind::Challenge.as_str()) {
+        entry.domain = domains.get(&entry.name).cloned();
+    }
     for issuance in entries.chunk_by_mut(|a, b| a.issuance == b.issuance) {
         measure(issuance);
     }
     entries
+}
+
+/// The entries of the last issuance.
+pub fn last_issuance(entries: &[Entry]) -> &[Entry] {
+    entries.chunk_by(|a, b| a.issuance == b.issuance).last().unwrap_or_default()
 }
 
 /// One time of an event that is worth an entry.
@@ -181,6 +196,7 @@ impl Entry {
             repeats,
             kind: event.involved_object.kind.clone(),
             name: event.involved_object.name.clone(),
+            domain: None,
             severity: event.severity,
             reason: event.reason.clone(),
             message: event.message.trim().to_owned(),
@@ -193,7 +209,8 @@ impl Entry {
         }
     }
 
-    fn is_issued(&self) -> bool {
+    /// Whether it tells that the Certificate was issued.
+    pub fn is_issued(&self) -> bool {
         self.stage == Stage::CertificateEnded && self.severity == Severity::Normal
     }
 }

@@ -62,6 +62,9 @@ fn fields(entry: &Entry) -> Value {
         "message": entry.message,
         "sources": entry.sources,
     });
+    if let Some(domain) = &entry.domain {
+        value["object"]["domain"] = domain.as_str().into();
+    }
     if entry.grain == Grain::Fine {
         value["preciseTime"] = format!("{:.6}", entry.at).into();
     }

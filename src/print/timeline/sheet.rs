@@ -1,22 +1,65 @@
 //! The timeline for people: a table, and below each issuance what to make of it.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::{Entry, IssuanceResult, Repeats, Total, totals};
-use crate::model::event_times::Grain;
-use crate::model::{Duration, Kind, Severity, Time};
+use super::cells::{again, length, moment};
+use super::{Entry, IssuanceResult, Total, folded, totals};
+use crate::model::{Kind, Severity};
 use crate::print::colour::Colour;
 use crate::print::escape::{escape, set_off};
+use crate::print::fold::fold;
 use crate::print::table::{Headers, Table};
+
+/// How a timeline is written for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TimelineStyle {
+    /// Whether headings are shown.
+    pub headers: Headers,
+    /// Whether words are coloured.
+    pub colour: Colour,
+    /// Columns of the terminal, to which it is folded; absent where it is not written to one.
+    pub width: Option<usize>,
+}
 
 /// Renders the timeline, each issuance with its total; nothing where there are no entries.
 pub fn text(
     entries: &[Entry],
     awaited: Option<&str>,
     now: Timestamp,
-    (headers, colour): (Headers, Colour),
+    style: TimelineStyle,
 ) -> String {
     let totals = totals(entries, now);
+    let Some((last, earlier)) = totals.split_last() else { return String::new() };
+    let blocks = match style.width {
+        Some(width) => folded_blocks(&totals, style, width),
+        None => blocks(&totals, style),
+    };
+    let remark = |remark: &str| match style.width {
+        Some(width) => fold(&escape(remark), width.saturating_sub(1)).join("\n  "),
+        None => set_off(&escape(remark)),
+    };
+    let mut out = String::new();
+    for (number, block) in blocks.iter().enumerate() {
+        out.extend([block, "\n"]);
+        if let Some(total) = earlier.get(number) {
+            out.extend([&remark(&sum(total)), "\n\n"]);
+        }
+    }
+    for line in remarks(last, awaited, style.width.is_some()) {
+        out.extend([&remark(&line), "\n"]);
+    }
+    out
+}
+
+/// A few words in place of a timeline: `16 events in 292ms`; nothing where there are no entries.
+pub fn summary(entries: &[Entry], now: Timestamp) -> Option<String> {
+    let totals = totals(entries, now);
+    let total = totals.last()?;
+    Some(format!("{} events in {}", total.entries.len(), length(total.length())))
+}
+
+/// The rows of each issuance as a table; all have the same columns.
+fn blocks(totals: &[Total<'_>], style: TimelineStyle) -> Vec<String> {
     let mut table =
         Table::new(["TIME", "SINCE START", "STEP", "OBJECT", "TYPE", "REASON", "MESSAGE"]);
     for (number, total) in totals.iter().enumerate() {
@@ -25,22 +68,17 @@ pub fn text(
         }
         total.entries.iter().for_each(|entry| table.row(cells(entry)));
     }
-    let Some((last, earlier)) = totals.split_last() else { return String::new() };
-    let table = table.render(headers, colour);
     // Only between issuances a line is empty.
-    let mut blocks = table.split("\n\n");
-    let mut out = String::new();
-    for (total, block) in earlier.iter().zip(blocks.by_ref()) {
-        out.push_str(block);
-        out.extend(["\n\n", &escape(&sum(total)), "\n\n"]);
-    }
-    blocks.for_each(|block| out.push_str(block));
-    out.push('\n');
-    for remark in remarks(last, awaited) {
-        out.push_str(&set_off(&escape(&remark)));
-        out.push('\n');
-    }
-    out
+    let table = table.render(style.headers, style.colour);
+    table.split("\n\n").map(|block| format!("{}\n", block.trim_end_matches('\n'))).collect()
+}
+
+fn folded_blocks(totals: &[Total<'_>], style: TimelineStyle, width: usize) -> Vec<String> {
+    let block = |(number, total): (usize, &Total<'_>)| {
+        let headers = if number == 0 { style.headers } else { Headers::Hidden };
+        folded::rows(total.entries, headers, style.colour, width)
+    };
+    totals.iter().enumerate().map(block).collect()
 }
 
 fn cells(entry: &Entry) -> [String; 7] {
@@ -57,39 +95,31 @@ fn cells(entry: &Entry) -> [String; 7] {
     ]
 }
 
-/// `(x3)` after an event that was told again at once, `(first of 3)` and `(last of 3, over 2m59s)` after one that was told again
-/// later, `(said by 5 controllers)` after one that several wrote.
-fn again(entry: &Entry) -> String {
-    match (entry.repeats, entry.sources.len()) {
-        (Repeats::FirstOf(count), _) => format!(" (first of {count})"),
-        (Repeats::LastOf(count), _) => {
-            let over = whole(entry.at.duration_since(entry.first));
-            format!(" (last of {count}, over {over})")
-        }
-        (Repeats::Times(count), _) if count > 1 => format!(" (x{count})"),
-        (Repeats::Times(_), 0 | 1) => String::new(),
-        (Repeats::Times(_), several) => format!(" (said by {several} controllers)"),
-    }
-}
-
 /// The total of the last issuance: how long, where the time went, what went wrong, how long nothing has happened, and what is
 /// waited for meanwhile.
-fn remarks(total: &Total<'_>, awaited: Option<&str>) -> Vec<String> {
+fn remarks(total: &Total<'_>, awaited: Option<&str>, is_folded: bool) -> Vec<String> {
     let run = total.entries;
+    let labels = if is_folded { folded::labels(run) } else { Vec::new() };
+    let headline = |number: usize, entry: &Entry| match labels.get(number) {
+        Some(label) => format!("{} of {label}", entry.reason),
+        None => format!("{} of {}/{}", entry.reason, entry.kind.to_ascii_lowercase(), entry.name),
+    };
     let mut remarks = vec![sum(total)];
-    let longest = run.iter().rev().max_by_key(|entry| entry.step);
-    if let Some(entry) = longest.filter(|entry| !entry.step.is_zero()) {
+    let longest = run.iter().enumerate().rev().max_by_key(|(_, entry)| entry.step);
+    if let Some((number, entry)) = longest.filter(|(_, entry)| !entry.step.is_zero()) {
         let step = length(entry.step);
-        remarks.push(format!("Longest step: {step} before {}", headline(entry)));
+        remarks.push(format!("Longest step: {step} before {}", headline(number, entry)));
     }
     if total.outcome == IssuanceResult::Issued {
         remarks.extend(awaited.map(|awaited| format!("Now: {awaited}")));
         return remarks;
     }
     // The deepest object knows best: those above it repeat that something failed below.
-    let warnings = run.iter().filter(|entry| entry.severity == Severity::Warning);
-    if let Some(entry) = warnings.max_by_key(|entry| (depth(&entry.kind), entry.at)) {
-        remarks.push(format!("Warning: {}: {}", headline(entry), entry.message));
+    let warnings = run.iter().enumerate().filter(|(_, it)| it.severity == Severity::Warning);
+    if let Some((number, entry)) = warnings.max_by_key(|(_, it)| (depth(&it.kind), it.at)) {
+        // On a terminal it stands a few rows above.
+        let message = if is_folded { String::new() } else { format!(": {}", entry.message) };
+        remarks.push(format!("Warning: {}{message}", headline(number, entry)));
     }
     let quiet = (!total.quiet.is_zero())
         .then(|| format!("Since then: nothing for {}", length(total.quiet)));
@@ -119,30 +149,9 @@ fn sum(total: &Total<'_>) -> String {
     )
 }
 
-fn headline(entry: &Entry) -> String {
-    format!("{} of {}/{}", entry.reason, entry.kind.to_ascii_lowercase(), entry.name)
-}
-
 /// How far down the chain a kind is.
 fn depth(kind: &str) -> usize {
     Kind::SIX.iter().position(|known| known.as_str() == kind).unwrap_or(Kind::SIX.len())
-}
-
-fn moment(at: Timestamp, measure: Grain) -> String {
-    match measure {
-        Grain::Fine => format!("{at:.3}"),
-        Grain::Second => Time::new(at).to_string(),
-    }
-}
-
-/// A length of time as it was measured: `412ms`, `5.9s`, `16m40s`.
-fn length(length: SignedDuration) -> String {
-    Duration(length).to_string()
-}
-
-/// The same by whole seconds.
-fn whole(length: SignedDuration) -> String {
-    Duration::from_secs(length.as_secs()).to_string()
 }
 
 /// The word for a severity.
@@ -155,15 +164,21 @@ pub(super) fn word(severity: Severity) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
     use crate::model::Event;
     use crate::model::event::{EventSource, ObjectReference, source};
     use crate::print::timeline::entries;
     use crate::print::timeline::saying::Sequence;
 
+    fn hidden() -> TimelineStyle {
+        TimelineStyle { headers: Headers::Hidden, ..TimelineStyle::default() }
+    }
+
     fn check(events: &[Event], sequence: Sequence, now: &str) -> String {
         let entries = entries(events, sequence);
-        text(&entries, None, now.parse().unwrap(), (Headers::Hidden, Colour::Off))
+        text(&entries, None, now.parse().unwrap(), hidden())
     }
 
     /// The events recorded at a moment, in the order of the API server's lists.
@@ -577,7 +592,7 @@ mod tests {
         let entries = entries(&refused(), Sequence::Moments);
         let last = |now: &str| {
             let totals = totals(&entries, now.parse().unwrap());
-            remarks(&totals[0], Some("Order web/o: too many")).pop().unwrap()
+            remarks(&totals[0], Some("Order web/o: too many"), false).pop().unwrap()
         };
         let quiet = last("2026-11-21T04:42:29Z");
         assert!(quiet.starts_with("Since then: nothing for 10m9."), "{quiet}");

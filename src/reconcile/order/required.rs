@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use crate::model::cause::OrderWait;
 use crate::model::hashed_names::challenge_name;
+use crate::model::names::shown_domain;
 use crate::model::order::{Authorization, OfferedChallenge};
 use crate::model::persist::{Account, Persist};
 use crate::model::requested_types::asked_type;
@@ -262,7 +263,7 @@ fn list(names: &BTreeSet<String>) -> String {
 
 fn name_of(authorization: &Authorization) -> String {
     let base = canonical(&authorization.identifier);
-    if authorization.wildcard == Some(true) { format!("*.{base}") } else { base }
+    shown_domain(&base, authorization.wildcard == Some(true))
 }
 
 /// One spelling for every name: lower case, addresses in their shortest form.

@@ -28,8 +28,7 @@ use crate::diagnosis::next_step::NextStep;
 use crate::diagnosis::verdict::waits::{self, Step};
 use crate::diagnosis::verdict::{Verdict, judge_issuer, of_obstacle, verdict};
 use crate::model::{Certificate, Challenge, Issuer, Key, Kind, ObjectName};
-use crate::print::progress;
-use crate::reconcile::request::Approval;
+use crate::print::wait::{Wait as ShownWait, WaitEnd};
 use crate::store::Scope;
 use crate::store::error::StoreError;
 use crate::store::resources::Resources;
@@ -38,6 +37,8 @@ use crate::store::resources::Resources;
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
 /// How long the store may take to tell what was under way when time was up, for all that is open.
 const LAST_LOOK: Duration = Duration::from_secs(2);
+/// How long a CA is tried that has not answered a single request of this run.
+const UNREACHED: Duration = Duration::from_secs(30);
 /// How long the CA may take to say who it is.
 const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -101,11 +102,18 @@ impl Supervision {
         };
         let Some((verdict, step)) = verdict else { return self.deleted(key, now).await };
         match verdict {
-            Verdict::Issued => self.end(key, End::Done, now),
+            Verdict::Issued => self.end(key, End::Done(now), now),
             Verdict::Failed(failed) => self.failed(key, failed, now).await?,
             Verdict::Waiting(None) => {
                 self.blockers.remove(key);
                 self.show_step(key, step, now);
+            }
+            Verdict::Waiting(Some(blocker)) if self.was_never_reached(key, &blocker).await => {
+                let waited = UNREACHED.as_secs();
+                let message = format!("{}: not reached for {waited} s", blocker.what);
+                let failure = Failure::new(blocker.kind, message);
+                let failure = blocker.next_step.iter().fold(failure, Failure::step);
+                self.end(key, End::Failed(self.kept(failure)), now);
             }
             Verdict::Waiting(Some(blocker)) => self.held_up(key, blocker, now),
         }
@@ -176,9 +184,6 @@ impl Supervision {
             if self.workers == Workers::Theirs && chain.as_ref().is_some_and(fails) {
                 chain = chain::read_anew(&self.store, &key.name).await?;
             }
-            // Our own steps take no time, or an obstacle says why.
-            let is_shown = self.workers == Workers::Theirs || self.approval == Approval::Theirs;
-            let step = |chain: &Chain| waits::step_beside_challenges(chain).filter(|_| is_shown);
             return Ok(chain.map(|chain| {
                 let verdict = match verdict(&chain, obstacles, since) {
                     Verdict::Waiting(None) => Verdict::Waiting(beyond(&chain, self.deadline)),
@@ -187,7 +192,7 @@ impl Supervision {
                     }
                     verdict => verdict,
                 };
-                (verdict, step(&chain))
+                (verdict, waits::step_beside_challenges(&chain))
             }));
         }
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), key.kind);
@@ -245,18 +250,21 @@ impl Supervision {
             return;
         }
         let name = key.to_string();
-        let wait = progress::Wait {
-            state: "held up".to_owned(),
-            waits_for: blocker.what.clone(),
-            since: self.started,
-            // The next of our own tries is no end.
-            until: blocker.until.filter(|_| blocker.named_by_ca).or(Some(self.deadline)),
-        };
         // A challenge's own reason is shown with the challenge.
         if blocker.of != Kind::Challenge || blocker.kind != FailureKind::Timeout {
+            let wait = ShownWait {
+                kind: key.kind,
+                label: name.clone(),
+                state: "held up".to_owned(),
+                waits_for: blocker.what.clone(),
+                in_short: blocker.what.clone(),
+                since: self.started,
+                // The next of our own tries is no end.
+                until: blocker.until.filter(|_| blocker.named_by_ca),
+            };
             self.progress.waiting(&name, wait, now);
         } else {
-            self.progress.forget(&name, now);
+            self.progress.forget(&name);
         }
         self.steps.remove(key);
         self.blockers.insert(key.clone(), blocker);
@@ -284,6 +292,11 @@ impl Supervision {
             let next = step.iter().flat_map(|step| step.next_step.iter());
             next.fold(Failure::new(FailureKind::Timeout, message), Failure::step)
         };
+        self.kept(failure)
+    }
+
+    /// Adds how to go on, where there is something to go on with.
+    fn kept(&self, failure: Failure) -> Failure {
         if self.is_kept {
             failure.hint("run the same command again: it goes on where it stopped")
         } else {
@@ -291,9 +304,35 @@ impl Supervision {
         }
     }
 
+    /// Has those judged again whose CA could not be reached at all since this run began.
+    pub(super) fn give_up_silent_cas(&mut self) {
+        if self.looking.elapsed() < UNREACHED {
+            return;
+        }
+        let is_silent = |blocker: &Blocker| blocker.kind == FailureKind::CaUnreachable;
+        let silent = self.blockers.iter().filter(|(_, blocker)| is_silent(blocker));
+        let anew = silent.map(|(key, _)| key).filter(|key| self.given_up.insert((*key).clone()));
+        self.dirty.extend(anew.cloned());
+    }
+
+    /// Whether the CA of an object has not answered a single request of this run, and has had time to.
+    async fn was_never_reached(&self, key: &Key, blocker: &Blocker) -> bool {
+        if blocker.kind != FailureKind::CaUnreachable || self.looking.elapsed() < UNREACHED {
+            return false;
+        }
+        let Some(clients) = &self.clients else { return false };
+        self.authority(key).await.is_some_and(|(_, server)| !clients.has_answered(&server))
+    }
+
     /// The issuer of an object whose CA was asked something and says nothing, and what it was asked.
     async fn silent_ca(&self, key: &Key) -> Option<(Key, ReconcileError)> {
         let clients = self.clients.as_ref()?;
+        let (issuer, server) = self.authority(key).await?;
+        Some((issuer, clients.silence(&server)?.into()))
+    }
+
+    /// The issuer of an object, and the directory of its CA.
+    async fn authority(&self, key: &Key) -> Option<(Key, String)> {
         let issuer = if key.kind == Kind::Certificate {
             let certificates =
                 Resources::<Certificate>::new(Arc::clone(&self.store), Kind::Certificate);
@@ -303,7 +342,7 @@ impl Supervision {
         };
         let issuers = Resources::<Issuer>::new(Arc::clone(&self.store), issuer.kind);
         let acme = issuers.get(&issuer.name).await.ok()??.spec.acme?;
-        Some((issuer, clients.silence(&acme.server)?.into()))
+        Some((issuer, acme.server))
     }
 
     /// What a Certificate was at when time was up and nothing had failed yet; nothing where the store does not say.
@@ -330,15 +369,18 @@ impl Supervision {
 
     pub(super) fn end(&mut self, key: &Key, end: End, now: Timestamp) {
         let was_due = self.open.get(key).is_some_and(Tracked::is_due);
-        match &end {
-            End::Done if was_due => self.progress.done(&key.to_string(), "issued", now),
-            End::Done if key.kind == Kind::Certificate => {
-                self.progress.done(&key.to_string(), "up to date", now);
-            }
-            End::Done => self.progress.done(&key.to_string(), "ready", now),
-            End::Failed(_) => self.progress.done(&key.to_string(), "not issued", now),
-            End::ByHand(..) => self.progress.done(&key.to_string(), "waits for a person", now),
-        }
+        let state = match &end {
+            End::Done(_) if was_due => "issued",
+            End::Done(_) if key.kind == Kind::Certificate => "up to date",
+            End::Done(_) => "ready",
+            End::Failed(_) => "not issued",
+            End::ByHand(..) => "waits for a person",
+        };
+        let name = key.to_string();
+        let is_good = matches!(end, End::Done(_));
+        let told = WaitEnd { kind: key.kind, label: &name, state, why: "", is_good };
+        self.progress.done(&name, &told, now);
+        self.blockers.remove(key);
         self.open.remove(key);
         self.ends.insert(key.clone(), end);
     }
@@ -460,7 +502,7 @@ mod tests {
         }
         let order = create(store, Kind::Order, Some(&request), spec).await;
 
-        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let progress = Progress::lines(Talk::new(Box::new(std::io::sink())));
         let now = Timestamp::now();
         let times = (now, now + SignedDuration::from_mins(1));
         let tracked = Tracked { since: Some(0), inherited: None };
@@ -501,7 +543,7 @@ mod tests {
     #[test]
     fn what_held_a_certificate_up_before_is_not_shown_beside_its_challenge() {
         let key = Key::new(Kind::Certificate, ObjectName::new("web", "web"));
-        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let progress = Progress::lines(Talk::new(Box::new(std::io::sink())));
         let now = Timestamp::now();
         let open = BTreeMap::from([(key.clone(), Tracked::default())]);
         let times = (now, now + SignedDuration::from_mins(1));

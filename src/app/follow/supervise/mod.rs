@@ -36,7 +36,6 @@ use crate::diagnosis::verdict::waits::Step;
 use crate::model::{Issuer, Key, Kind, Record};
 use crate::print::progress::Progress;
 use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
-use crate::reconcile::request::Approval;
 use crate::store::error::StoreError;
 use crate::store::{Change, Scope, Store};
 
@@ -73,8 +72,6 @@ pub struct SupervisionSetup {
     pub standstill: Duration,
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,
-    /// Who approves requests.
-    pub approval: Approval,
     /// Whoever makes the records of DNS-01, where a person does.
     pub by_hand: Option<ByHand>,
     /// Certificates and Issuers whose end is awaited.
@@ -95,7 +92,6 @@ pub struct Supervision {
     open: BTreeMap<Key, Tracked>,
     /// Tells whether whoever drives has made an Issuer ready.
     is_ready: fn(&Issuer) -> bool,
-    approval: Approval,
     /// The CAs, as the controllers know them; none while somebody else drives, who alone talks with them.
     clients: Option<Arc<Clients>>,
     /// Who works on it.
@@ -112,6 +108,18 @@ pub struct Supervision {
     /// Challenges whose end has been told, by UID.
     told: BTreeSet<String>,
     blockers: BTreeMap<Key, Blocker>,
+    /// Since when something stands in the way of those.
+    blocked: BTreeMap<Key, Instant>,
+    /// Those whose CA was never reached and that were judged for that.
+    given_up: BTreeSet<Key>,
+    /// What has been said to help.
+    hinted: BTreeSet<String>,
+    /// UIDs of Challenges that were seen.
+    seen: BTreeSet<String>,
+    /// Challenges whose reason an earlier run has written, until somebody has looked again.
+    unconfirmed: BTreeMap<Key, Record>,
+    /// Since when our controllers look, or somebody else's.
+    looking: Instant,
     /// What those wait for that nothing holds up.
     steps: BTreeMap<Key, Step>,
     ends: BTreeMap<Key, End>,
@@ -162,7 +170,7 @@ impl Supervision {
     pub fn new(followed: SupervisionSetup) -> Self {
         let SupervisionSetup { store, progress, interrupted, times: (started, deadline), .. } =
             followed;
-        let SupervisionSetup { standstill, is_kept, approval, by_hand, open, .. } = followed;
+        let SupervisionSetup { standstill, is_kept, by_hand, open, .. } = followed;
         let dirty = open.keys().cloned().collect();
         Self {
             store,
@@ -175,7 +183,6 @@ impl Supervision {
             by_hand,
             open,
             is_ready,
-            approval,
             clients: None,
             workers: Workers::Ours,
             relatives: HashMap::new(),
@@ -185,6 +192,12 @@ impl Supervision {
             dirty,
             told: BTreeSet::new(),
             blockers: BTreeMap::new(),
+            blocked: BTreeMap::new(),
+            given_up: BTreeSet::new(),
+            hinted: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            unconfirmed: BTreeMap::new(),
+            looking: Instant::now(),
             steps: BTreeMap::new(),
             ends: BTreeMap::new(),
             clearing: BTreeMap::new(),
@@ -246,6 +259,7 @@ impl Supervision {
         let mut tick = tokio::time::interval(TURN);
         self.dirty.extend(self.open.keys().cloned());
         self.moved = Instant::now();
+        self.looking = Instant::now();
         while !self.open.is_empty() {
             let began = Instant::now();
             self.judge(&obstacles, has_ended()).await?;
@@ -276,6 +290,9 @@ impl Supervision {
                 },
                 _ = tick.tick() => {
                     let now = Timestamp::now();
+                    self.confirm_old_reasons();
+                    self.hint(now);
+                    self.give_up_silent_cas();
                     self.progress.heartbeat(now);
                     self.dirty.extend(self.clearing.keys().cloned());
                     if let Some(other) = other {
@@ -344,7 +361,6 @@ fn followed(
         times,
         standstill: Terms::default().standstill(),
         is_kept: true,
-        approval: Approval::Ours,
         by_hand: None,
         open,
     }

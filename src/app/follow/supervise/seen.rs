@@ -2,18 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Supervision;
+use crate::app::hints;
 use crate::app::lead::Other;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::verdict::waits::{Step, Wait};
 use crate::model::{Challenge, Key, Kind, Record, State, Time};
-use crate::print::progress;
+use crate::print::wait::{Wait as ShownWait, WaitEnd};
 use crate::store::Change;
 use crate::store::resources::typed;
+
+/// What is said of a Challenge whose last look was an earlier run's.
+const LOOKING_AGAIN: &str = "looking again";
+/// How long the first look at what an earlier run has left may take.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// How long something stands in the way before it is said what helps.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Hints of a run at most; the rest comes at its end.
+const HINTS: usize = 6;
+/// Where a Challenge says why it waits.
+const REASON: &str = "/status/reason";
 
 impl Supervision {
     /// Says once that nothing moves while somebody else drives, and what to do.
@@ -30,15 +43,21 @@ impl Supervision {
 
     /// Shows what a Certificate waits for, unless its challenges do.
     pub(super) fn show_step(&mut self, key: &Key, step: Option<Step>, now: Timestamp) {
-        let (since, until) = (self.started, Some(self.deadline));
-        let state = "on its way".to_owned();
         let Some(step) = step else {
             self.steps.remove(key);
-            self.progress.forget(&key.to_string(), now);
+            self.progress.forget(&key.to_string());
             return;
         };
         let waits_for = format!("waiting for {}", step.waits_for);
-        let wait = progress::Wait { state, waits_for, since, until };
+        let wait = ShownWait {
+            kind: key.kind,
+            label: key.to_string(),
+            state: "on its way".to_owned(),
+            in_short: waits_for.clone(),
+            waits_for,
+            since: self.started,
+            until: None,
+        };
         self.progress.waiting(&key.to_string(), wait, now);
         self.steps.insert(key.clone(), step);
     }
@@ -116,27 +135,77 @@ impl Supervision {
         if let Some(hand) = &mut self.by_hand {
             hand.saw(&challenge);
         }
-        let status = &challenge.status;
-        let name = format!("challenge/{} ({})", challenge.metadata.name, challenge.spec.dns_name);
+        let (status, name) = (&challenge.status, record.key.to_string());
+        let (kind, label) = (Kind::Challenge, challenge.spec.shown_domain());
+        let end = |state, is_good| WaitEnd { kind, label: &label, state, why: "", is_good };
         if let Some(state) = status.state.filter(|state| state.is_final()) {
             // What an earlier run left is old news; the clean-up writes again, but the end is told once.
             let is_news = status.processing || self.progress.is_waiting(&name);
             if is_news && self.told.insert(challenge.metadata.uid.clone()) {
-                let why = if state == State::Valid { "" } else { status.reason.as_str() };
-                let gap = if why.is_empty() { "" } else { ": " };
-                self.progress.done(&name, &format!("{state}{gap}{why}"), now);
+                // Why is told with the Certificate.
+                self.progress.done(&name, &end(state.as_str(), state == State::Valid), now);
             }
             return;
         }
         if !exists {
-            self.progress.done(&name, "deleted", now);
+            if self.progress.is_waiting(&name) {
+                self.progress.done(&name, &end("deleted", false), now);
+            }
             return;
         }
-        let waits_for = Wait::of(&challenge).sentence();
+        let is_old = self.is_of_an_earlier_run(record);
+        let waits_for =
+            if is_old { LOOKING_AGAIN.to_owned() } else { Wait::of(&challenge).sentence() };
+        let in_short = if is_old { waits_for.clone() } else { Wait::in_short(&challenge) };
         let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
         let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
-        let until = Some(self.deadline);
-        self.progress.waiting(&name, progress::Wait { state, waits_for, since, until }, now);
+        let wait = ShownWait { kind, label, state, waits_for, in_short, since, until: None };
+        self.progress.waiting(&name, wait, now);
+    }
+
+    /// Whether the reason of a Challenge was there when it was first seen, and nobody has had time to look again.
+    fn is_of_an_earlier_run(&mut self, record: &Record) -> bool {
+        let is_first = self.seen.insert(record.uid().to_owned());
+        if self.looking.elapsed() >= FIRST_LOOK || record.text(REASON).is_empty() {
+            self.unconfirmed.remove(&record.key);
+            return false;
+        }
+        if is_first {
+            self.unconfirmed.insert(record.key.clone(), record.clone());
+            return true;
+        }
+        let before = self.unconfirmed.get(&record.key);
+        let is_old = before.is_some_and(|before| before.text(REASON) == record.text(REASON));
+        if !is_old {
+            self.unconfirmed.remove(&record.key);
+        }
+        is_old
+    }
+
+    /// Shows the reasons of an earlier run that nobody has replaced: they hold still.
+    pub(super) fn confirm_old_reasons(&mut self) {
+        if self.looking.elapsed() >= FIRST_LOOK {
+            for record in std::mem::take(&mut self.unconfirmed).into_values() {
+                self.show(&record, true);
+            }
+        }
+    }
+
+    /// Says what helps against what has stood in the way for a while, once.
+    pub(super) fn hint(&mut self, now: Timestamp) {
+        for (key, blocker) in &self.blockers {
+            let since = *self.blocked.entry(key.clone()).or_insert_with(Instant::now);
+            let Some(step) = blocker.next_step.as_ref().filter(|_| since.elapsed() >= PATIENCE)
+            else {
+                continue;
+            };
+            for line in hints::lines(step) {
+                if self.hinted.len() < HINTS && self.hinted.insert(line.clone()) {
+                    self.progress.hint(&line, now);
+                }
+            }
+        }
+        self.blocked.retain(|key, _| self.blockers.contains_key(key));
     }
 
     /// Whether a Challenge was seen below that Certificate.
@@ -177,7 +246,7 @@ mod tests {
     fn supervision() -> Supervision {
         let open = ["a", "b"]
             .map(|name| (key(Kind::Certificate, name), Tracked { since: None, inherited: None }));
-        let progress = Progress::new(Talk::new(Box::new(std::io::sink())), false);
+        let progress = Progress::lines(Talk::new(Box::new(std::io::sink())));
         let store = Arc::new(MemoryStore::default());
         let times = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + SignedDuration::from_mins(1));
         let mut supervision =

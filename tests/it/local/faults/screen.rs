@@ -37,9 +37,7 @@ fn a_terminal_that_cannot_draw_gets_lines_without_colours() {
     for name in [None, Some(""), Some("dumb")] {
         let shown = check(name, "Waiting for HTTP-01 challenge propagation");
         let is_told = |line: &str| {
-            line.contains("Z challenge/web-1-")
-                && line.contains(" (www.example.com) pending until ")
-                && line.contains("Waiting for HTTP-01 challenge propagation")
+            line.contains("Z www.example.com pending: Waiting for HTTP-01 challenge propagation")
         };
         assert!(shown.lines().any(is_told), "{name:?}: {shown}");
         assert!(shown.contains("\nhint: "), "{name:?}: {shown}");
@@ -49,8 +47,13 @@ fn a_terminal_that_cannot_draw_gets_lines_without_colours() {
 
 #[test]
 fn a_terminal_that_draws_gets_rows_and_colours() {
-    let shown = check(Some("xterm-256color"), " (www.example.com) pending for ");
-    assert!(!shown.contains("Z challenge/web-1-"), "{shown:?}");
+    let row = "  www.example.com \u{1b}[33mpending\u{1b}[0m since ";
+    let shown = check(Some("xterm-256color"), row);
+    assert!(!shown.contains("Z www.example.com pending: "), "{shown:?}");
+    assert!(shown.contains("1 challenge: 1 pending; "), "{shown:?}");
+    // Whatever the terminal shows of Ctrl-C stands below the rows, and goes with them.
+    let (_, end) = shown.rsplit_once("\u{1b}[J").unwrap();
+    assert!(end.starts_with("\u{1b}[1m\u{1b}[31merror:"), "{shown:?}");
     assert!(shown.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m "), "{shown:?}");
     assert!(shown.contains("\u{1b}[1m\u{1b}[36mhint:\u{1b}[0m "), "{shown:?}");
     // What is escaped is seen as `^[`.

@@ -1,0 +1,47 @@
+//! Texts folded to a width.
+
+use console::measure_text_width;
+use textwrap::{Options, WordSplitter};
+
+/// The narrowest column into which a text is folded.
+const NARROWEST: usize = 20;
+
+/// Folds a text at blanks into lines of at most `width` columns; a word that is longer is broken. What is written over several lines
+/// becomes one text.
+pub fn fold(text: &str, width: usize) -> Vec<String> {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = textwrap::wrap(&text, whole_words(width));
+    lines.into_iter().map(std::borrow::Cow::into_owned).collect()
+}
+
+/// Names with a hyphen in them stay in one line.
+fn whole_words(width: usize) -> Options<'static> {
+    Options::new(width.max(NARROWEST)).word_splitter(WordSplitter::NoHyphenation)
+}
+
+/// Cuts a text to at most `width` columns; what is left out shows as `…`. Colours are kept.
+pub fn cut(text: &str, width: usize) -> String {
+    console::truncate_str(text, width, "…").into_owned()
+}
+
+/// Columns that a text takes on a terminal, colours aside.
+pub fn columns(text: &str) -> usize {
+    measure_text_width(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_at_blanks_and_long_words_are_broken() {
+        let text = "GET\nhttp://www.example.com/.well-known/acme-challenge/x: refused";
+        assert_eq!(
+            fold(text, 24),
+            ["GET", "http://www.example.com/.", "well-known/acme-challeng", "e/x: refused"]
+        );
+        assert_eq!(fold("a b", 0), ["a b"]);
+        assert!(fold("", 30).concat().is_empty());
+        assert!(fold(&"東京 ".repeat(30), 31).iter().all(|line| columns(line) <= 31));
+    }
+}
