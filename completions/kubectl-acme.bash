@@ -1,32 +1,19 @@
-_clap_complete_kubectl_acme() {
-    local IFS=$'\013'
-    local _CLAP_COMPLETE_INDEX=${COMP_CWORD}
-    local _CLAP_COMPLETE_COMP_TYPE=${COMP_TYPE}
-    if compopt +o nospace 2> /dev/null; then
-        local _CLAP_COMPLETE_SPACE=false
-    else
-        local _CLAP_COMPLETE_SPACE=true
-    fi
-    local words=("${COMP_WORDS[@]}")
-    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-        words[COMP_CWORD]="$2"
-    fi
-    COMPREPLY=( $( \
-        _CLAP_IFS="$IFS" \
-        _CLAP_COMPLETE_INDEX="$_CLAP_COMPLETE_INDEX" \
-        _CLAP_COMPLETE_COMP_TYPE="$_CLAP_COMPLETE_COMP_TYPE" \
-        _CLAP_COMPLETE_SPACE="$_CLAP_COMPLETE_SPACE" \
-        KUBECTL_ACME_COMPLETE="bash" \
-        "kubectl-acme" -- "${words[@]}" \
-    ) )
-    if [[ $? != 0 ]]; then
-        unset COMPREPLY
-    elif [[ $_CLAP_COMPLETE_SPACE == false ]] && [[ "${COMPREPLY-}" =~ [=/:]$ ]]; then
-        compopt -o nospace
+_kubectl_acme() {
+    local due word
+    COMPREPLY=()
+    {
+        IFS= read -r due
+        while IFS= read -r word; do
+            COMPREPLY+=("$word")
+        done
+    } < <(KUBECTL_ACME_COMPLETE=bash kubectl-acme -- "${COMP_LINE:0:COMP_POINT}" "$2" 2>/dev/null)
+    case $due in
+        files) compopt -o default -o filenames 2>/dev/null ;;
+        folders) compopt -o dirnames -o filenames 2>/dev/null ;;
+    esac
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/] ]]; then
+        compopt -o nospace 2>/dev/null
     fi
 }
-if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERSINFO[0]}" -gt 4 ]]; then
-    complete -o nospace -o bashdefault -o nosort -F _clap_complete_kubectl_acme kubectl-acme
-else
-    complete -o nospace -o bashdefault -F _clap_complete_kubectl_acme kubectl-acme
-fi
+complete -o nosort -o bashdefault -F _kubectl_acme kubectl-acme 2>/dev/null ||
+    complete -o bashdefault -F _kubectl_acme kubectl-acme

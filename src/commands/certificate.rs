@@ -5,7 +5,7 @@ use clap::Subcommand;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::follow::again::{self, AgainArgs, Rerun};
-use crate::app::input::target;
+use crate::app::input::{completers, target};
 use crate::model::{Kind, ObjectName};
 
 /// Flags of `certificate`.
@@ -21,6 +21,7 @@ pub struct CertificateArgs {
 #[derive(Debug, Subcommand)]
 enum CertificateCommand {
     /// Issue certificates anew, due or not, and wait
+    #[command(mut_arg("names", |names| names.add(completers::names(Kind::Certificate))))]
     Renew(Box<AgainArgs>),
 }
 

@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::app::definitions::definition;
 use crate::app::failure::Failure;
-use crate::app::flags::output::{OutputArgs, of_documents};
+use crate::app::flags::output::{DOCUMENTS, OutputArgs, of_documents, offered};
 use crate::model::Kind;
 use crate::print::document;
 use crate::print::format::Format;
@@ -12,7 +12,14 @@ use crate::print::format::Format;
 #[derive(Debug, clap::Args)]
 pub struct CrdsArgs {
     /// Format: yaml, json or jsonpath=TEMPLATE
-    #[arg(long, short, value_name = "FORMAT", value_parser = of_documents, env = "KUBECTL_ACME_CRDS_OUTPUT")]
+    #[arg(
+        long,
+        short,
+        value_name = "FORMAT",
+        value_parser = of_documents,
+        env = "KUBECTL_ACME_CRDS_OUTPUT",
+        add = offered(&DOCUMENTS)
+    )]
     pub output: Option<Format>,
 }
 

@@ -13,7 +13,7 @@ use crate::store::local::Access;
 #[derive(Debug, clap::Args)]
 pub struct TimelineArgs {
     /// The object, KIND/NAME or KIND NAME; a name alone is a Certificate's
-    #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = completers::objects())]
+    #[arg(required = true, num_args = 1..=2, value_name = "KIND/NAME", add = completers::object())]
     pub object: Vec<String>,
     /// How results are written
     #[command(flatten)]

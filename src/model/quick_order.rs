@@ -27,6 +27,9 @@ pub struct AcmeServer {
 pub struct UnknownServer(String);
 
 impl AcmeServer {
+    /// Servers that have a name.
+    pub const NAMES: [&str; 2] = ["letsencrypt", "letsencrypt-staging"];
+
     /// Reads `letsencrypt`, `letsencrypt-staging` or the URL of a directory.
     ///
     /// # Errors

@@ -1,13 +1,28 @@
 //! `-o`: how results are written, be they resources, reports of our own, or streams of changes.
 
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+
 use crate::print::format::{Format, FormatError};
+
+/// Formats of documents, as they are offered at TAB; a template follows the sign.
+pub const DOCUMENTS: [&str; 5] = ["json", "yaml", "jsonl", "jsonpath=", "jsonpath-as-json="];
+/// Formats of streams.
+const STREAMS: [&str; 1] = ["jsonl"];
+/// Formats that resources have beside those of documents.
+const RESOURCES: [&str; 3] = ["wide", "name", "custom-columns="];
+
+/// Offers formats at TAB.
+pub fn offered(formats: &[&'static str]) -> ArgValueCandidates {
+    let formats = formats.to_vec();
+    ArgValueCandidates::new(move || formats.iter().map(CompletionCandidate::new).collect())
+}
 
 /// How a report is written.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct ReportArgs {
     /// Format: json, yaml, jsonl, jsonpath=TEMPLATE or jsonpath-as-json=TEMPLATE
-    #[arg(long, short, value_name = "FORMAT", value_parser = of_report)]
+    #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENTS))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -32,7 +47,7 @@ pub fn of_documents(text: &str) -> Result<Format, FormatError> {
 #[command(next_help_heading = "Output")]
 pub struct StreamArgs {
     /// Format: jsonl, which is one JSON document for each change
-    #[arg(long, short, value_name = "FORMAT", value_parser = of_stream)]
+    #[arg(long, short, value_name = "FORMAT", value_parser = of_stream, add = offered(&STREAMS))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -92,7 +107,7 @@ pub enum TimelineChoice {
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
     /// Format: wide, name, json, yaml, jsonl, jsonpath=TEMPLATE or custom-columns=SPEC
-    #[arg(long, short, value_name = "FORMAT")]
+    #[arg(long, short, value_name = "FORMAT", add = offered(&[&RESOURCES[..], &DOCUMENTS].concat()))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
     #[arg(long)]
@@ -124,5 +139,21 @@ mod tests {
         for format in ["wide", "name", "table", "custom-columns=A:.a"] {
             assert!(of_documents(format).is_err(), "{format}");
         }
+    }
+
+    #[test]
+    fn what_is_offered_is_taken() {
+        let whole = |format: &str| match format {
+            "custom-columns=" => format!("{format}A:.a"),
+            format if format.ends_with('=') => format!("{format}{{.a}}"),
+            format => format.to_owned(),
+        };
+        for format in DOCUMENTS.map(whole) {
+            assert!(of_documents(&format).is_ok() && of_report(&format).is_ok(), "{format}");
+        }
+        for format in RESOURCES.map(whole) {
+            assert!(format.parse::<Format>().is_ok(), "{format}");
+        }
+        assert!(STREAMS.into_iter().all(|format| of_stream(format).is_ok()));
     }
 }

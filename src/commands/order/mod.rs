@@ -48,8 +48,10 @@ enum OrderCommand {
     /// List orders
     Get(Box<NamesArgs>),
     /// Make a fresh order for a certificate whose order failed, and wait
+    #[command(mut_arg("names", |names| names.add(completers::names(Kind::Order))))]
     Retry(Box<AgainArgs>),
     /// Go on with an order that was interrupted, and wait
+    #[command(mut_arg("names", |names| names.add(completers::names(Kind::Order))))]
     Resume(Box<AgainArgs>),
     /// Delete orders with their challenges, cleaning up
     Delete(Box<DeleteOrderArgs>),

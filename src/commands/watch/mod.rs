@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(100);
 #[derive(Debug, clap::Args)]
 pub struct WatchArgs {
     /// One object with all that hangs below it, KIND/NAME or KIND NAME; a name alone is a Certificate's
-    #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completers::objects())]
+    #[arg(num_args = 0..=2, value_name = "KIND/NAME", add = completers::object())]
     pub object: Vec<String>,
     /// Watch all namespaces
     #[arg(long, short = 'A')]

@@ -90,6 +90,13 @@ impl Connection {
         Ok(Connected { wire: Wire { client, server, timeout }, context, namespace })
     }
 
+    /// The contexts of the kubeconfig; none where it cannot be read.
+    pub fn contexts(&self) -> Vec<String> {
+        let of_any = Self { context: None, ..self.clone() };
+        let kubeconfig = of_any.files().ok().flatten().unwrap_or_default();
+        kubeconfig.contexts.into_iter().map(|named| named.name).collect()
+    }
+
     async fn find(&self) -> Result<FoundConfig, ClusterFault> {
         let Some(kubeconfig) = self.files()? else { return in_cluster() };
         let context = self.context.clone().or_else(|| kubeconfig.current_context.clone());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::access_request::AccessRequest;
 use super::wire::{Call, Wire};
-use super::{ClusterStore, refusal};
+use super::{ClusterStore, PAGE, refusal};
 use crate::model::validation::object_name_fault;
 use crate::store::error::StoreError;
 use crate::store::manager::Manager;
@@ -35,6 +35,18 @@ impl ClusterStore {
     /// what is written is noted under that manager.
     pub fn foreign(&self, resource: Resource, namespace: &str, manager: Manager) -> Foreign {
         Foreign { wire: self.wire().clone(), resource, namespace: namespace.to_owned(), manager }
+    }
+
+    /// Names of the namespaces, as many as stand in one page.
+    ///
+    /// # Errors
+    /// Fails when they cannot be listed.
+    pub async fn namespaces(&self) -> Result<Vec<String>, StoreError> {
+        let call = Call::new(Method::GET, "/api/v1/namespaces".to_owned()).with("limit", PAGE);
+        let deed = AccessRequest::other("list", "namespaces", "");
+        let list = self.wire().call(&deed, call).await?.body;
+        let items = list["items"].as_array().into_iter().flatten();
+        Ok(items.map(|namespace| text(namespace, "name").to_owned()).collect())
     }
 }
 

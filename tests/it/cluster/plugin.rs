@@ -231,6 +231,10 @@ async fn kubectl_offers_commands_and_names() {
         });
         assert!(offered.trim_end().ends_with(":4"), "no file names: {offered}");
     }
+    let spaces = || complete(&["order", "get", "-n", place]).contains(place).then_some(());
+    eventually("namespaces to be offered", spaces);
+    assert_eq!(complete(&["get", "order", "--context=o"]).lines().next(), Some("other"));
+    assert_eq!(complete(&["order", "-f", ""]).lines().next(), Some(":0"));
     let elsewhere = complete(&["order", "get", "--context", "other", ""]);
     assert!(!elsewhere.contains(order), "{elsewhere}");
     let unknown = complete(&["order", "get", "--context", "none", ""]);

@@ -12,6 +12,7 @@ mod generated;
 mod kill;
 mod pairs;
 mod recordings;
+mod shells;
 mod solve;
 mod store;
 mod tidy;
