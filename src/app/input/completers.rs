@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
 
 use super::target;
 use crate::app::blocking::Interrupted;
@@ -55,6 +57,16 @@ pub fn objects() -> ArgValueCompleter {
 pub fn names(kind: Kind) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         starting(names_of(kind, &Line::typed()), &current.to_string_lossy())
+    })
+}
+
+/// Completes names of Certificates and of files.
+pub fn certificates_and_files() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let names = names_of(Kind::Certificate, &Line::typed());
+        let mut found = starting(names, &current.to_string_lossy());
+        found.extend(PathCompleter::any().complete(current));
+        found
     })
 }
 
