@@ -60,12 +60,14 @@ pub fn names(kind: Kind) -> ArgValueCompleter {
     })
 }
 
-/// Completes names of Certificates and of files.
+/// Completes names of Certificates, and those of files once something is typed.
 pub fn certificates_and_files() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let names = names_of(Kind::Certificate, &Line::typed());
         let mut found = starting(names, &current.to_string_lossy());
-        found.extend(PathCompleter::any().complete(current));
+        if !current.is_empty() {
+            found.extend(PathCompleter::any().complete(current));
+        }
         found
     })
 }

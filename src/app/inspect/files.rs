@@ -30,12 +30,18 @@ pub fn is_there(path: &Path) -> bool {
 /// Finds certificates and a key in a file, on standard input, or in a folder with `tls.crt` and `tls.key`.
 ///
 /// # Errors
-/// Fails when it cannot be read, holds neither, or a signal came.
+/// Fails when it cannot be read, holds no certificate, or a signal came.
 pub async fn read(name: &str, interrupted: &Interrupted) -> Result<Material, Failure> {
     let path = PathBuf::from(name);
     let reading = move || if path == Path::new(STDIN) { read_stdin() } else { read_path(&path) };
     let found = left(aside(interrupted, Duration::ZERO, reading).await)?;
-    found.map_err(|why| Failure::usage(format!("cannot read {name}: {why}")))
+    let unusable = |why: String| Failure::usage(format!("cannot read {name}: {why}"));
+    match found.map_err(unusable)? {
+        found if found.certificates.is_empty() => {
+            Err(unusable("there is a private key in it, and no certificate".to_owned()))
+        }
+        found => Ok(found),
+    }
 }
 
 /// Reads a private key, PEM or DER.

@@ -1,7 +1,8 @@
 //! Certificates that somebody asks about: where a word of the command line leads, and what is found there.
 //!
-//! A word is taken for what it looks like, without a question to a store or a resolver: `KIND/NAME`, a file, `HOST:PORT`, and
-//! else a Certificate. Whoever means something else can write it so that it looks like it: `certificate/web`, `./web`.
+//! A word is taken for what it looks like, without a question to a store or a resolver: what ends as files of certificates do
+//! or is one, `KIND/NAME`, `HOST:PORT`, and else a Certificate. Whoever means something else can write it so that it looks
+//! like it: `certificate/web`, `./web`.
 
 pub mod files;
 pub mod servers;
@@ -51,7 +52,11 @@ impl CertificatePlace {
         if let Some(place) = Self::of_url(word) {
             return Ok(place);
         }
-        if let Some((kind, name)) = word.split_once('/')
+        let lower = word.to_ascii_lowercase();
+        let is_named_so = ENDINGS.iter().any(|ending| lower.ends_with(ending));
+        // Folders are called `certs`, too.
+        if !is_named_so
+            && let Some((kind, name)) = word.split_once('/')
             && let Some(kind) = Kind::parse(kind)
             && !name.is_empty()
             && !name.contains('/')
@@ -65,8 +70,6 @@ impl CertificatePlace {
                 .hint("certificate/NAME and secret/NAME do")),
             };
         }
-        let lower = word.to_ascii_lowercase();
-        let is_named_so = ENDINGS.iter().any(|ending| lower.ends_with(ending));
         if word == "-" || word.contains('/') || is_named_so || is_file(Path::new(word)) {
             return Ok(Self::File(word.to_owned()));
         }
@@ -151,6 +154,7 @@ mod tests {
         check("there", "file there");
         check("web.pem", "file web.pem");
         check("WEB.CRT", "file WEB.CRT");
+        check("certs/tls.crt", "file certs/tls.crt");
         check("./web", "file ./web");
         check("/etc/ssl/acme/web-tls", "file /etc/ssl/acme/web-tls");
         check("secret/a/b", "file secret/a/b");
