@@ -100,8 +100,8 @@ fn goes_on(command: &Command) -> bool {
 fn needs_store(command: &Command) -> bool {
     match command {
         Command::Order(args) => args.needs_store(),
+        Command::Certificate(args) => args.needs_store(),
         Command::Challenge(_)
-        | Command::Certificate(_)
         | Command::Describe(_)
         | Command::Timeline(_)
         | Command::Schedule(_)

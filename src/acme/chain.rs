@@ -25,7 +25,7 @@ const TAG: &str = "CERTIFICATE";
 /// How wrong our clock may be before a certificate's times are held against the CA.
 const SLACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most certificates in a chain; public CAs send two to four. To order a chain takes time with the square of their number.
-const LONGEST: usize = 20;
+pub(super) const LONGEST: usize = 20;
 /// How many names a fault tells, and how much of each.
 const NAMED: usize = 20;
 const LONGEST_NAME: usize = 253;
@@ -222,7 +222,7 @@ fn parse(blocks: &[Vec<u8>]) -> Result<Vec<Certificate<'_>>, ChainFault> {
         .collect()
 }
 
-fn parse_one(der: &[u8]) -> Result<X509Certificate<'_>, String> {
+pub(super) fn parse_one(der: &[u8]) -> Result<X509Certificate<'_>, String> {
     match X509Certificate::from_der(der) {
         Ok(([], parsed)) => Ok(parsed),
         Ok(_) => Err("there is something behind it".to_owned()),
@@ -276,11 +276,6 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
         Ok(None) => AlternativeNames::default(),
         Err(e) => return Err(e.to_string()),
     };
-    // "No end" is the last second of the year 9999 (RFC 5280 §4.1.2.5), which is a day beyond what we can count.
-    let moment = |seconds: i64| {
-        let seconds = seconds.min(Timestamp::MAX.as_second());
-        Timestamp::from_second(seconds).map_err(|e| e.to_string())
-    };
     let validity = certificate.validity();
     Ok(Leaf {
         not_before: moment(validity.not_before.timestamp())?,
@@ -297,6 +292,13 @@ fn read(certificate: &X509Certificate<'_>) -> Result<Leaf, String> {
         serial: certificate.raw_serial_as_string().replace(':', ""),
         is_ca: certificate.is_ca(),
     })
+}
+
+/// A time of a certificate. "No end" is the last second of the year 9999 (RFC 5280 §4.1.2.5), which is a day beyond what we can
+/// count.
+pub(super) fn moment(seconds: i64) -> Result<Timestamp, String> {
+    let seconds = seconds.min(Timestamp::MAX.as_second());
+    Timestamp::from_second(seconds).map_err(|e| e.to_string())
 }
 
 fn check_names(leaf: &Leaf, request: &SigningRequest) -> Result<(), ChainFault> {

@@ -18,6 +18,9 @@ const PKCS8: &str = "PRIVATE KEY";
 const PKCS1: &str = "RSA PRIVATE KEY";
 const SEC1: &str = "EC PRIVATE KEY";
 const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
+/// What is wrong with a key that no reader takes.
+const UNUSABLE: &str =
+    "it is damaged, or none of RSA (2048 to 8192 bits), ECDSA (P-256, P-384, P-521) and Ed25519";
 
 /// How a key is written down, in cert-manager's words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,11 +96,14 @@ impl PrivateKey {
             SEC1 => ecdsa_from_der(&der),
             _ => rsa_from_pkcs8(&der).or_else(|| ecdsa_from_der(&der)).or_else(|| ed25519(&der)),
         };
-        read.ok_or_else(|| {
-            unreadable(
-                "it is damaged, or none of RSA (2048 to 8192 bits), ECDSA (P-256, P-384, P-521) and Ed25519",
-            )
-        })
+        read.ok_or_else(|| unreadable(UNUSABLE))
+    }
+
+    /// Reads a private key, DER, in any of the three forms.
+    pub fn from_der(der: &[u8]) -> Result<Self, KeyError> {
+        let readers = [rsa_from_pkcs8, rsa_from_pkcs1, ecdsa_from_der, ed25519];
+        let read = readers.into_iter().find_map(|read| read(der));
+        read.ok_or_else(|| KeyError::Unreadable(UNUSABLE.to_owned()))
     }
 
     /// Kind and size.

@@ -16,6 +16,7 @@ pub mod csr;
 mod der;
 pub mod error;
 mod headers;
+pub mod inspection;
 mod jws;
 pub mod keys;
 mod nonces;

@@ -13,6 +13,36 @@ const DIGITAL_SIGNATURE: u16 = 1;
 const KEY_ENCIPHERMENT: u16 = 1 << 2;
 const CERT_SIGN: u16 = 1 << 5;
 
+/// Words and bits of KeyUsage.
+const BASIC: [(&str, u16); 10] = [
+    ("digital signature", DIGITAL_SIGNATURE),
+    ("signing", DIGITAL_SIGNATURE),
+    ("content commitment", 1 << 1),
+    ("key encipherment", KEY_ENCIPHERMENT),
+    ("data encipherment", 1 << 3),
+    ("key agreement", 1 << 4),
+    ("cert sign", CERT_SIGN),
+    ("crl sign", 1 << 6),
+    ("encipher only", 1 << 7),
+    ("decipher only", 1 << 8),
+];
+/// Words and numbers of ExtKeyUsage.
+const EXTENDED: [(&str, &str); 13] = [
+    ("any", "2.5.29.37.0"),
+    ("server auth", "1.3.6.1.5.5.7.3.1"),
+    ("client auth", "1.3.6.1.5.5.7.3.2"),
+    ("code signing", "1.3.6.1.5.5.7.3.3"),
+    ("email protection", "1.3.6.1.5.5.7.3.4"),
+    ("s/mime", "1.3.6.1.5.5.7.3.4"),
+    ("ipsec end system", "1.3.6.1.5.5.7.3.5"),
+    ("ipsec tunnel", "1.3.6.1.5.5.7.3.6"),
+    ("ipsec user", "1.3.6.1.5.5.7.3.7"),
+    ("timestamping", "1.3.6.1.5.5.7.3.8"),
+    ("ocsp signing", "1.3.6.1.5.5.7.3.9"),
+    ("microsoft sgc", "1.3.6.1.4.1.311.10.3.3"),
+    ("netscape sgc", "2.16.840.1.113730.4.1"),
+];
+
 /// Reads a list of usages; none means digital signature and key encipherment, and a CA signs certificates besides.
 pub(super) fn read(words: &[String], is_ca: bool) -> Result<Usages, String> {
     let mut usages = Usages::default();
@@ -33,37 +63,25 @@ pub(super) fn read(words: &[String], is_ca: bool) -> Result<Usages, String> {
     Ok(usages)
 }
 
+/// Tells usages in cert-manager's words, the one of several that says more first; a number without a word stays as it is.
+pub(super) fn words(basic: u16, extended: impl IntoIterator<Item = String>) -> Vec<String> {
+    let of_bits = (0..u16::BITS).map(|bit| 1 << bit).filter(|bit| basic & bit != 0);
+    let of_bits = of_bits
+        .filter_map(|bit| BASIC.iter().find(|(_, known)| *known == bit))
+        .map(|(word, _)| (*word).to_owned());
+    let of_numbers = extended.into_iter().map(|number| {
+        let known = EXTENDED.iter().find(|(_, known)| *known == number);
+        known.map_or(number, |(word, _)| (*word).to_owned())
+    });
+    of_bits.chain(of_numbers).collect()
+}
+
 fn basic(word: &str) -> Option<u16> {
-    Some(match word {
-        "signing" | "digital signature" => DIGITAL_SIGNATURE,
-        "content commitment" => 1 << 1,
-        "key encipherment" => KEY_ENCIPHERMENT,
-        "data encipherment" => 1 << 3,
-        "key agreement" => 1 << 4,
-        "cert sign" => CERT_SIGN,
-        "crl sign" => 1 << 6,
-        "encipher only" => 1 << 7,
-        "decipher only" => 1 << 8,
-        _ => return None,
-    })
+    BASIC.iter().find(|(known, _)| *known == word).map(|(_, bit)| *bit)
 }
 
 fn extended(word: &str) -> Option<&'static str> {
-    Some(match word {
-        "any" => "2.5.29.37.0",
-        "server auth" => "1.3.6.1.5.5.7.3.1",
-        "client auth" => "1.3.6.1.5.5.7.3.2",
-        "code signing" => "1.3.6.1.5.5.7.3.3",
-        "email protection" | "s/mime" => "1.3.6.1.5.5.7.3.4",
-        "ipsec end system" => "1.3.6.1.5.5.7.3.5",
-        "ipsec tunnel" => "1.3.6.1.5.5.7.3.6",
-        "ipsec user" => "1.3.6.1.5.5.7.3.7",
-        "timestamping" => "1.3.6.1.5.5.7.3.8",
-        "ocsp signing" => "1.3.6.1.5.5.7.3.9",
-        "microsoft sgc" => "1.3.6.1.4.1.311.10.3.3",
-        "netscape sgc" => "2.16.840.1.113730.4.1",
-        _ => return None,
-    })
+    EXTENDED.iter().find(|(known, _)| *known == word).map(|(_, number)| *number)
 }
 
 #[cfg(test)]
@@ -92,5 +110,19 @@ mod tests {
             assert_eq!((usages.basic, &usages.extended[..]), (basic, extended), "{list:?}");
         }
         assert!(read(&words(&["Server Auth"]), false).is_err());
+    }
+
+    #[test]
+    fn usages_are_told_in_the_words_in_which_they_are_asked_for() {
+        for list in [
+            &["digital signature", "key encipherment", "server auth", "client auth"][..],
+            &["decipher only", "email protection"],
+        ] {
+            let usages = read(&words(list), false).unwrap();
+            let numbers = usages.extended.iter().map(|number| (*number).to_owned());
+            assert_eq!(super::words(usages.basic, numbers), list);
+        }
+        let strange = ["1.2.3".to_owned()];
+        assert_eq!(super::words(0b1000_0000_0000_0000, strange), ["1.2.3"]);
     }
 }

@@ -39,28 +39,34 @@ impl AlternativeNames {
     pub(super) fn read(names: &[GeneralName<'_>]) -> Result<Self, String> {
         let mut all = Self::default();
         for name in names {
-            match name {
-                GeneralName::DNSName(name) => all.dns_names.push((*name).to_owned()),
-                GeneralName::URI(uri) => all.uris.push((*uri).to_owned()),
-                GeneralName::RFC822Name(email) => all.email_addresses.push((*email).to_owned()),
-                GeneralName::IPAddress(bytes) => {
-                    let address = address(bytes)
-                        .ok_or_else(|| format!("an IP address of {} bytes", bytes.len()))?;
-                    all.ip_addresses.push(address);
-                }
-                GeneralName::Invalid(..) => {
-                    return Err("a malformed alternative name".to_owned());
-                }
-                GeneralName::OtherName(kind, _) => all.others.push(format!("otherName {kind}")),
-                GeneralName::DirectoryName(name) => {
-                    all.others.push(format!("directoryName {name}"));
-                }
-                GeneralName::RegisteredID(id) => all.others.push(format!("registeredID {id}")),
-                GeneralName::X400Address(_) => all.others.push("x400Address".to_owned()),
-                GeneralName::EDIPartyName(_) => all.others.push("ediPartyName".to_owned()),
-            }
+            all.add(name)?;
         }
         Ok(all)
+    }
+
+    /// Reads one more name.
+    pub(super) fn add(&mut self, name: &GeneralName<'_>) -> Result<(), String> {
+        match name {
+            GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
+            GeneralName::URI(uri) => self.uris.push((*uri).to_owned()),
+            GeneralName::RFC822Name(email) => self.email_addresses.push((*email).to_owned()),
+            GeneralName::IPAddress(bytes) => {
+                let address = address(bytes)
+                    .ok_or_else(|| format!("an IP address of {} bytes", bytes.len()))?;
+                self.ip_addresses.push(address);
+            }
+            GeneralName::Invalid(..) => {
+                return Err("a malformed alternative name".to_owned());
+            }
+            GeneralName::OtherName(kind, _) => self.others.push(format!("otherName {kind}")),
+            GeneralName::DirectoryName(name) => {
+                self.others.push(format!("directoryName {name}"));
+            }
+            GeneralName::RegisteredID(id) => self.others.push(format!("registeredID {id}")),
+            GeneralName::X400Address(_) => self.others.push("x400Address".to_owned()),
+            GeneralName::EDIPartyName(_) => self.others.push("ediPartyName".to_owned()),
+        }
+        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ pub mod follow;
 pub mod hints;
 pub mod history;
 pub mod input;
+pub mod inspect;
 pub mod invocation;
 pub mod lead;
 pub mod listing;

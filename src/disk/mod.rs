@@ -235,12 +235,23 @@ pub fn trial(folder: &Path) -> io::Result<Metadata> {
 /// # Errors
 /// Fails when it cannot be read, is no UTF-8, or is larger.
 pub fn read_given(path: &Path, limit: u64) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(limit + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > limit {
+    let text = String::from_utf8(read_bytes(File::open(path)?, limit)?);
+    text.map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8")
+    })
+}
+
+/// Reads all there is, up to a limit.
+///
+/// # Errors
+/// Fails when it cannot be read, or there is more.
+pub fn read_bytes(from: impl io::Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is too large"));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// Tells whether a user is this one, or root, who may do everything anyhow.

@@ -9,7 +9,9 @@ pub mod outcome;
 mod overrides;
 mod redirect;
 mod reserved;
+pub mod served;
 mod tls;
+pub mod trust;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -17,6 +17,15 @@ static ACME: LazyLock<Result<Arc<ClientConfig>, Error>> = LazyLock::new(|| speak
 fn speaking(protocols: &[&[u8]]) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let verifier = Arc::new(AnyCertificate(Arc::clone(&provider)));
+    with_verifier(provider, verifier, protocols)
+}
+
+/// Returns a configuration of that verifier: TLS 1.2 and 1.3.
+pub(super) fn with_verifier(
+    provider: Arc<CryptoProvider>,
+    verifier: Arc<dyn ServerCertVerifier>,
+    protocols: &[&[u8]],
+) -> Result<Arc<ClientConfig>, Error> {
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()

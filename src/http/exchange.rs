@@ -105,7 +105,9 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
             continue;
         }
         let text = match cause.downcast_ref::<rustls::Error>() {
-            Some(rustls::Error::InvalidCertificate(why)) => distrust(why),
+            Some(rustls::Error::InvalidCertificate(why)) => {
+                format!("the server's certificate is not trusted: {}", distrust(why))
+            }
             _ => cause.to_string(),
         };
         if STATIONS.iter().any(|start| text.starts_with(start)) {
@@ -169,8 +171,8 @@ fn plain(text: &str) -> String {
     text.split(": https://docs.rs/").next().unwrap_or_default().to_owned()
 }
 
-/// rustls names the moment of its look at the certificate, and puts names into Rust's words.
-fn distrust(error: &CertificateError) -> String {
+/// Why a certificate is not trusted. rustls names the moment of its look at it, and puts names into Rust's words.
+pub fn distrust(error: &CertificateError) -> String {
     let why = match error {
         CertificateError::UnknownIssuer => "it is signed by nobody who is trusted here",
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired",
@@ -189,9 +191,9 @@ fn distrust(error: &CertificateError) -> String {
         CertificateError::Other(inner) if inner.to_string().contains("CaUsedAsEndEntity") => {
             "it is a CA's own, used for a server"
         }
-        _ => return format!("the server's certificate is not trusted: {error:?}"),
+        _ => return format!("{error:?}"),
     };
-    format!("the server's certificate is not trusted: {why}")
+    why.to_owned()
 }
 
 #[cfg(test)]

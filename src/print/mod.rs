@@ -3,6 +3,7 @@
 //! Everything but [`Printer`] is a pure function of objects, events and the moment.
 
 pub mod age;
+pub mod certificate;
 pub mod colour;
 pub mod columns;
 pub mod custom_columns;

@@ -54,6 +54,11 @@ pub fn violation(input: &Input<'_>) -> Option<Violation> {
     CHAIN.iter().find_map(|rule| rule(input))
 }
 
+/// Tells whether the certificate in the Secret is from another issuer than the Certificate asks for.
+pub fn is_of_another_issuer(input: &Input<'_>) -> bool {
+    issuer_is_another(input).is_some()
+}
+
 /// The renewal that is due at `renewal_time`.
 pub fn renewing(renewal_time: Timestamp, now: Timestamp) -> Option<Violation> {
     let shown = renewal_time.strftime("%Y-%m-%d %H:%M:%S +0000 UTC");

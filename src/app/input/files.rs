@@ -173,7 +173,7 @@ fn unreadable(path: &Path, source: std::io::Error) -> FileError {
 }
 
 /// The system's word without its number.
-fn reason(error: &std::io::Error) -> String {
+pub fn reason(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),

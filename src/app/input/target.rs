@@ -240,6 +240,7 @@ fn kind(word: &str) -> Result<Kind, Failure> {
     match Kind::parse(word) {
         Some(kind) if Kind::SIX.contains(&kind) => Ok(kind),
         Some(Kind::Secret) => Err(Failure::usage("Secrets are not shown")
+            .hint("the certificate in one: certificate show secret/NAME")
             .hint("certificate and key as files: order … --out DIR")),
         Some(Kind::Event) => Err(Failure::usage("Events are not listed by themselves")
             .hint("they stand in describe KIND/NAME and in timeline KIND/NAME")),

@@ -1,4 +1,5 @@
-//! Listing objects: tables of any of the six kinds and every other format, for `get`, `order get` and `challenge get`.
+//! Listing objects: tables of any of the six kinds and every other format, for `get`, `certificate get`,
+//! `order get` and `challenge get`.
 
 pub mod following;
 
@@ -70,7 +71,7 @@ impl LabelArgs {
     }
 }
 
-/// Lists what is wanted, and follows it where that is asked for; `challenge get` and `order get` come here too.
+/// Lists what is wanted, and follows it where that is asked for; `certificate get` and the like come here too.
 ///
 /// # Errors
 /// Fails when an object is not there, or the store cannot be read.

@@ -2,6 +2,7 @@
 
 mod adversary;
 mod behaviours;
+mod certificate_show;
 mod challenge_answer;
 mod cli;
 mod crash;

@@ -9,7 +9,9 @@ pub mod typed;
 
 use std::ffi::OsStr;
 
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
 
 use self::typed::Typed;
 use crate::model::quick_order::AcmeServer;
@@ -43,6 +45,17 @@ pub fn names(kind: Kind) -> ArgValueCompleter {
         }
         let due = Due::Names { kind, before, named: &typed.words };
         offered(&due, current, typed)
+    })
+}
+
+/// Completes names of Certificates, and those of files once something is typed.
+pub fn certificates_and_files() -> ArgValueCompleter {
+    completer(|current, typed| {
+        let mut found = starting(names_of(Kind::Certificate, &typed.words, typed), current);
+        if !current.is_empty() {
+            found.extend(PathCompleter::any().complete(OsStr::new(current)));
+        }
+        found
     })
 }
 

@@ -1,0 +1,86 @@
+//! `certificate`: the table of Certificates, what is in a certificate, and the life of those that are issued.
+
+pub mod show;
+
+use clap::Subcommand;
+
+use self::show::ShowArgs;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::follow::again::{self, AgainArgs, Rerun};
+use crate::app::input::completers;
+use crate::app::input::target::{self, Targets};
+use crate::app::listing::{self, ListArgs};
+use crate::model::{Kind, ObjectName};
+
+/// Flags of `certificate`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub struct CertificateArgs {
+    /// What to do with certificates
+    #[command(subcommand)]
+    command: CertificateCommand,
+}
+
+/// What to do with certificates.
+#[derive(Debug, Subcommand)]
+enum CertificateCommand {
+    /// List Certificates
+    Get(Box<CertificateGetArgs>),
+    /// Show what is in a certificate: of a Certificate, a Secret, a file or a TLS server
+    ///
+    /// Examples:
+    ///   show web -n shop                  what was issued, and whether it is what the Certificate asks for
+    ///   show secret/web-tls ./tls.crt     the certificate in a Secret, and one in a file
+    ///   show out/web-tls                  a folder that --out has written
+    ///   show www.example.com:443          what a server shows, and whether clients trust it
+    #[command(verbatim_doc_comment)]
+    Show(Box<ShowArgs>),
+    /// Issue certificates anew, due or not, and wait
+    Renew(Box<AgainArgs>),
+}
+
+/// Flags of `certificate get`.
+#[derive(Debug, clap::Args)]
+struct CertificateGetArgs {
+    /// Names; all Certificates when there are none
+    #[arg(value_name = "NAME", add = completers::names(Kind::Certificate))]
+    names: Vec<String>,
+    /// Flags of every listing
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+impl CertificateArgs {
+    /// Tells whether there must be a store: files and servers can be looked at without one.
+    pub fn needs_store(&self) -> bool {
+        match &self.command {
+            CertificateCommand::Get(_) | CertificateCommand::Renew(_) => true,
+            CertificateCommand::Show(show) => show.needs_store(),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Fails with what `main` shows.
+pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Failure> {
+    match args.command {
+        CertificateCommand::Get(get) => {
+            let wanted = Targets::of_kind(Kind::Certificate, &get.names)?;
+            listing::show(&wanted, &get.list, context).await
+        }
+        CertificateCommand::Show(show) => show::run(*show, context).await,
+        CertificateCommand::Renew(renew) => {
+            let namespace = context.namespace();
+            let words = renew.names.iter().map(|word| {
+                let name = target::name_of(Kind::Certificate, word)?;
+                Ok((ObjectName::new(namespace, name), Vec::new()))
+            });
+            let named = words.collect::<Result<_, Failure>>()?;
+            context.global.cluster.terms = renew.work.drive.lease.terms()?;
+            Box::pin(again::run(*renew, named, Rerun::Renewed, context)).await
+        }
+    }
+}

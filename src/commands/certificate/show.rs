@@ -1,0 +1,160 @@
+//! `certificate show`: what a certificate says, and whether it fits what is around it.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::acme::PrivateKey;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::duration;
+use crate::app::flags::look::LookArgs;
+use crate::app::flags::output::ReportArgs;
+use crate::app::input::completers;
+use crate::app::inspect::servers::ServerVisitor;
+use crate::app::inspect::{CertificatePlace, files, reported, servers, stored};
+use crate::model::certificate_report::{
+    CertificateReport, CertificateSource, ReportedCertificate, SourceKind,
+};
+use crate::model::{Duration, ObjectName};
+use crate::print::certificate;
+use crate::print::table::Headers;
+use crate::store::local::Access;
+
+/// Flags of `certificate show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// Names of Certificates, secret/NAME, files and folders (PEM or DER, - for standard input), HOST:PORT of TLS servers
+    #[arg(
+        required = true,
+        value_name = "NAME|FILE|HOST:PORT",
+        add = completers::certificates_and_files()
+    )]
+    what: Vec<String>,
+    /// Private key to compare with, in place of the one found beside the certificate
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// How servers are asked
+    #[command(flatten)]
+    server: ServerArgs,
+    /// How results are written
+    #[command(flatten)]
+    output: ReportArgs,
+}
+
+/// How servers are asked for their certificates.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Servers")]
+struct ServerArgs {
+    /// Name to ask for (SNI) in place of the host
+    #[arg(long, value_name = "NAME")]
+    servername: Option<String>,
+    /// Verify against these roots in place of this machine's
+    #[arg(long, value_name = "FILE")]
+    ca_bundle: Option<PathBuf>,
+    /// Resolver of look-ups [default: the system's]
+    #[arg(long, value_name = "HOST:PORT")]
+    dns: Option<String>,
+    /// Longest that one server may take
+    #[arg(
+        long,
+        value_name = "DURATION",
+        default_value = "10s",
+        value_parser = duration,
+        env = "KUBECTL_ACME_SHOW_TIMEOUT"
+    )]
+    timeout: Duration,
+}
+
+impl ShowArgs {
+    /// Tells whether anything is in a store; what cannot be read is told when it is shown.
+    pub fn needs_store(&self) -> bool {
+        self.what.iter().any(|word| place(word).is_ok_and(|place| place.is_stored()))
+    }
+}
+
+fn place(word: &str) -> Result<CertificatePlace, Failure> {
+    CertificatePlace::parse(word, files::is_there)
+}
+
+/// Runs `certificate show`. What has expired or does not fit is told in the sheet, and is no failure.
+///
+/// # Errors
+/// Fails when a word leads nowhere, or to something else than a certificate; the others are shown.
+pub async fn run(args: ShowArgs, context: &mut Context) -> Result<(), Failure> {
+    let places: Vec<_> = args.what.iter().map(|word| place(word)).collect::<Result<_, _>>()?;
+    let key = match &args.key {
+        Some(path) => Some(files::read_key(path, context.interrupted()).await?),
+        None => None,
+    };
+    let asks_servers = places.iter().any(|place| matches!(place, CertificatePlace::Server { .. }));
+    let visitor = if asks_servers { Some(visitor(&args.server, context).await?) } else { None };
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    for place in &places {
+        let looking = look(place, key.as_ref(), visitor.as_ref(), context);
+        let looked = tokio::select! {
+            looked = looking => looked,
+            kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+        };
+        match looked {
+            Ok(certificate) => found.push(certificate),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let mut printer = context.printer(&(&args.output).into());
+    if !found.is_empty() {
+        let headers = if args.output.no_headers { Headers::Hidden } else { Headers::Shown };
+        let report = CertificateReport::new(found);
+        let document = json!(report);
+        printer.report(&document, |_| {
+            certificate::sheets(&report.certificates, headers, context.now())
+        })?;
+    }
+    for failure in &failures {
+        printer.error(&failure.message, &failure.hints);
+    }
+    failures.first().map_or(Ok(()), |failure| Err(Failure::silent(failure.kind)))
+}
+
+async fn visitor(args: &ServerArgs, context: &Context) -> Result<ServerVisitor, Failure> {
+    let look = LookArgs { dns: args.dns.clone(), ..LookArgs::default() };
+    let (client, roots) = servers::client(args.ca_bundle.as_deref(), context.interrupted()).await?;
+    Ok(ServerVisitor {
+        fetcher: look.fetcher().await?,
+        client,
+        roots,
+        server_name: args.servername.clone(),
+        longest: args.timeout.unsigned(),
+    })
+}
+
+async fn look(
+    place: &CertificatePlace,
+    key: Option<&PrivateKey>,
+    visitor: Option<&ServerVisitor>,
+    context: &Context,
+) -> Result<ReportedCertificate, Failure> {
+    let now = context.now();
+    let named = |name: &str| ObjectName::new(context.namespace(), name);
+    match place {
+        CertificatePlace::Certificate(name) => {
+            let store = context.store(Access::ReadOnly).await?;
+            stored::of_certificate(&store, &named(name), key, now).await
+        }
+        CertificatePlace::Secret(name) => {
+            let store = context.store(Access::ReadOnly).await?;
+            stored::of_secret(&store, &named(name), key, now).await
+        }
+        CertificatePlace::File(name) => {
+            let found = files::read(name, context.interrupted()).await?;
+            let kind = SourceKind::File;
+            let source = CertificateSource { kind, namespace: None, name: name.clone() };
+            reported(source, &found, key, now)
+                .map_err(|fault| Failure::usage(format!("cannot show {name}: {fault}")))
+        }
+        CertificatePlace::Server { host, port } => match visitor {
+            Some(visitor) => visitor.visit(host, *port, key, now).await,
+            None => Err(Failure::usage("no server is asked")),
+        },
+    }
+}
