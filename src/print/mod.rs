@@ -10,10 +10,12 @@ pub mod describe;
 pub mod document;
 mod escape;
 pub mod format;
+pub mod json_line;
 pub mod jsonpath;
 mod label;
 pub mod label_columns;
 pub mod lineage;
+pub mod log;
 mod palette;
 pub mod paths;
 pub mod progress;
@@ -261,10 +263,12 @@ impl Printer {
     fn labelled(&self, label: &str, ink: Ink, message: &str) {
         let message = escape(message);
         match self.colours.talk {
-            Colour::Off => self.talk.line(&format!("{label}: {message}")),
+            Colour::Off => {
+                self.talk.labelled_line(label, &message, &format!("{label}: {message}"));
+            }
             Colour::On => {
-                let label = ink.label(&format!("{label}:"));
-                self.talk.coloured_line(&format!("{label} {message}"));
+                let shown = ink.label(&format!("{label}:"));
+                self.talk.labelled_line(label, &message, &format!("{shown} {message}"));
             }
         }
     }

@@ -50,7 +50,8 @@ impl Progress {
     /// Shows progress by spinners on a terminal that can draw over them, else by lines: where spinners would be hidden, nothing
     /// at all would be said.
     pub fn new(talk: Talk, is_terminal: bool) -> Self {
-        let target = (is_terminal && terminal::is_capable()).then(ProgressDrawTarget::stderr);
+        let draws = is_terminal && talk.takes_spinners() && terminal::is_capable();
+        let target = draws.then(ProgressDrawTarget::stderr);
         Self::drawing_to(talk, target.filter(|target| !target.is_hidden()))
     }
 

@@ -8,14 +8,25 @@ use indicatif::MultiProgress;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::colour::Colour;
-use super::escape::{escape, escape_but_colours, set_off};
+use super::escape::{escape_but_colours, set_off};
+use super::json_line::{self, NOTE};
 
 /// Where the conversation goes; clones share one stream.
 #[derive(Clone)]
 pub struct Talk(Arc<Mutex<TalkState>>);
 
+/// How the conversation is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tone {
+    /// Only what somebody should look at is said: no notes, no progress.
+    pub quiet: bool,
+    /// Every line is a JSON document.
+    pub json: bool,
+}
+
 struct TalkState {
     sink: Box<dyn Write + Send>,
+    tone: Tone,
     /// Spinners that must be off the screen while something else is written.
     spinners: Option<MultiProgress>,
 }
@@ -23,18 +34,60 @@ struct TalkState {
 impl Talk {
     /// Talks to a stream.
     pub fn new(sink: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(TalkState { sink, spinners: None })))
+        Self(Arc::new(Mutex::new(TalkState { sink, tone: Tone::default(), spinners: None })))
+    }
+
+    /// Talks in another tone from now on.
+    pub fn set_tone(&self, tone: Tone) {
+        self.inner().tone = tone;
+    }
+
+    /// Tells whether spinners have a place among what is said.
+    pub(super) fn takes_spinners(&self) -> bool {
+        self.inner().tone == Tone::default()
     }
 
     /// Writes a line; nothing in it steers the terminal, and what follows a line break is set off. A stream that takes no more is no reason to stop working, so there
     /// is no error.
     pub fn line(&self, text: &str) {
-        self.write_line(&escape(text));
+        self.note(text, Colour::Off);
     }
 
     /// The same for a line that has colours of ours.
     pub fn coloured_line(&self, text: &str) {
+        self.note(text, Colour::On);
+    }
+
+    fn note(&self, text: &str, colour: Colour) {
+        let tone = self.inner().tone;
+        if tone.quiet {
+            return;
+        }
+        if tone.json {
+            return self.write_plain(&json_line::said(NOTE, text));
+        }
+        self.write_line(&escape_but_colours(text, colour));
+    }
+
+    /// Writes a line that is said in any tone: what kind of message it is, the message, and how it is shown to people.
+    pub(super) fn labelled_line(&self, label: &str, message: &str, shown: &str) {
+        if self.inner().tone.json {
+            return self.write_plain(&json_line::said(label, message));
+        }
+        self.write_line(&escape_but_colours(shown, Colour::On));
+    }
+
+    /// Writes a line of the log, which has its form already.
+    pub(super) fn log_line(&self, text: &str) {
+        if self.inner().tone.json {
+            return self.write_plain(text);
+        }
         self.write_line(&escape_but_colours(text, Colour::On));
+    }
+
+    fn write_plain(&self, line: &str) {
+        // Nobody is left to be told.
+        self.clone().write_all(format!("{line}\n").as_bytes()).ok();
     }
 
     fn write_line(&self, message: &str) {
