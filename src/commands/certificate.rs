@@ -38,7 +38,7 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
             });
             let named = words.collect::<Result<_, Failure>>()?;
             context.global.cluster.terms = renew.work.drive.lease.terms()?;
-            again::run(*renew, named, Rerun::Renewed, context).await
+            Box::pin(again::run(*renew, named, Rerun::Renewed, context)).await
         }
     }
 }
