@@ -130,13 +130,17 @@ impl EventFields {
             // Writing to a String cannot fail.
             write!(line, " {name}={}", plain(value)).ok();
         }
-        if !around.is_empty() {
-            let around = around.iter().map(|(name, value)| format!("{name}={}", plain(value)));
-            write!(line, " ({})", around.collect::<Vec<_>>().join(" ")).ok();
+        let around: Vec<&str> = around.values().filter_map(Value::as_str).collect();
+        let about = around.join(" ");
+        // What it is about may be what it names.
+        if !about.is_empty() && self.fields.iter().all(|(_, value)| *value != about) {
+            write!(line, " ({about})").ok();
         }
         for (name, value) in self.fields.iter().filter(|(name, _)| is_block(name)) {
             let shown = value.as_str().unwrap_or_default().trim_end().replace('\n', "\n    ");
-            write!(line, "\n  {name}: {shown}").ok();
+            if !shown.is_empty() {
+                write!(line, "\n  {name}: {shown}").ok();
+            }
         }
         line
     }
@@ -269,7 +273,7 @@ mod tests {
     #[test]
     fn people_read_a_line_with_long_fields_below_it() {
         insta::assert_snapshot!(check(LogFormat::Text, Colour::Off, answered), @r#"
-        INFO print: asked the CA what=newOrder status=201 path=http://a.example/.well-known/acme-challenge/*** (name=web/a)
+        INFO print: asked the CA what=newOrder status=201 path=http://a.example/.well-known/acme-challenge/*** (web/a)
           body: {
             "a":1}
         "#);
@@ -278,7 +282,7 @@ mod tests {
     #[test]
     fn colour_repeats_the_level() {
         let line = check(LogFormat::Text, Colour::On, || tracing::warn!("look \u{1b}[2J"));
-        insta::assert_snapshot!(line.replace('\u{1b}', "ESC"), @"ESC[33mWARNESC[0m print: look ^[[2J (name=web/a)");
+        insta::assert_snapshot!(line.replace('\u{1b}', "ESC"), @"ESC[33mWARNESC[0m print: look ^[[2J (web/a)");
     }
 
     #[test]

@@ -70,7 +70,7 @@ fn whole(command: &clap::Command, name: &str, parent: Option<&str>) -> String {
     text += &part(&|out| man.render_options_section(out));
     text += &exit_status(known);
     text += &environment(command, known);
-    text += &files(path, known);
+    text += &files(command, path, known);
     text += &examples(known);
     text + &see_also(command, parent)
 }
@@ -134,7 +134,7 @@ fn environment(command: &clap::Command, known: &CommandPage) -> String {
     items("ENVIRONMENT", &list)
 }
 
-fn files(path: &str, known: &CommandPage) -> String {
+fn files(command: &clap::Command, path: &str, known: &CommandPage) -> String {
     let mut list = Vec::new();
     let mut add = |name: &str, says: &str| list.push((name.to_owned(), says.to_owned()));
     if known.ends.contains(&FailureKind::Cluster) {
@@ -146,6 +146,12 @@ fn files(path: &str, known: &CommandPage) -> String {
     if known.ends.contains(&FailureKind::CaUnreachable) {
         add("DIR/SECRETNAME/tls.key", "The private key, below --out: secret, mode 0600.");
         add("DIR/SECRETNAME/tls.crt", "The certificate with its chain, below --out.");
+    }
+    if command.get_arguments().any(|arg| arg.get_long() == Some("out-secret")) {
+        add(
+            "DIR/SECRETNAME/secret.yaml",
+            "With --out-secret, the whole Secret: secret, mode 0600.",
+        );
     }
     if known.ends.contains(&FailureKind::Cluster) {
         add("~/.kube/config", "The kubeconfig, without KUBECONFIG and --kubeconfig.");
