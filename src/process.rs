@@ -1,6 +1,5 @@
-//! The process: which verb runs, where logs go, what signals do, and how the end becomes an exit code.
+//! The process: which verb runs, what signals do, and how the end becomes an exit code.
 
-use std::fmt;
 use std::io;
 use std::process::{self, ExitCode};
 use std::thread;
@@ -8,8 +7,6 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
 
 use crate::app::blocking::Interrupted;
 use crate::app::context::Context;
@@ -25,21 +22,24 @@ use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
 use crate::print::colour::{Colour, Colours};
 use crate::print::format::Format;
+use crate::print::log;
 use crate::print::table::Headers;
 use crate::print::talk::Talk;
-
-/// What is logged without `--log`: only what somebody should look at.
-const DEFAULT_FILTER: &str = "warn,kube_client=off,kube_runtime=off,rustls_platform_verifier=off";
 
 /// How long a command may take for its end after the second signal.
 const LAST: Duration = Duration::from_secs(2);
 
 /// Runs a command and turns how it ended into an exit code.
 pub async fn execute(global: GlobalArgs, command: Command) -> ExitCode {
+    let tone = global.log.tone();
     let colours = Colours::settle(global.color);
+    // Documents have no colours.
+    let colours = if tone.json { Colours { talk: Colour::Off, ..colours } } else { colours };
     let talk = Talk::new(Box::new(io::stderr()));
-    if let Err(failure) = install_logging(&global, &talk, colours) {
-        return report(&talk, colours, &failure);
+    talk.set_tone(tone);
+    match global.log.filter() {
+        Ok(filter) => log::install(filter, global.log.log_format, &talk, colours.talk),
+        Err(failure) => return report(&talk, colours, &failure),
     }
     let interrupted = Interrupted::default();
     let second = second_signal(&interrupted);
@@ -169,61 +169,4 @@ fn leave_soon(kind: FailureKind) {
         thread::sleep(LAST);
         process::exit(kind.exit_code().into())
     });
-}
-
-fn install_logging(global: &GlobalArgs, talk: &Talk, colours: Colours) -> Result<(), Failure> {
-    let filter = global.log.as_deref().unwrap_or(DEFAULT_FILTER);
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|why| Failure::usage(format!("cannot use --log {filter}: {why}")))?;
-    // A second installation (in tests) keeps the first.
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(colours.talk == Colour::On)
-        .with_writer(LogWriter(talk.clone()))
-        .try_init()
-        .ok();
-    Ok(())
-}
-
-/// Logs go where the conversation goes, so that they do not break spinners.
-#[derive(Clone)]
-struct LogWriter(Talk);
-
-impl<'a> MakeWriter<'a> for LogWriter {
-    type Writer = LogLine;
-    fn make_writer(&'a self) -> LogLine {
-        LogLine { talk: self.0.clone(), text: Vec::new() }
-    }
-}
-
-/// One log line in the making; it is written when dropped.
-struct LogLine {
-    talk: Talk,
-    text: Vec<u8>,
-}
-
-impl io::Write for LogLine {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.text.extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Drop for LogLine {
-    fn drop(&mut self) {
-        let text = String::from_utf8_lossy(&self.text);
-        if !text.is_empty() {
-            self.talk.coloured_line(text.trim_end());
-        }
-    }
-}
-
-impl fmt::Debug for LogLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LogLine")
-    }
 }

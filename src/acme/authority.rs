@@ -15,6 +15,7 @@ use super::nonces::Nonces;
 use super::refusal::refused;
 use super::replies::Directory;
 use super::shared::Shared;
+use super::telling::{NamedUrl, Telling};
 use super::transport::{JSON_LIMIT, TlsOptions, client};
 use super::under_way::{Effect, UnderWay};
 use super::wire::{self, Origin};
@@ -157,7 +158,8 @@ impl Authority {
         for _ in 0..=REDIRECTS {
             self.counts.directory.fetch_add(1, Ordering::Relaxed);
             let asking = (self.http.get(&url), "read", Effect::None);
-            let reply = self.under_way.exchange(asking, &url, JSON_LIMIT).await?;
+            let telling = Telling::begin("GET", NamedUrl { what: "directory", url: &url });
+            let reply = telling.end(self.under_way.exchange(asking, &url, JSON_LIMIT).await)?;
             match reply.status.as_u16() {
                 200..=299 => return Ok(reply),
                 301 | 302 | 303 | 307 | 308 => {
@@ -196,10 +198,11 @@ impl Authority {
     /// Asks for a nonce by HEAD; some gateways refuse that, so then by GET (RFC 8555 §7.2).
     async fn ask_for_nonce(&self, url: &str) -> Result<String, AcmeError> {
         let mut last = None;
-        for method in [Method::HEAD, Method::GET] {
+        for (method, word) in [(Method::HEAD, "HEAD"), (Method::GET, "GET")] {
             self.counts.nonces.fetch_add(1, Ordering::Relaxed);
             let asking = (self.http.request(method, url), "take a nonce from", Effect::None);
-            let reply = self.under_way.exchange(asking, url, JSON_LIMIT).await?;
+            let telling = Telling::begin(word, NamedUrl { what: "newNonce", url });
+            let reply = telling.end(self.under_way.exchange(asking, url, JSON_LIMIT).await)?;
             match (reply.status.as_u16(), nonce_of(&reply.headers)) {
                 (200..=299, Some(nonce)) => return Ok(nonce),
                 // A limit holds for GET as well.

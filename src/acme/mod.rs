@@ -26,6 +26,7 @@ pub mod replies;
 pub mod session;
 mod shared;
 mod subject;
+mod telling;
 pub mod transport;
 mod under_way;
 mod usages;

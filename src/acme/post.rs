@@ -9,6 +9,7 @@ use super::error::{AcmeError, Fault, Retry};
 use super::jws::{Identity, Signer, json};
 use super::nonces::NonceUse;
 use super::refusal::refused;
+use super::telling::{NamedUrl, Telling, signing};
 use super::under_way::Effect;
 use crate::http::exchange::Reply;
 
@@ -37,10 +38,11 @@ pub(super) async fn post(
     authority: &Authority,
     signer: &Signer,
     identity: Identity<'_>,
-    url: &str,
+    asked: NamedUrl<'_>,
     payload: Payload<'_>,
     limit: usize,
 ) -> Result<Reply, AcmeError> {
+    let url = asked.url;
     admissible(authority, url)?;
     let mut fresh = None;
     let mut pause = FIRST_PAUSE;
@@ -52,7 +54,7 @@ pub(super) async fn post(
             None => (authority.nonce().await?, true),
         };
         let started = Instant::now();
-        let sent = once(authority, signer, identity, url, payload, limit, &nonce).await;
+        let sent = once(authority, signer, identity, asked, payload, limit, &nonce).await;
         let reply = match sent {
             Ok(reply) => reply,
             // Reading has no effect at the CA: a connection that broke under way is worth a second try.
@@ -76,7 +78,6 @@ pub(super) async fn post(
             let verdict = if bad_nonce { NonceUse::Refused } else { NonceUse::Taken };
             authority.nonces.judged(verdict);
         }
-        tracing::debug!(url, status, attempt, "the CA answered");
         if bad_nonce && attempt < ATTEMPTS {
             // The retry has to use the nonce of the refusal, if it brought one.
             fresh = given;
@@ -123,11 +124,12 @@ async fn once(
     authority: &Authority,
     signer: &Signer,
     identity: Identity<'_>,
-    url: &str,
+    asked: NamedUrl<'_>,
     payload: Payload<'_>,
     limit: usize,
     nonce: &str,
 ) -> Result<Reply, AcmeError> {
+    let url = asked.url;
     let (deed, body, effect) = match payload {
         Payload::Read => ("read", None, Effect::None),
         Payload::Send(body) => ("post to", Some(body), Effect::Some),
@@ -139,7 +141,9 @@ async fn once(
         .header(CONTENT_TYPE, "application/jose+json")
         .header(ACCEPT, ACCEPTED)
         .body(json(&jws));
-    authority.under_way.exchange((request, deed, effect), url, limit).await
+    signing(asked, signer, identity, body);
+    let telling = Telling::begin("POST", asked);
+    telling.end(authority.under_way.exchange((request, deed, effect), url, limit).await)
 }
 
 /// Told by the last part of its type: namespaces and statuses differ.

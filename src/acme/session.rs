@@ -22,6 +22,7 @@ use super::headers;
 use super::jws::{self, Identity, Jws, json};
 use super::post::{Payload, post, unsigned};
 use super::shared::Shared;
+use super::telling::NamedUrl;
 use super::transport::{CHAIN_LIMIT, JSON_LIMIT};
 use super::{
     AccountKey, AccountReply, Acme, AuthorizationReply, CertificateChain, ChallengeReply,
@@ -122,23 +123,29 @@ impl Session {
                 external_account_binding: binding.map_err(|_| unsigned(url))?,
             })
         };
-        self.post(Identity::Key, url, Payload::Send(&payload), JSON_LIMIT).await
+        let asked = NamedUrl { what: "newAccount", url };
+        self.post(Identity::Key, asked, Payload::Send(&payload), JSON_LIMIT).await
     }
 
     /// Sends a request as the account.
-    async fn send(&self, url: &str, payload: Payload<'_>) -> Result<Reply, AcmeError> {
+    async fn send(
+        &self,
+        what: &'static str,
+        url: &str,
+        payload: Payload<'_>,
+    ) -> Result<Reply, AcmeError> {
         let account = self.account().await?;
-        self.post(Identity::Account(&account), url, payload, JSON_LIMIT).await
+        self.post(Identity::Account(&account), NamedUrl { what, url }, payload, JSON_LIMIT).await
     }
 
     async fn post(
         &self,
         identity: Identity<'_>,
-        url: &str,
+        asked: NamedUrl<'_>,
         payload: Payload<'_>,
         limit: usize,
     ) -> Result<Reply, AcmeError> {
-        post(&self.authority, self.key.signer(), identity, url, payload, limit).await
+        post(&self.authority, self.key.signer(), identity, asked, payload, limit).await
     }
 
     fn location(&self, reply: &Reply) -> Result<Option<String>, AcmeError> {
@@ -150,7 +157,7 @@ impl Session {
     }
 
     async fn ask_for_order(&self, url: &str, payload: &[u8]) -> Result<OrderReply, AcmeError> {
-        let reply = self.send(url, Payload::Send(payload)).await?;
+        let reply = self.send("newOrder", url, Payload::Send(payload)).await?;
         let url = self.location(&reply)?.unwrap_or_default();
         self.order_reply(&reply, url)
     }
@@ -176,7 +183,7 @@ impl Acme for Session {
     async fn update_contact(&self, contact: &[String]) -> Result<AccountReply, AcmeError> {
         let url = self.account().await?;
         let payload = json(&json!({"contact": contact}));
-        let reply = self.send(&url, Payload::Send(&payload)).await?;
+        let reply = self.send("account", &url, Payload::Send(&payload)).await?;
         let account = wire::account(&reply.body).map_err(|why| protocol(&reply.url, why))?;
         Ok(AccountReply { url, ..account })
     }
@@ -211,12 +218,12 @@ impl Acme for Session {
     }
 
     async fn order(&self, url: &str) -> Result<OrderReply, AcmeError> {
-        let reply = self.send(url, Payload::Read).await?;
+        let reply = self.send("order", url, Payload::Read).await?;
         self.order_reply(&reply, url.to_owned())
     }
 
     async fn authorization(&self, url: &str) -> Result<AuthorizationReply, AcmeError> {
-        let reply = self.send(url, Payload::Read).await?;
+        let reply = self.send("authorization", url, Payload::Read).await?;
         let authorization = wire::authorization(self.authority.origin(&reply.url), &reply.body)
             .map_err(|why| protocol(&reply.url, why))?;
         let expires = by_our_clock(authorization.expires, &reply);
@@ -224,7 +231,7 @@ impl Acme for Session {
     }
 
     async fn accept(&self, challenge_url: &str) -> Result<ChallengeReply, AcmeError> {
-        let reply = self.send(challenge_url, Payload::Send(b"{}")).await?;
+        let reply = self.send("challenge", challenge_url, Payload::Send(b"{}")).await?;
         let challenge = wire::challenge(self.authority.origin(&reply.url), &reply.body)
             .map_err(|why| protocol(&reply.url, why))?;
         Ok(ChallengeReply { retry_after: pause_of(&reply), ..challenge })
@@ -232,14 +239,16 @@ impl Acme for Session {
 
     async fn finalize(&self, finalize_url: &str, csr_der: &[u8]) -> Result<OrderReply, AcmeError> {
         let payload = json(&json!({"csr": URL_SAFE_NO_PAD.encode(csr_der)}));
-        let reply = self.send(finalize_url, Payload::Send(&payload)).await?;
+        let reply = self.send("finalize", finalize_url, Payload::Send(&payload)).await?;
         let url = self.location(&reply)?.unwrap_or_default();
         self.order_reply(&reply, url)
     }
 
     async fn certificate(&self, url: &str) -> Result<CertificateChain, AcmeError> {
         let account = self.account().await?;
-        let reply = self.post(Identity::Account(&account), url, Payload::Read, CHAIN_LIMIT).await?;
+        let asked = NamedUrl { what: "certificate", url };
+        let identity = Identity::Account(&account);
+        let reply = self.post(identity, asked, Payload::Read, CHAIN_LIMIT).await?;
         let pem = String::from_utf8(reply.body)
             .ok()
             .filter(|text| text.contains("-----BEGIN CERTIFICATE-----"))

@@ -3,14 +3,15 @@
 //!
 //! The command line is read once, by clap; every command line in a hint is made here from that reading.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::iter;
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
 
-use clap::ArgMatches;
 use clap::parser::ValueSource;
+use clap::{ArgMatches, Id};
 
 use crate::model::ObjectName;
 
@@ -18,6 +19,9 @@ use crate::model::ObjectName;
 pub const PROGRAM: &str = "kubectl-acme";
 /// What people type who start it by kubectl.
 pub const PLUGIN: &str = "kubectl acme";
+
+/// What the names of environment forms begin with.
+const VARIABLES: &str = "KUBECTL_ACME_";
 
 /// Arguments that mean a cluster, and their flags.
 pub const PLACES: [(&str, &str); 4] =
@@ -35,6 +39,8 @@ pub struct Invocation {
     reads_stdin: bool,
     listeners: Vec<String>,
     webroot: Option<String>,
+    /// Arguments that the environment gives.
+    of_environment: BTreeSet<String>,
     home: OnceLock<String>,
 }
 
@@ -86,6 +92,7 @@ impl Invocation {
             reads_stdin: values(matches, "files").iter().any(|path| path == "-"),
             listeners: values(matches, "http01_listen"),
             webroot: values(matches, "http01_webroot").pop(),
+            of_environment: of_environment(matches),
             home: OnceLock::new(),
         }
     }
@@ -139,6 +146,16 @@ impl Invocation {
     /// Below which folder HTTP-01 is answered by files (`--http01-webroot`), if it is.
     pub fn webroot(&self) -> Option<&str> {
         self.webroot.as_deref()
+    }
+
+    /// A flag as whoever gave it finds it: by its variable, where that gives it.
+    pub fn named(&self, flag: &str) -> String {
+        let id = PLACES.iter().find(|(_, name)| *name == flag).map(|(id, _)| (*id).to_owned());
+        let id = id.unwrap_or_else(|| flag.replace('-', "_"));
+        if self.of_environment.contains(&id) {
+            return format!("{} (--{flag})", variable(flag));
+        }
+        format!("--{flag}")
     }
 
     /// Tells whether the command line itself names a namespace.
@@ -209,6 +226,20 @@ impl Invocation {
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     let is_below = |(_, below): (&str, &ArgMatches)| is_given(below, id);
     matches!(matches.try_contains_id(id), Ok(true)) || matches.subcommand().is_some_and(is_below)
+}
+
+/// The arguments that the environment gives.
+fn of_environment(matches: &ArgMatches) -> BTreeSet<String> {
+    let is_of_environment =
+        |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::EnvVariable);
+    let here = matches.ids().filter(is_of_environment).map(|id| id.as_str().to_owned());
+    let below = matches.subcommand().map(|(_, below)| of_environment(below));
+    here.chain(below.into_iter().flatten()).collect()
+}
+
+/// The usual environment form of a flag.
+pub fn variable(flag: &str) -> String {
+    VARIABLES.to_owned() + &flag.replace('-', "_").to_uppercase()
 }
 
 /// The values of this argument, wherever they come from.

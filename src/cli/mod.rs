@@ -4,8 +4,11 @@
 //! ignored may have been meant. The environment never is: it holds for many commands.
 
 pub mod completion;
+mod loudness;
+pub mod pages;
 #[cfg(test)]
 mod tests;
+mod variables;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -21,7 +24,7 @@ use clap::{
 use crate::app::flags::global::GlobalArgs;
 use crate::app::flags::{connection, lease, solver_pods};
 use crate::app::input::{FOR_MANIFESTS, FOR_NAMES};
-use crate::app::invocation::{self, PLACES, PLUGIN};
+use crate::app::invocation::{self, PLACES, PLUGIN, variable};
 use crate::commands::{
     ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
     timeline, version, watch,
@@ -53,14 +56,6 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Issue certificates from manifests, and look after their orders
-    ///
-    /// Examples:
-    ///   order -f issuer.yaml -f certificate.yaml            issue in the cluster what is due, and wait
-    ///   order -f issuer.yaml -f certificate.yaml --local    the same on this machine
-    ///   order -f manifests/ --local --rehearse=loopback     try it out: no DNS, no root, nothing spent
-    ///   order --domain www.example.com --local              without manifests
-    ///   order get --local -w                                what becomes of orders
-    #[command(verbatim_doc_comment)]
     Order(Box<order::OrderArgs>),
     /// Show and check challenges, put up and take down their answers
     Challenge(challenge::ChallengeArgs),
@@ -75,12 +70,6 @@ pub enum Command {
     /// Show changes as they happen
     Watch(watch::WatchArgs),
     /// List objects
-    ///
-    /// Examples:
-    ///   get certs,orders,challenges -n web          tables of several kinds, in the cluster
-    ///   get cert/web order/web-1-123 --local -o yaml
-    ///   get challenges --local -l team=web -w       one label, and every change
-    #[command(verbatim_doc_comment)]
     Get(get::GetArgs),
     /// Delete objects on this machine; those of a cluster are kubectl's
     Delete(delete::DeleteArgs),
@@ -111,15 +100,14 @@ fn with_environment(command: clap::Command) -> clap::Command {
             _ => arg,
         };
         let name = arg.get_long().filter(|long| !["help", "version"].contains(long));
-        let variable =
-            name.map(|long| VARIABLES.to_owned() + &long.replace('-', "_").to_uppercase());
+        let variable = name.map(variable);
         match variable {
             Some(variable) if is_off(&variable) => arg,
             Some(variable) if arg.get_env().is_none() => arg.env(variable).hide_env(true),
             Some(_) | None => arg.hide_env_values(true),
         }
     });
-    command.after_help(ENVIRONMENT).mut_subcommands(with_environment)
+    command.mut_subcommands(with_environment)
 }
 
 /// Tells whether a variable says as much as one that is not set: nothing, or that there is no local state.
@@ -131,14 +119,10 @@ fn is_off(variable: &str) -> bool {
 
 /// The environment form of `--local`.
 const LOCAL: &str = "KUBECTL_ACME_LOCAL";
-/// What the names of environment forms begin with.
-const VARIABLES: &str = "KUBECTL_ACME_";
-/// Where environment forms are explained.
-const ENVIRONMENT: &str = "Every flag has an environment form, such as KUBECTL_ACME_HTTP01_LISTEN for --http01-listen; the flag wins.";
 
 /// The command tree; usage says `kubectl acme` when kubectl started us.
 pub fn command() -> clap::Command {
-    let command = with_environment(Cli::command());
+    let command = pages::with_examples(with_environment(Cli::command()), "", invocation::program());
     if invocation::program() == PLUGIN { command.bin_name(PLUGIN) } else { command }
 }
 
@@ -148,6 +132,9 @@ pub fn parse() -> Cli {
     let matches = matches(command(), &words).unwrap_or_else(|error| error.exit());
     invocation::remember(&words, &matches);
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let Err(message) = loudness::settle(&mut cli.global.log, &matches) {
+        command().error(ErrorKind::ArgumentConflict, message).exit()
+    }
     match chosen(&matches) {
         Chosen::Local => {
             if let Some(flag) = idle(&command(), &matches) {
@@ -158,8 +145,10 @@ pub fn parse() -> Cli {
         }
         Chosen::Cluster => cli.global.local = None,
         Chosen::Both(flag) => {
+            let current = invocation::current();
+            let (local, flag) = (current.named("local"), current.named(flag));
             let message = format!(
-                "--local cannot be used with --{flag}: one names this machine, the other a cluster"
+                "{local} cannot be used with {flag}: one names this machine, the other a cluster"
             );
             command().error(ErrorKind::ArgumentConflict, message).exit()
         }
@@ -251,8 +240,9 @@ fn matches(command: clap::Command, words: &[OsString]) -> Result<ArgMatches, cla
     match typed.try_get_matches_from_mut(words) {
         Ok(matches) if refused.kind() == ErrorKind::ArgumentConflict => {
             let overruled = overruled(&typed, &matches);
-            let command = without_environment(command, &|arg| overruled.contains(arg.get_id()));
-            command.try_get_matches_from(words)
+            let heard = without_environment(command, &|arg| overruled.contains(arg.get_id()));
+            let read = heard.clone().try_get_matches_from(words);
+            read.map_err(|error| variables::named(error, &heard, words))
         }
         // Its usage shows no flag that was not typed.
         Err(error)
@@ -261,7 +251,7 @@ fn matches(command: clap::Command, words: &[OsString]) -> Result<ArgMatches, cla
         {
             Err(error)
         }
-        Ok(_) | Err(_) => Err(refused),
+        Ok(_) | Err(_) => Err(variables::named(refused, &command, words)),
     }
 }
 

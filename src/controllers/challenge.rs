@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tracing::info;
 
 use super::accounts::Accounts;
 use super::awaited_secrets::AwaitedSecrets;
@@ -15,16 +16,15 @@ use super::challenge_requests::ChallengeRequests;
 use super::polls::Polls;
 use super::recorder::Recorder;
 use super::resolver_cache::{Published, ResolverCache};
+use super::self_check::self_check;
 use super::solver_set::SolverSet;
 use super::{Clock, Controller, ReconcileError, Stopped};
 use crate::model::cause::Cause;
 use crate::model::memory::{Holder, Memory};
-use crate::model::{
-    Answer, Challenge, ChallengeType, Identifier, Key, Kind, ObjectName, Order, Record, State,
-};
+use crate::model::{Answer, Challenge, Identifier, Key, Kind, ObjectName, Order, Record, State};
+use crate::reconcile::Wake;
 use crate::reconcile::challenge::{self, Action, Observed, Outcome, Readiness, SeenChallenge};
 use crate::reconcile::pauses::{self, Polled};
-use crate::reconcile::{Wake, published, shown, visible};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::Scope;
@@ -116,7 +116,7 @@ impl ChallengeController {
                     (readiness, published) = tokio::select! {
                         biased;
                         () = self.order_fails(challenge) => return Ok(Wake::Now),
-                        looked = self.self_check(challenge, answer.as_ref()) => looked,
+                        looked = self_check(&self.solvers, challenge, answer.as_ref()) => looked,
                     };
                     seen = Some(readiness);
                     lingering = self.looks.lingering(challenge, &published, now).await?;
@@ -220,38 +220,6 @@ impl ChallengeController {
         self.solvers.solver(challenge).stands(challenge, answer)
     }
 
-    async fn self_check(
-        &self,
-        challenge: &Challenge,
-        answer: Result<&Answer, &String>,
-    ) -> (Readiness, Published) {
-        let mut published = Published::default();
-        let readiness = match (challenge.spec.kind, answer) {
-            (_, Err(why)) => Readiness::NotYet { reason: why.clone(), cause: None },
-            (ChallengeType::Http01, Ok(answer)) => {
-                visible::judge(answer, &self.solvers.http01_probe.look(challenge, answer).await)
-            }
-            (ChallengeType::TlsAlpn01, Ok(answer)) => {
-                shown::judge(answer, &self.solvers.tls_alpn01_probe.look(challenge, answer).await)
-            }
-            (
-                ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01,
-                Ok(answer),
-            ) => {
-                let seen = self.solvers.dns01_probe.look(challenge, answer).await;
-                published = Published::of(&seen);
-                match published::judge(challenge, answer, &seen) {
-                    Readiness::Ready => {
-                        let solver = self.solvers.solver(challenge);
-                        settled(challenge, solver.is_everywhere(challenge, answer).await)
-                    }
-                    unseen @ Readiness::NotYet { .. } => unseen,
-                }
-            }
-        };
-        (readiness, published)
-    }
-
     async fn add_finalizer(&self, challenge: &Challenge) -> Result<Outcome, ReconcileError> {
         self.challenges.mark(challenge).await?;
         if challenge.metadata.finalizers.is_empty() && !challenge.status.presented {
@@ -274,10 +242,15 @@ impl ChallengeController {
         if let Some(placed) = self.challenges.place(challenge, answer, solver).await? {
             return Ok(placed);
         }
+        let domain = &challenge.spec.dns_name;
         match solver.present(challenge, answer).await {
             Ok(()) if solver.is_by_hand() => Ok(Outcome::HandedOver),
-            Ok(()) => Ok(Outcome::Presented),
+            Ok(()) => {
+                info!(domain, kind = %challenge.spec.kind, "the answer is up");
+                Ok(Outcome::Presented)
+            }
             Err(error) => {
+                info!(domain, kind = %challenge.spec.kind, %error, "the answer is not up");
                 let why = present_failed(&error);
                 self.challenges.keep(challenge, why, self.clock.now()).await?;
                 Err(error.into())
@@ -309,6 +282,7 @@ impl ChallengeController {
             self.challenges.keep(challenge, why, now).await?;
             return Err(error.into());
         }
+        info!(domain = challenge.spec.dns_name, "the answer is taken down");
         self.challenges.unmark(challenge).await?;
         Ok(Outcome::CleanedUp)
     }
@@ -379,44 +353,4 @@ pub(super) fn present_failed(error: &SolveError) -> Outcome {
         _ => None,
     };
     Outcome::PresentFailed(error.to_string(), cause)
-}
-
-/// Judges what the provider says of a record that is seen already.
-fn settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
-    match said {
-        Ok(false) => published::under_way(challenge),
-        Err(error) if !error.needs_person => {
-            Readiness::NotYet { reason: error.to_string(), cause: None }
-        }
-        // Who may not ask has what was seen.
-        Ok(true) | Err(_) => Readiness::Ready,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::reconcile::testing;
-
-    #[test]
-    fn a_record_that_is_seen_waits_for_the_provider_as_far_as_it_can_be_asked() {
-        let challenge = testing::challenge("www.example.com").dns01().build();
-        let error = |needs_person| {
-            let (what, why) = ("cannot ask".to_owned(), "no answer".to_owned());
-            Err(SolveError::new(what, why, needs_person))
-        };
-        for (said, waits_for) in [
-            (Ok(true), None),
-            (Ok(false), Some("the provider is not done elsewhere")),
-            (error(false), Some("cannot ask: no answer")),
-            (error(true), None),
-        ] {
-            match settled(&challenge, said) {
-                Readiness::Ready => assert_eq!(waits_for, None),
-                Readiness::NotYet { reason, .. } => {
-                    assert!(waits_for.is_some_and(|text| reason.ends_with(text)), "{reason}");
-                }
-            }
-        }
-    }
 }

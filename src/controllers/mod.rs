@@ -34,6 +34,7 @@ mod resolver_cache;
 pub mod scheduler;
 pub mod secret_builder;
 pub mod selection;
+mod self_check;
 pub mod shared_orders;
 pub mod solver_set;
 #[cfg(test)]

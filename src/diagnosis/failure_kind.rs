@@ -38,6 +38,46 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Every sort, by its exit code.
+    pub const ALL: [Self; 13] = [
+        Self::Unexpected,
+        Self::Usage,
+        Self::Validation,
+        Self::RateLimited,
+        Self::CaUnreachable,
+        Self::Account,
+        Self::Cluster,
+        Self::Solver,
+        Self::OwnedByAnother,
+        Self::Person,
+        Self::Timeout,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// What its exit code tells, for the pages of the manual.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Unexpected => "Something unexpected: the message says what.",
+            Self::Usage => "Wrong usage, a wrong manifest, or an object that is not there.",
+            Self::Validation => "Validation failed: the CA did not see the answer of a challenge.",
+            Self::RateLimited => "A limit of the CA was reached, or it has paused the account.",
+            Self::CaUnreachable => "The CA cannot be reached, or fails itself.",
+            Self::Account => {
+                "The CA does not take the account, its external binding, or asks for its terms."
+            }
+            Self::Cluster => {
+                "The cluster cannot be reached, lacks the definitions, or does not permit it."
+            }
+            Self::Solver => "A solver or a DNS provider cannot do its work.",
+            Self::OwnedByAnother => "Another controller or process works on the same objects.",
+            Self::Person => "A person has to do something first; the message says what.",
+            Self::Timeout => "The time given was over before all was done.",
+            Self::Interrupted => "Interrupted by Ctrl-C (SIGINT); what was done so far is kept.",
+            Self::Terminated => "Ended by SIGTERM; what was done so far is kept.",
+        }
+    }
+
     /// The exit code.
     pub fn exit_code(self) -> u8 {
         match self {

@@ -18,6 +18,7 @@ pub mod hashed_names;
 pub mod issuer;
 pub mod key;
 pub mod manifest;
+pub mod masked;
 pub mod memory;
 pub mod metadata;
 pub mod names;

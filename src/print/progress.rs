@@ -60,7 +60,8 @@ impl Progress {
     /// Shows progress by rows on a terminal that can draw over them, else by lines: where rows would be hidden, nothing at
     /// all would be said.
     pub fn new(talk: Talk, is_terminal: bool, colour: Colour) -> Self {
-        let spinner = is_terminal.then(|| Spinner::on_stderr(&talk)).flatten();
+        let spinner =
+            (is_terminal && talk.takes_rows()).then(|| Spinner::on_stderr(&talk)).flatten();
         Self::drawing_to(talk, spinner, colour)
     }
 

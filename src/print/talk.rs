@@ -9,14 +9,25 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::colour::Colour;
 use super::escape::{escape, escape_but_colours, set_off};
+use super::json_line::{self, NOTE};
 use super::palette::Ink;
 
 /// Where the conversation goes; clones share one stream.
 #[derive(Clone)]
 pub struct Talk(Arc<Mutex<TalkState>>);
 
+/// How the conversation is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tone {
+    /// Only what somebody should look at is said: no notes, no progress.
+    pub quiet: bool,
+    /// Every line is a JSON document.
+    pub json: bool,
+}
+
 struct TalkState {
     sink: Box<dyn Write + Send>,
+    tone: Tone,
     /// Rows that must be off the screen while something else is written.
     spinner: Option<ProgressBar>,
 }
@@ -24,25 +35,23 @@ struct TalkState {
 impl Talk {
     /// Talks to a stream.
     pub fn new(sink: Box<dyn Write + Send>) -> Self {
-        Self(Arc::new(Mutex::new(TalkState { sink, spinner: None })))
+        Self(Arc::new(Mutex::new(TalkState { sink, tone: Tone::default(), spinner: None })))
+    }
+
+    /// Talks in another tone from now on.
+    pub fn set_tone(&self, tone: Tone) {
+        self.inner().tone = tone;
+    }
+
+    /// Tells whether rows have a place among what is said.
+    pub(super) fn takes_rows(&self) -> bool {
+        self.inner().tone == Tone::default()
     }
 
     /// Writes a line; nothing in it steers the terminal, and what follows a line break is set off. A stream that takes no more is no reason to stop working, so there
     /// is no error.
     pub fn line(&self, text: &str) {
-        self.write_line(&escape(text));
-    }
-
-    /// Writes a line that begins with what sort of message it is.
-    pub(super) fn labelled(&self, label: &str, ink: Ink, message: &str, colour: Colour) {
-        let message = escape(message);
-        match colour {
-            Colour::Off => self.line(&format!("{label}: {message}")),
-            Colour::On => {
-                let label = ink.label(&format!("{label}:"));
-                self.coloured_line(&format!("{label} {message}"));
-            }
-        }
+        self.note(text, Colour::Off);
     }
 
     /// Draws rows, whose words steer nothing.
@@ -54,7 +63,44 @@ impl Talk {
 
     /// The same for a line that has colours of ours.
     pub fn coloured_line(&self, text: &str) {
+        self.note(text, Colour::On);
+    }
+
+    fn note(&self, text: &str, colour: Colour) {
+        let tone = self.inner().tone;
+        if tone.quiet {
+            return;
+        }
+        if tone.json {
+            return self.write_plain(&json_line::said(NOTE, text));
+        }
+        self.write_line(&escape_but_colours(text, colour));
+    }
+
+    /// Writes a line that begins with what sort of message it is, in any tone.
+    pub(super) fn labelled(&self, label: &str, ink: Ink, message: &str, colour: Colour) {
+        let message = escape(message);
+        if self.inner().tone.json {
+            return self.write_plain(&json_line::said(label, &message));
+        }
+        let label = match colour {
+            Colour::Off => format!("{label}:"),
+            Colour::On => ink.label(&format!("{label}:")),
+        };
+        self.write_line(&escape_but_colours(&format!("{label} {message}"), colour));
+    }
+
+    /// Writes a line of the log, which has its form already.
+    pub(super) fn log_line(&self, text: &str) {
+        if self.inner().tone.json {
+            return self.write_plain(text);
+        }
         self.write_line(&escape_but_colours(text, Colour::On));
+    }
+
+    fn write_plain(&self, line: &str) {
+        // Nobody is left to be told.
+        self.clone().write_all(format!("{line}\n").as_bytes()).ok();
     }
 
     fn write_line(&self, message: &str) {

@@ -32,6 +32,7 @@ mod rules;
 pub(crate) mod testing;
 pub mod transaction;
 mod watch;
+mod written;
 
 /// Which objects of a kind; every part that is given must fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,23 +17,31 @@ pub const HEADING: &str = "Cluster flags";
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ClusterArgs {
-    /// Kubeconfig in place of KUBECONFIG and ~/.kube/config
+    /// Kubeconfig in place of ~/.kube/config
+    ///
+    /// It goes before KUBECONFIG as well.
     #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig in place of the current one
+    /// Context in place of the current one
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
     /// User to act as
-    #[arg(long = "as", global = true, value_name = "USER")]
+    #[arg(long = "as", global = true, value_name = "USER", hide_short_help = true)]
     pub user: Option<String>,
     /// Group to act as, repeatable
-    #[arg(long = "as-group", global = true, value_name = "GROUP")]
+    #[arg(long = "as-group", global = true, value_name = "GROUP", hide_short_help = true)]
     pub groups: Vec<String>,
     /// Longest that one request to the cluster may take, such as 5s; 0 means no limit
-    #[arg(long, global = true, value_name = "DURATION", value_parser = patience)]
+    #[arg(long, global = true, value_name = "DURATION", value_parser = patience, hide_short_help = true)]
     pub request_timeout: Option<Duration>,
     /// Namespace of the Lease that says who drives
-    #[arg(long, global = true, value_name = "NAMESPACE", default_value = NAMESPACE)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAMESPACE",
+        default_value = NAMESPACE,
+        hide_short_help = true
+    )]
     pub leader_election_namespace: String,
     /// Who is to work on the resources
     #[arg(long, global = true, value_name = "WHO", default_value = "auto", value_enum)]

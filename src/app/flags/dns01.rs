@@ -11,6 +11,7 @@ pub struct Dns01Args {
     /// Whether ClusterIssuers may use credentials from around this process: environment, files, metadata services
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "BOOL",
         default_value_t = true,
         default_missing_value = "true",
@@ -22,6 +23,7 @@ pub struct Dns01Args {
     /// Whether Issuers may use them, too
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "BOOL",
         default_value_t = false,
         default_missing_value = "true",
@@ -31,10 +33,10 @@ pub struct Dns01Args {
     )]
     pub issuer_ambient_credentials: bool,
     /// Where the webhook solvers of a group listen, repeatable: they are called there, not through an API server
-    #[arg(long, value_name = "GROUP=URL", value_delimiter = ',', value_parser = webhook)]
+    #[arg(long, hide_short_help = true, value_name = "GROUP=URL", value_delimiter = ',', value_parser = webhook)]
     pub dns01_webhook: Vec<(String, String)>,
     /// Run the programs that `exec` solvers name, with the rights of this process. With --local only
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub dns01_allow_exec: bool,
 }
 

@@ -29,17 +29,23 @@ use crate::store::cluster::ClusterStore;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Challenges")]
 pub struct DriveArgs {
-    /// Where to answer HTTP-01 challenges, repeatable [default: all addresses, port 80]
+    /// Answer HTTP-01 here [default: port 80]
+    ///
+    /// Repeatable; without it all addresses of this machine.
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
-    /// Where to answer TLS-ALPN-01 challenges, repeatable [default: all addresses, port 443]
-    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    /// Answer TLS-ALPN-01 here [default: port 443]
+    ///
+    /// Repeatable; without it all addresses of this machine.
+    #[arg(long, hide_short_help = true, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub tls_alpn_listen: Vec<SocketAddr>,
-    /// Answer HTTP-01 challenges with files below DIR/.well-known/acme-challenge, served by a web server that runs already
+    /// Answer HTTP-01 by files below DIR
+    ///
+    /// They are written to DIR/.well-known/acme-challenge, for a web server that runs already.
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
     /// Whether to approve CertificateRequests that nobody has denied; false leaves that to a policy or a person
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    #[arg(long, hide_short_help = true, value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub approve: bool,
     /// How many challenges are in flight
     #[command(flatten)]
@@ -47,6 +53,7 @@ pub struct DriveArgs {
     /// Longest pause between two self-checks of a challenge
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "DURATION",
         default_value = "10s",
         value_parser = duration

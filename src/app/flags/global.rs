@@ -1,12 +1,15 @@
 //! Flags of every command.
 
 use super::connection::ClusterArgs;
+use super::log::LogArgs;
 
 /// Flags of every command.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global flags")]
 pub struct GlobalArgs {
-    /// Keep resources on this machine, in DIR or in $XDG_STATE_HOME/kubectl-acme
+    /// Keep resources on this machine, in DIR
+    ///
+    /// Without DIR they are in $XDG_STATE_HOME/kubectl-acme, else in ~/.local/state/kubectl-acme.
     #[arg(
         long,
         global = true,
@@ -20,14 +23,26 @@ pub struct GlobalArgs {
     #[arg(long, short, global = true)]
     pub namespace: Option<String>,
     /// Namespace of the Secrets that ClusterIssuers refer to
-    #[arg(long, global = true, value_name = "NAMESPACE", default_value = "cert-manager")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAMESPACE",
+        default_value = "cert-manager",
+        hide_short_help = true
+    )]
     pub cluster_resource_namespace: String,
     /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_short_help = true
+    )]
     pub color: crate::print::colour::ColourChoice,
-    /// What to log on stderr, such as debug or kubectl_acme=trace
-    #[arg(long, global = true, value_name = "FILTER")]
-    pub log: Option<String>,
+    /// How much is said on stderr
+    #[command(flatten)]
+    pub log: LogArgs,
     /// Which cluster, and as whom
     #[command(flatten)]
     pub cluster: ClusterArgs,

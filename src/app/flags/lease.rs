@@ -15,13 +15,13 @@ pub const HEADING: &str = "Lease of a cluster";
 #[command(next_help_heading = HEADING)]
 pub struct LeaseArgs {
     /// How long the Lease counts after it was last written, in whole seconds
-    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = duration, hide_short_help = true)]
     pub leader_election_lease_duration: model::Duration,
     /// How long work goes on while the Lease cannot be written
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, hide_short_help = true)]
     pub leader_election_renew_deadline: model::Duration,
     /// How often the Lease is written
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration, hide_short_help = true)]
     pub leader_election_retry_period: model::Duration,
     /// How long nobody may drive before a command that watches takes over
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = duration, hide = true)]

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::app::failure::Failure;
+use crate::app::invocation;
 use crate::dns::Resolve;
 use crate::dns::lookup::{DirectResolver, SystemResolver, server_addresses};
 use crate::dns::server::{self, Server};
@@ -14,13 +15,17 @@ use crate::fetch::{Fetcher, Overrides};
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Looking at names")]
 pub struct LookArgs {
-    /// Where HOST really is (* for every host), for split DNS and tests; repeatable
+    /// Where HOST is (*: every host)
+    ///
+    /// In place of what DNS says, for split DNS and tests; repeatable.
     #[arg(long, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
     pub http01_resolve: Vec<String>,
     /// The same for TLS-ALPN-01, where a port stands for 443; repeatable
-    #[arg(long, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
+    #[arg(long, hide_short_help = true, value_name = "HOST=ADDR[:PORT]", value_delimiter = ',')]
     pub tls_alpn_resolve: Vec<String>,
-    /// Resolver of every look-up [default: the system's]
+    /// Resolver of every look-up
+    ///
+    /// Without it the system's.
     #[arg(long, value_name = "HOST:PORT")]
     pub dns: Option<String>,
 }
@@ -36,11 +41,13 @@ impl LookArgs {
             Some(addresses) => Arc::new(DirectResolver::at(addresses)),
         };
         let parse = |entries: &[String], flag| {
-            Overrides::parse(entries.iter().map(String::as_str))
-                .map_err(|why| Failure::usage(format!("cannot use {flag}: {why}")))
+            Overrides::parse(entries.iter().map(String::as_str)).map_err(|why| {
+                let flag = invocation::current().named(flag);
+                Failure::usage(format!("cannot use {flag}: {why}"))
+            })
         };
-        let mut overrides = parse(&self.http01_resolve, "--http01-resolve")?;
-        overrides.handshakes = parse(&self.tls_alpn_resolve, "--tls-alpn-resolve")?.hosts;
+        let mut overrides = parse(&self.http01_resolve, "http01-resolve")?;
+        overrides.handshakes = parse(&self.tls_alpn_resolve, "tls-alpn-resolve")?.hosts;
         Ok(Fetcher { resolver, overrides })
     }
 
@@ -51,7 +58,10 @@ impl LookArgs {
     pub async fn server(&self) -> Result<Option<Vec<SocketAddr>>, Failure> {
         let Some(text) = &self.dns else { return Ok(None) };
         let found = server_addresses(text, &SystemResolver::new()).await;
-        found.map(Some).map_err(|why| Failure::usage(format!("cannot use --dns {text}: {why}")))
+        found.map(Some).map_err(|why| {
+            let flag = invocation::current().named("dns");
+            Failure::usage(format!("cannot use {flag} {text}: {why}"))
+        })
     }
 }
 
@@ -63,6 +73,7 @@ pub struct NameserverArgs {
     /// [default: that of --dns, else the system's]
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "SERVER",
         value_delimiter = ',',
         value_parser = |text: &str| Server::parse(text)
@@ -71,6 +82,7 @@ pub struct NameserverArgs {
     /// Ask only these resolvers for the records of DNS-01, where the servers of zones cannot be reached
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "BOOL",
         num_args = 0..=1,
         require_equals = true,

@@ -5,6 +5,7 @@ pub mod dns01;
 pub mod drive;
 pub mod global;
 pub mod lease;
+pub mod log;
 pub mod look;
 pub mod output;
 pub mod probe_pod;

@@ -21,7 +21,9 @@ pub fn offered(formats: &[&'static str]) -> ArgValueCandidates {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct ReportArgs {
-    /// Format: json, yaml, jsonl, jsonpath=TEMPLATE or jsonpath-as-json=TEMPLATE
+    /// Format: json, yaml, jsonl or jsonpath=TEMPLATE
+    ///
+    /// jsonpath-as-json=TEMPLATE writes what a template finds as JSON.
     #[arg(long, short, value_name = "FORMAT", value_parser = of_report, add = offered(&DOCUMENTS))]
     pub output: Option<Format>,
     /// Leave the headings of tables out
@@ -106,7 +108,9 @@ pub enum TimelineChoice {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Format: wide, name, json, yaml, jsonl, jsonpath=TEMPLATE or custom-columns=SPEC
+    /// Format: wide, name, json, yaml, jsonl and others
+    ///
+    /// They are jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE and custom-columns=SPEC.
     #[arg(long, short, value_name = "FORMAT", add = offered(&[&RESOURCES[..], &DOCUMENTS].concat()))]
     pub output: Option<Format>,
     /// Leave the headings of tables out

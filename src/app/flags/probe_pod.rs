@@ -24,7 +24,7 @@ pub struct ProbePodArgs {
     /// The Pod makes one request, says what it saw and is removed. It is made in the challenge's namespace, when an answer
     /// cannot be seen from here. What it sees is shown beside what is seen from here and decides nothing: the CA looks from
     /// outside.
-    #[arg(long, value_name = "IMAGE")]
+    #[arg(long, hide_short_help = true, value_name = "IMAGE")]
     pub probe_image: Option<String>,
 }
 

@@ -8,6 +8,7 @@ pub struct SlotArgs {
     /// Most challenges in flight
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "N",
         default_value_t = 60,
         value_parser = clap::value_parser!(u32).range(1..)

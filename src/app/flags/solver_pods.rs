@@ -16,7 +16,7 @@ pub const HEADING: &str = "Solver Pods in a cluster";
 #[command(next_help_heading = HEADING)]
 pub struct SolverPodArgs {
     /// Image of the Pods that answer HTTP-01 challenges
-    #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
+    #[arg(long, hide_short_help = true, value_name = "IMAGE", default_value = IMAGE)]
     pub acme_http01_solver_image: String,
     /// CPU that such a Pod asks for
     ///

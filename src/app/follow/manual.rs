@@ -28,12 +28,14 @@ const TTL: u32 = 60;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Challenges")]
 pub struct ManualArgs {
-    /// Print the records of DNS-01 for a person to make, in place of every dns01 solver, and end with exit code 13; the same
-    /// command goes on and waits until they are seen. With --local only
+    /// Have a person make the records
+    ///
+    /// Prints the records of DNS-01, in place of every dns01 solver, and ends with exit code 13; the same command goes on
+    /// and waits until they are seen. With --local only.
     #[arg(long)]
     pub dns01_manual: bool,
     /// Write these records to FILE, too, as lines of a zone file
-    #[arg(long, value_name = "FILE", requires = "dns01_manual")]
+    #[arg(long, hide_short_help = true, value_name = "FILE", requires = "dns01_manual")]
     pub dns01_zone_file: Option<PathBuf>,
 }
 

@@ -60,11 +60,13 @@ pub struct WorkArgs {
     /// Who makes the records of DNS-01
     #[command(flatten)]
     pub manual: ManualArgs,
-    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
+    /// Write DIR/SECRETNAME/tls.crt and tls.key
+    ///
+    /// Without it to out in the state folder, with --local; in a cluster nothing is written.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub out: Option<PathBuf>,
     /// Write DIR/SECRETNAME/secret.yaml, too: the Secret as a manifest that kubectl applies to any cluster
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, hide_short_help = true, help_heading = "Output")]
     pub out_secret: bool,
     /// Show the timeline of what was done
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum, help_heading = "Output")]

@@ -31,30 +31,38 @@ use crate::store::manager::Manager;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "What to issue")]
 pub struct InputArgs {
-    /// Manifests: files, folders, or - for standard input; repeatable, or with commas
+    /// Manifests: files, folders, - for standard input
+    ///
+    /// Repeatable, or with commas.
     #[arg(long = "filename", short = 'f', value_name = "PATH", num_args = 1.., value_delimiter = ',', conflicts_with = "domain")]
     pub files: Vec<String>,
     /// Read folders below folders, too
     #[arg(long, short = 'R')]
     pub recursive: bool,
-    /// Name or IP address to certify in place of manifests; repeatable, or with commas
+    /// Name or IP address, in place of manifests
+    ///
+    /// Repeatable, or with commas: one certificate for all of them.
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub domain: Vec<String>,
     /// Have the issuers that are given ask for this type of challenge, in place of what their solvers would answer; with --local
     /// only
-    #[arg(long, value_name = "TYPE", value_parser = ["dns-account-01", "dns-persist-01", "tls-alpn-01"])]
+    #[arg(long, hide_short_help = true, value_name = "TYPE", value_parser = ["dns-account-01", "dns-persist-01", "tls-alpn-01"])]
     pub challenge_type: Option<String>,
     /// Contact of the account, with --domain
     #[arg(long, value_name = "ADDRESS")]
     pub email: Option<String>,
-    /// CA, with --domain: letsencrypt, letsencrypt-staging or the URL of a directory
+    /// CA, with --domain
+    ///
+    /// letsencrypt, letsencrypt-staging or the URL of a directory.
     #[arg(long, value_name = "CA", default_value = "letsencrypt")]
     pub server: String,
-    /// Only print what would be applied; -o yaml and -o json show the manifests' Secrets in clear, as kubectl does
+    /// Only print what would be applied
+    ///
+    /// -o yaml and -o json show the manifests' Secrets in clear, as kubectl does.
     #[arg(long, value_name = "HOW", default_value = "none", value_enum)]
     pub dry_run: DryRun,
     /// Take over fields of the manifests that others manage in the cluster
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub force_conflicts: bool,
 }
 

@@ -30,12 +30,13 @@ pub(crate) fn say_interrupted(failure: &Failure, context: &Context) -> Failure {
     Failure::silent(failure.kind)
 }
 
-/// Says that a command which works until it is stopped was stopped by the system (SIGTERM), which is no error.
-pub(crate) fn say_stopped(context: &Context) -> Failure {
+/// Says that a command which works until it is stopped was stopped by a signal, which is no error.
+pub(crate) fn say_stopped(kind: FailureKind, context: &Context) -> Failure {
     let go_on = invocation::current().go_on();
-    context.talk().line(&format!("stopped by SIGTERM; everything so far is kept; {go_on}"));
+    let signal = if kind == FailureKind::Interrupted { "Ctrl-C" } else { "SIGTERM" };
+    context.talk().line(&format!("stopped by {signal}; everything so far is kept; {go_on}"));
     context.interrupted().note_told();
-    Failure::silent(FailureKind::Terminated)
+    Failure::silent(kind)
 }
 
 /// Stops the controllers; when the steps under way take their time, says what is waited for.

@@ -31,16 +31,22 @@ pub struct ListArgs {
     /// List the objects of all namespaces
     #[arg(long, short = 'A')]
     pub all_namespaces: bool,
-    /// Only objects with these labels: app=web, tier!=front, 'app in (web,mail)', app, !app
+    /// Only objects with these labels, such as app=web
+    ///
+    /// app=web, tier!=front, 'app in (web,mail)', app, !app; several with commas.
     #[arg(long, short = 'l', value_name = "LABELS")]
     pub selector: Option<LabelSelector>,
-    /// Only objects with these fields: metadata.name=web, spec.issuerRef.name=acme
+    /// Only objects with these fields
+    ///
+    /// Such as metadata.name=web, spec.issuerRef.name=acme.
     #[arg(long, value_name = "FIELDS")]
     pub field_selector: Option<FieldSelector>,
     /// Which labels are shown
     #[command(flatten)]
     pub labels: LabelArgs,
-    /// Order by what this JSONPath finds, such as .metadata.creationTimestamp
+    /// Order by what this JSONPath finds
+    ///
+    /// Such as .metadata.creationTimestamp.
     #[arg(long, value_name = "JSONPATH", value_parser = Path::relaxed)]
     pub sort_by: Option<Path>,
     /// Say nothing when there is no such object

@@ -28,15 +28,9 @@ enum CertificateCommand {
     /// List Certificates
     Get(Box<CertificateGetArgs>),
     /// Show what is in a certificate: of a Certificate, a Secret, a file or a TLS server
-    ///
-    /// Examples:
-    ///   show web -n shop                  what was issued, and whether it is what the Certificate asks for
-    ///   show secret/web-tls ./tls.crt     the certificate in a Secret, and one in a file
-    ///   show out/web-tls                  a folder that --out has written
-    ///   show www.example.com:443          what a server shows, and whether clients trust it
-    #[command(verbatim_doc_comment)]
     Show(Box<ShowArgs>),
     /// Issue certificates anew, due or not, and wait
+    #[command(mut_arg("names", |names| names.add(completers::names(Kind::Certificate))))]
     Renew(Box<AgainArgs>),
 }
 

@@ -42,13 +42,19 @@ pub struct AnswerArgs {
     /// Name of the challenge
     #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
     pub name: String,
-    /// Answer HTTP-01 here, repeatable [default: on this machine all addresses, port 80]
+    /// Answer HTTP-01 here [default: port 80]
+    ///
+    /// Repeatable; without it all addresses of this machine.
     #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub http01_listen: Vec<SocketAddr>,
-    /// Answer TLS-ALPN-01 here, repeatable [default: all addresses, port 443]
-    #[arg(long, value_name = "ADDR:PORT", value_delimiter = ',')]
+    /// Answer TLS-ALPN-01 here [default: port 443]
+    ///
+    /// Repeatable; without it all addresses of this machine.
+    #[arg(long, hide_short_help = true, value_name = "ADDR:PORT", value_delimiter = ',')]
     pub tls_alpn_listen: Vec<SocketAddr>,
-    /// Answer HTTP-01 with a file below DIR/.well-known/acme-challenge
+    /// Answer HTTP-01 by a file below DIR
+    ///
+    /// It is written to DIR/.well-known/acme-challenge.
     #[arg(long, value_name = "DIR")]
     pub http01_webroot: Option<PathBuf>,
     /// How records are published

@@ -29,7 +29,9 @@ pub struct CreateArgs {
     /// What to issue
     #[command(flatten)]
     pub input: InputArgs,
-    /// Issue from a CA of our own that nobody trusts, in a throw-away store: nothing is spent
+    /// Issue from a CA of our own: nothing is spent
+    ///
+    /// Nobody trusts that CA, and the store is thrown away.
     #[arg(
         long,
         value_name = "HOW",

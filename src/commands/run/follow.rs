@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::files_to_write::{Ended, FilesToWrite, NotWritten};
+use super::next_renewal::{LOOK, Renewals};
 use super::reported::ReportedMessages;
 use crate::app::failure::Failure;
 use crate::app::follow::results::{self, WriteWait, Written};
@@ -37,6 +38,9 @@ const LAST: Duration = Duration::from_secs(2);
 pub(super) async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Result<(), Failure> {
     let mut changes = files.store.watch(Kind::Certificate, Scope::all());
     let mut told = ReportedMessages::default();
+    let mut renewals = Renewals::default();
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut again = interval(TRY_AGAIN);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -50,12 +54,20 @@ pub(super) async fn follow(files: &mut Files<'_>, progress: &mut Progress) -> Re
                 files.conclude(ended, progress)?;
                 continue;
             }
+            _ = look.tick() => {
+                let now = Timestamp::now();
+                if let Some(news) = renewals.news(now) {
+                    progress.line(&news, now);
+                }
+                continue;
+            }
         };
         let Some(change) = change else { return Ok(()) };
         let change = match change {
             Err(error) if error.may_pass() => continue,
             change => change?,
         };
+        renewals.saw(&change);
         let records = match change {
             Change::Applied(record) => vec![record],
             Change::Resynced(records) => records,

@@ -4,6 +4,7 @@
 
 mod files_to_write;
 mod follow;
+mod next_renewal;
 mod obstacles;
 mod provider_talk;
 mod reasons;
@@ -24,7 +25,7 @@ use crate::app::flags::output::OutputArgs;
 use crate::app::follow::results::WriteWait;
 use crate::app::invocation;
 use crate::app::lead::claim_everything;
-use crate::app::lead::stopping::{self, say_interrupted, say_stopped};
+use crate::app::lead::stopping::{self, say_stopped};
 use crate::app::lead::sweep::sweep_before_work;
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permissions;
@@ -39,7 +40,9 @@ use crate::store::local::Access;
 /// Flags of `run`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArgs {
-    /// Write DIR/SECRETNAME/tls.crt and tls.key [default: out in the state folder]
+    /// Write DIR/SECRETNAME/tls.crt and tls.key
+    ///
+    /// Without it to out in the state folder, with --local; in a cluster nothing is written.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// How challenges are answered
@@ -54,8 +57,8 @@ pub struct RunArgs {
 pub async fn run(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     match work(args, context).await {
         // While it waited for its turn, or for a server.
-        Err(failure) if failure.kind == FailureKind::Terminated && !failure.message.is_empty() => {
-            Err(say_stopped(context))
+        Err(Failure { kind, message, .. }) if is_stop(kind) && !message.is_empty() => {
+            Err(say_stopped(kind, context))
         }
         ended => ended,
     }
@@ -113,11 +116,7 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let ended = ended.map(|(kind, why)| {
         let failure = Failure::new(kind, format!("{why}; everything so far is kept"));
         let failure = failure.hint(invocation::current().go_on());
-        match kind {
-            FailureKind::Interrupted => say_interrupted(&failure, context),
-            FailureKind::Terminated => say_stopped(context),
-            _ => failure,
-        }
+        if is_stop(kind) { say_stopped(kind, context) } else { failure }
     });
     files.finish(&mut progress).await;
     let is_interrupted = ended.as_ref().is_ok_and(|failure| failure.message.is_empty());
@@ -125,6 +124,11 @@ async fn work(args: RunArgs, context: &mut Context) -> Result<(), Failure> {
     let failure = ended?;
     stopped?;
     Err(failure)
+}
+
+/// Tells whether somebody wanted it to end: nothing else ends it.
+fn is_stop(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::Interrupted | FailureKind::Terminated)
 }
 
 /// What has to be permitted for work on everything.

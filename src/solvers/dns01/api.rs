@@ -9,14 +9,17 @@ use jiff::Timestamp;
 use reqwest::Client;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use tracing::{Level, debug, enabled, info};
 use url::Url;
 
 pub(super) use super::connection::Connection;
 use super::connection::{NO_ROOTS, WHOLE};
 use super::credential::Credential;
 use super::text::one_line;
-use crate::http::exchange::{self, Unanswered, causes};
+use crate::http::exchange::{self, Reply, Unanswered, causes};
 use crate::http::headers::retry_after;
+use crate::model::masked;
 use crate::solvers::SolveError;
 
 /// Largest answer read, in bytes.
@@ -46,6 +49,15 @@ pub(super) struct Api {
     client: Client,
     pause: Duration,
     explain: Explain,
+    bodies: Bodies,
+}
+
+/// Whether a log may show what is sent and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bodies {
+    Shown,
+    /// They hold credentials, or are shown by the caller.
+    Hidden,
 }
 
 /// A request, before it is signed.
@@ -97,7 +109,13 @@ impl Api {
         let client = connection
             .client(&url)
             .map_err(|error| unusable(innermost(&error), Some(NO_ROOTS.to_owned())))?;
-        Ok(Self { base: url, client, pause: connection.pause, explain })
+        let (pause, bodies) = (connection.pause, Bodies::Shown);
+        Ok(Self { base: url, client, pause, explain, bodies })
+    }
+
+    /// The same server, whose bodies no log shows: they hold credentials.
+    pub(super) fn confidential(self) -> Self {
+        Self { bodies: Bodies::Hidden, ..self }
     }
 
     /// The URL that all requests begin with.
@@ -132,9 +150,7 @@ impl Api {
         loop {
             let mut signed = request.clone();
             sign(&mut signed);
-            let Request { method, url, headers, body } = signed;
-            let sending = self.client.request(method, url).headers(headers).body(body);
-            let reply = exchange::send(sending, LIMIT).await.map_err(ApiRefusal::silence)?;
+            let reply = self.exchange(signed).await?;
             if reply.status.is_success() {
                 return Ok(ApiReply { body: reply.body });
             }
@@ -152,6 +168,34 @@ impl Api {
             repeats += 1;
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Sends a request once, and tells of it.
+    async fn exchange(&self, request: Request) -> Result<Reply, ApiRefusal> {
+        let Request { method, url, headers, body } = request;
+        let (verb, shown) = (method.clone(), masked::url(url.as_str()));
+        let is_shown = self.bodies == Bodies::Shown && enabled!(Level::DEBUG);
+        if is_shown {
+            debug!(method = %verb, url = shown, payload = masked::body(&body), "asks the API");
+        }
+        let began = Instant::now();
+        let sending = self.client.request(method, url).headers(headers).body(body);
+        let answered = exchange::send(sending, LIMIT).await.map_err(ApiRefusal::silence);
+        let took = format!("{}ms", began.elapsed().as_millis());
+        match &answered {
+            Ok(reply) => {
+                let status = reply.status.as_u16();
+                info!(method = %verb, status, took, url = shown, "asked the API");
+                if is_shown {
+                    debug!(status, body = masked::body(&reply.body), "the API answers");
+                }
+            }
+            Err(refusal) => {
+                let why = &refusal.why;
+                info!(method = %verb, took, url = shown, why, "asked the API in vain");
+            }
+        }
+        answered
     }
 
     fn refusal(&self, status: StatusCode, body: &[u8]) -> ApiRefusal {

@@ -143,7 +143,7 @@ impl AzureLogin {
         id: &str,
         proof: &[(&str, &str)],
     ) -> Result<Token, SolveError> {
-        let api = Api::new(authority, &self.connection, explain)?;
+        let api = Api::new(authority, &self.connection, explain)?.confidential();
         let scope = format!("{}/.default", self.cloud.audience);
         let fields = [("grant_type", "client_credentials"), ("client_id", id), ("scope", &scope)];
         let path = format!("/{}/oauth2/v2.0/token", encoded(tenant));
@@ -187,7 +187,7 @@ impl AzureLogin {
         (endpoint, secret): (&str, &str),
         identity: &ManagedIdentity,
     ) -> Result<Token, SolveError> {
-        let api = Api::new(endpoint, &self.connection, explain)?;
+        let api = Api::new(endpoint, &self.connection, explain)?.confidential();
         let which = which(identity, "mi_res_id");
         let audience = encoded(&self.cloud.audience);
         let path = format!("?api-version=2019-08-01&resource={audience}{which}");
@@ -207,7 +207,7 @@ impl AzureLogin {
         identity: &ManagedIdentity,
     ) -> Result<Token, SolveError> {
         let base = ambient.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST").unwrap_or(MACHINES);
-        let api = Api::new(base, &self.connection, explain)?;
+        let api = Api::new(base, &self.connection, explain)?.confidential();
         let which = which(identity, "msi_res_id");
         let path = format!(
             "/metadata/identity/oauth2/token?api-version=2018-02-01&resource={}{which}",

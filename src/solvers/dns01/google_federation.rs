@@ -66,7 +66,7 @@ impl Services<'_> {
         let impersonated = &federation.service_account_impersonation_url;
         let scope = if impersonated.is_empty() { SCOPE } else { EVERYTHING };
         let server = self.google(&federation.token_url, "STS")?;
-        let api = Api::new(&server, self.connection, explain)?;
+        let api = Api::new(&server, self.connection, explain)?.confidential();
         let fields = [
             ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
             ("audience", &federation.audience),
@@ -98,7 +98,8 @@ impl Services<'_> {
             access_token: Credential,
             expire_time: Timestamp,
         }
-        let api = Api::new(&self.google(url, "IAMCREDENTIALS")?, self.connection, reason)?;
+        let api =
+            Api::new(&self.google(url, "IAMCREDENTIALS")?, self.connection, reason)?.confidential();
         let wanted = json!({"delegates": delegates, "scope": [SCOPE], "lifetime": "3600s"});
         let request = api.request(Method::POST, "").bearer(token.text()).json(&wanted);
         let reply = api.send(request).await.and_then(|reply| reply.json::<Granted>());
@@ -162,7 +163,7 @@ impl Services<'_> {
         };
         let mut base = read.clone();
         base.set_query(None);
-        let api = Api::new(base.as_str(), self.connection, explain)?;
+        let api = Api::new(base.as_str(), self.connection, explain)?.confidential();
         let query = read.query().map(|query| format!("?{query}")).unwrap_or_default();
         let mut request = api.request(Method::GET, &query);
         for (name, value) in headers {

@@ -211,7 +211,7 @@ impl GoogleLogin {
     }
 
     async fn grant(&self, server: &str, fields: &[(&str, &str)]) -> Result<Token, SolveError> {
-        let api = Api::new(server, &self.connection, explain)?;
+        let api = Api::new(server, &self.connection, explain)?.confidential();
         let request = api.request(Method::POST, "").form(fields);
         let reply = api.send(request).await.and_then(|reply| Token::read(&reply));
         reply.map_err(|r| {
@@ -221,7 +221,7 @@ impl GoogleLogin {
 
     async fn by_machine(&self, ambient: &Ambient) -> Result<Token, SolveError> {
         let host = ambient.variable("GCE_METADATA_HOST").unwrap_or(MACHINES);
-        let api = Api::new(&format!("http://{host}"), &self.connection, explain)?;
+        let api = Api::new(&format!("http://{host}"), &self.connection, explain)?.confidential();
         let path = format!(
             "/computeMetadata/v1/instance/service-accounts/default/token?scopes={}",
             encoded(SCOPE)

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use tracing::info;
 
 use super::site::{self, Credentials, Hooks, Site, Webhooks};
 use super::{Provider, TxtRecord, factory, manual};
@@ -194,7 +195,8 @@ impl Solver for Dns01 {
         if self.is_good_already(challenge, &record.name).await {
             return Ok(());
         }
-        match (provider.add(&record).await, &challenge.spec.solver.dns01) {
+        let added = told("add", &record, provider.add(&record)).await;
+        match (added, &challenge.spec.solver.dns01) {
             (Err(error), Some(solver)) => {
                 Err(self.with_alias(solver, &challenge.spec.record_name(), error).await)
             }
@@ -209,7 +211,7 @@ impl Solver for Dns01 {
             return Ok(());
         }
         let (provider, record) = self.target(challenge, answer).await?;
-        provider.remove(&record).await
+        told("remove", &record, provider.remove(&record)).await
     }
 
     /// Records stay whoever ends. One that was left to a person is ours to publish now, unless it has been seen already.
@@ -243,4 +245,22 @@ impl Solver for Dns01 {
             None => format!("the TXT record {own} with the text \"{text}\""),
         }
     }
+}
+
+/// Has a provider change a record, and tells of it.
+async fn told(
+    deed: &'static str,
+    record: &TxtRecord,
+    change: impl Future<Output = Result<(), SolveError>>,
+) -> Result<(), SolveError> {
+    let began = Instant::now();
+    let done = change.await;
+    let (name, took) = (&record.name, format!("{}ms", began.elapsed().as_millis()));
+    match &done {
+        Ok(()) => info!(deed, name, took, "the DNS provider has changed the record"),
+        Err(error) => {
+            info!(deed, name, took, %error, "the DNS provider has not changed the record");
+        }
+    }
+    done
 }

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tracing::{Level, debug, enabled};
 
 use super::api::{Api, Connection, Explanation};
 use super::site::{Site, Webhooks};
@@ -17,6 +18,7 @@ use super::text::one_line;
 use super::zones::zone_of;
 use super::{Provider, TxtRecord};
 use crate::dns::{FindZone, Resolve};
+use crate::model::masked;
 use crate::model::solver;
 use crate::model::validation::{object_name_fault, path_segment_fault};
 use crate::solvers::SolveError;
@@ -69,7 +71,7 @@ impl Webhooks for DirectWebhooks {
             };
             return others.call(group, solver, payload).await;
         };
-        let api = Api::new(url, &Connection::new(&self.resolver), explain)?;
+        let api = Api::new(url, &Connection::new(&self.resolver), explain)?.confidential();
         let request = api.request(Method::POST, &path).json(payload);
         let answered = api.send(request).await.and_then(|reply| reply.json());
         answered.map_err(|refusal| {
@@ -137,7 +139,16 @@ impl Webhook {
             "kind": "ChallengePayload",
             "request": request,
         });
-        let answered = self.webhooks.call(&self.group, &self.solver, &payload).await?;
+        let (group, solver) = (&self.group, &self.solver);
+        if enabled!(Level::DEBUG) {
+            let payload = masked::document(payload.clone());
+            debug!(group, solver, %payload, "calls the webhook");
+        }
+        let answered = self.webhooks.call(group, solver, &payload).await?;
+        if enabled!(Level::DEBUG) {
+            let body = masked::document(answered.clone());
+            debug!(group, solver, %body, "the webhook answers");
+        }
         let failed = |why: &str| {
             SolveError::passing(
                 format!("the webhook {} of {} fails", self.solver, self.group),

@@ -28,7 +28,7 @@ use super::error::{StoreError, invalid};
 use super::event_cache::EventCache;
 use super::manager::Manager;
 use super::object::{has_status, leave_out_bulk};
-use super::{Change, Part, Scope, Store};
+use super::{Change, Part, Scope, Store, written};
 use crate::model::{Key, Kind, Record};
 
 pub mod access_request;
@@ -46,6 +46,7 @@ mod merging;
 pub mod permissions;
 pub mod raw_objects;
 pub mod refusal;
+mod replacing;
 mod request;
 mod server_messages;
 pub mod survey;
@@ -57,8 +58,6 @@ mod wire;
 const PAGE: &str = "500";
 /// How often a list is begun anew because the server has forgotten its state.
 const LISTS: u32 = 3;
-/// How often a write without a revision is tried again because somebody else wrote in between.
-const TRIES: u32 = 8;
 
 /// A store on the Kubernetes API. Identity, revision, generation, deletion and validation are the server's; writes are
 /// noted under the [`Manager`] of this view of it.
@@ -167,56 +166,27 @@ impl ClusterStore {
             .ok_or_else(|| invalid(key, "the server's answer is no such object"))
     }
 
-    /// Replaces all but the status; without a revision, of whatever is there.
-    async fn replace_whole(&self, record: Record) -> Result<Record, StoreError> {
-        let (key, body) = request::whole(record)?;
-        let mut body = body;
-        let conditional = body.pointer("/metadata/resourceVersion").is_some();
-        if key.kind == Kind::Event && conditional {
-            // Roles let controllers create and patch Events, as cert-manager's does, and no more.
-            let call = Call::new(Method::PATCH, path_of(&key));
-            let call = call.body("application/merge-patch+json", &body);
-            return self.write(&AccessRequest::on("patch", &key), call, &key).await;
+    async fn replace_part(&self, record: Record, part: Part) -> Result<Record, StoreError> {
+        let key = record.key.clone();
+        if !request::can_be(&key) {
+            return Err(StoreError::NotFound { key });
         }
-        for _ in 0..TRIES {
-            if !conditional {
-                let stored = self.get(&key).await?;
-                let stored = stored.ok_or_else(|| StoreError::NotFound { key: key.clone() })?;
-                body["metadata"]["resourceVersion"] = stored.resource_version().into();
+        let call = match part {
+            Part::Whole => return self.replace_whole(record).await,
+            Part::Finalizers => return self.replace_finalizers(&key, record).await,
+            Part::Status if !has_status(key.kind) => {
+                return Err(invalid(&key, format!("a {} has no status", key.kind)));
             }
-            let call = Call::new(Method::PUT, path_of(&key)).body("application/json", &body);
-            match self.write(&AccessRequest::on("update", &key), call, &key).await {
-                Err(StoreError::Conflict { .. }) if !conditional && is_without_uid(&body) => {}
-                written => return written,
+            Part::Metadata => {
+                let patch = request::metadata(&record);
+                Call::new(Method::PATCH, path_of(&key)).body("application/json-patch+json", &patch)
             }
-        }
-        Err(StoreError::Conflict { key })
-    }
-
-    /// Applies finalizers under our manager's name, as cert-manager does; those that are not wanted any more go whoever
-    /// has put them on.
-    async fn replace_finalizers(&self, key: &Key, record: Record) -> Result<Record, StoreError> {
-        let wanted = record.metadata().finalizers;
-        let deed = AccessRequest::on("patch", key);
-        if wanted.is_empty() {
-            let patch = request::without_finalizers(&record);
-            let call = Call::new(Method::PATCH, path_of(key));
-            return self.write(&deed, call.body("application/json-patch+json", &patch), key).await;
-        }
-        let body = request::finalizers(key, &record, &wanted);
-        let call = Call::new(Method::PATCH, path_of(key)).with("force", "true");
-        let call = call.body("application/apply-patch+yaml", &body);
-        let applied = self.write(&deed, call, key).await?;
-        let metadata = applied.metadata();
-        if metadata.finalizers.iter().all(|finalizer| wanted.contains(finalizer)) {
-            return Ok(applied);
-        }
-        let patch = json!([
-            { "op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version },
-            { "op": "add", "path": "/metadata/finalizers", "value": wanted },
-        ]);
-        let call = Call::new(Method::PATCH, path_of(key));
-        self.write(&deed, call.body("application/json-patch+json", &patch), key).await
+            Part::Status => {
+                let deed = AccessRequest::on_status("patch", &key);
+                return self.write(&deed, request::status(&record), &key).await;
+            }
+        };
+        self.write(&AccessRequest::on("patch", &key), call, &key).await
     }
 
     async fn remove(&self, key: &Key, uid: Option<&str>) -> Result<Option<Record>, StoreError> {
@@ -326,42 +296,25 @@ impl Store for ClusterStore {
         let (key, body) = request::new(record)?;
         let call = Call::new(Method::POST, path(key.kind, &key.name.namespace));
         let call = call.body("application/json", &body);
-        self.write(&AccessRequest::on("create", &key).making(&body), call, &key).await
+        let deed = AccessRequest::on("create", &key).making(&body);
+        written::told("created", "", self.write(&deed, call, &key).await)
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
-        let key = record.key.clone();
-        if !request::can_be(&key) {
-            return Err(StoreError::NotFound { key });
-        }
-        let call = match part {
-            Part::Whole => return self.replace_whole(record).await,
-            Part::Finalizers => return self.replace_finalizers(&key, record).await,
-            Part::Status if !has_status(key.kind) => {
-                return Err(invalid(&key, format!("a {} has no status", key.kind)));
-            }
-            Part::Metadata => {
-                let patch = request::metadata(&record);
-                Call::new(Method::PATCH, path_of(&key)).body("application/json-patch+json", &patch)
-            }
-            Part::Status => {
-                let deed = AccessRequest::on_status("patch", &key);
-                return self.write(&deed, request::status(&record), &key).await;
-            }
-        };
-        self.write(&AccessRequest::on("patch", &key), call, &key).await
+        let (word, before) = (written::word(part), record.resource_version().to_owned());
+        written::told(word, &before, self.replace_part(record, part).await)
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
-        self.apply_for(record, Purpose::Keep).await
+        written::told("applied", "", self.apply_for(record, Purpose::Keep).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        self.remove(key, None).await
+        written::deleted(key, self.remove(key, None).await)
     }
 
     async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
-        self.remove(key, Some(uid)).await
+        written::deleted(key, self.remove(key, Some(uid)).await)
     }
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
@@ -390,8 +343,4 @@ impl Store for ClusterStore {
     fn told(&self) -> Option<&EventCache> {
         Some(&self.link.told)
     }
-}
-
-fn is_without_uid(body: &Value) -> bool {
-    body.pointer("/metadata/uid").is_none()
 }

@@ -23,7 +23,7 @@ use super::error::StoreError;
 use super::folder::unusable;
 use super::transaction::Transaction as _;
 use super::watch::changes;
-use super::{Change, Listed, Part, Scope, Store, rules};
+use super::{Change, Listed, Part, Scope, Store, rules, written};
 use crate::model::{Key, Kind, ObjectName, Record};
 
 mod fault;
@@ -152,28 +152,34 @@ impl Store for LocalStore {
 
     async fn create(&self, record: Record) -> Result<Record, StoreError> {
         let kind = record.key.kind;
-        self.write(kind, |rows| rules::create(rows, record, Timestamp::now())).await
+        let create = |rows: &mut Rows<'_>| rules::create(rows, record, Timestamp::now());
+        written::told("created", "", self.write(kind, create).await)
     }
 
     async fn replace(&self, record: Record, part: Part) -> Result<Record, StoreError> {
         let kind = record.key.kind;
-        self.write(kind, move |rows| rules::replace(rows, record, part, Timestamp::now())).await
+        let (word, before) = (written::word(part), record.resource_version().to_owned());
+        let replace =
+            move |rows: &mut Rows<'_>| rules::replace(rows, record, part, Timestamp::now());
+        written::told(word, &before, self.write(kind, replace).await)
     }
 
     async fn apply(&self, record: Record) -> Result<Record, StoreError> {
         let kind = record.key.kind;
-        self.write(kind, |rows| rules::apply(rows, record, Timestamp::now())).await
+        let apply = |rows: &mut Rows<'_>| rules::apply(rows, record, Timestamp::now());
+        written::told("applied", "", self.write(kind, apply).await)
     }
 
     async fn delete(&self, key: &Key) -> Result<Option<Record>, StoreError> {
-        let key = key.clone();
-        self.write(key.kind, move |rows| rules::delete(rows, &key, Timestamp::now())).await
+        let wanted = key.clone();
+        let delete = move |rows: &mut Rows<'_>| rules::delete(rows, &wanted, Timestamp::now());
+        written::deleted(key, self.write(key.kind, delete).await)
     }
 
     async fn delete_exactly(&self, key: &Key, uid: &str) -> Result<Option<Record>, StoreError> {
-        let (key, uid) = (key.clone(), uid.to_owned());
-        let now = Timestamp::now();
-        self.write(key.kind, move |rows| rules::delete_exactly(rows, &key, &uid, now)).await
+        let (wanted, uid, now) = (key.clone(), uid.to_owned(), Timestamp::now());
+        let delete = move |rows: &mut Rows<'_>| rules::delete_exactly(rows, &wanted, &uid, now);
+        written::deleted(key, self.write(key.kind, delete).await)
     }
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {

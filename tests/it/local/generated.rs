@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use kubectl_acme::cli;
 use kubectl_acme::cli::completion::{self, Shell};
 use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
 
+use super::man::pages;
 use crate::cluster::side_by_side;
 
 /// What kubectl runs for `kubectl acme <TAB>`.
@@ -43,27 +43,6 @@ fn read(folder: &Path) -> BTreeMap<String, String> {
     let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let named = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
     files.map(|path| (named(&path), fs::read_to_string(&path).unwrap())).collect()
-}
-
-/// One page per command, named as git and kubectl name theirs: `kubectl-acme-order-create.1`.
-fn pages() -> BTreeMap<String, String> {
-    let mut command = cli::command();
-    command.build();
-    let mut pages = BTreeMap::new();
-    add_pages(command, &mut pages);
-    pages
-}
-
-fn add_pages(command: clap::Command, pages: &mut BTreeMap<String, String>) {
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        add_pages(below.clone(), pages);
-    }
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let mut page = Vec::new();
-    // Without a date: a page changes only with the command it tells of.
-    let manual = clap_mangen::Man::new(command.name(name.clone())).source("kubectl-acme");
-    manual.manual("kubectl-acme").date(" ").render(&mut page).unwrap();
-    pages.insert(format!("{name}.1"), String::from_utf8(page).unwrap());
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod examples;
 mod faults;
 mod generated;
 mod kill;
+mod man;
 mod pairs;
 mod recordings;
 mod shells;

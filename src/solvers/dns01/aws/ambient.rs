@@ -122,7 +122,7 @@ async fn from_container(
     path: &str,
     connection: &Connection,
 ) -> Result<Keys, SolveError> {
-    let api = Api::new(base, connection, |_| None)?;
+    let api = Api::new(base, connection, |_| None)?.confidential();
     let token = match ambient.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
         Some(file) => Some(read_credential(file).await?),
         None => ambient.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(Credential::new),
@@ -137,7 +137,7 @@ async fn from_container(
 /// By version 2 of the metadata service, which wants a token of its own first.
 async fn from_machine(ambient: &Ambient, connection: &Connection) -> Result<Keys, SolveError> {
     let base = ambient.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT").unwrap_or(MACHINES);
-    let api = Api::new(base, connection, |_| None)?;
+    let api = Api::new(base, connection, |_| None)?.confidential();
     let life = HeaderName::from_static("x-aws-ec2-metadata-token-ttl-seconds");
     let request = api.request(Method::PUT, "/latest/api/token").header(life, "21600");
     let token = text(api.send(request).await)?;

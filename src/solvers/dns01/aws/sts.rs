@@ -23,7 +23,7 @@ pub(super) struct Sts {
 
 impl Sts {
     pub(super) fn new(endpoints: &Endpoints, connection: &Connection) -> Result<Self, SolveError> {
-        let api = Api::new(&endpoints.sts, connection, explain)?;
+        let api = Api::new(&endpoints.sts, connection, explain)?.confidential();
         Ok(Self { api, region: endpoints.sts_region.clone() })
     }
 

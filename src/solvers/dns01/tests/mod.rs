@@ -9,6 +9,7 @@ mod digitalocean;
 mod exec;
 mod factory;
 mod google_federation;
+mod log;
 #[cfg(feature = "many-providers")]
 mod many;
 mod rfc2136;

@@ -172,7 +172,7 @@ fn bound() -> Site {
 }
 
 /// Names the binding in the Issuer, and gives its Secret.
-fn bind(site: &Site, secret: &str) {
+pub(super) fn bind(site: &Site, secret: &str) {
     site.change(
         "    server:",
         "    externalAccountBinding:
@@ -189,14 +189,14 @@ fn add(site: &Site, object: &str) {
 }
 
 /// The Secret with this key of the binding, un-padded base64url.
-fn secret(key: &str) -> String {
+pub(super) fn secret(key: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: eab\nstringData:\n  hmac: {key}\n"
     )
 }
 
 /// What the CA has given: 32 times the octet 7.
-const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc";
+pub(super) const KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc";
 
 #[test]
 fn a_missing_external_account_binding_is_told() {

@@ -17,6 +17,7 @@ mod sharing;
 mod silent;
 mod site;
 mod unreadable;
+mod verbosity;
 mod verdicts;
 mod waiting;
 mod wishes;

@@ -1,0 +1,102 @@
+//! Self-checks: what a probe sees of the answer of a Challenge, judged, and told in the log.
+
+use tokio::time::Instant;
+use tracing::info;
+
+use super::resolver_cache::Published;
+use super::solver_set::SolverSet;
+use crate::model::{Answer, Challenge, ChallengeType};
+use crate::reconcile::challenge::Readiness;
+use crate::reconcile::{published, shown, visible};
+use crate::solvers::SolveError;
+
+/// Looks once at the answer of a Challenge; without an answer, says why there is none.
+pub(super) async fn self_check(
+    solvers: &SolverSet,
+    challenge: &Challenge,
+    answer: Result<&Answer, &String>,
+) -> (Readiness, Published) {
+    let began = Instant::now();
+    let (readiness, published) = look(solvers, challenge, answer).await;
+    let (domain, kind) = (&challenge.spec.dns_name, challenge.spec.kind);
+    let took = format!("{}ms", began.elapsed().as_millis());
+    match &readiness {
+        Readiness::Ready => info!(domain, %kind, took, "the self-check sees the answer"),
+        Readiness::NotYet { reason, .. } => {
+            info!(domain, %kind, took, reason, "the self-check does not see the answer");
+        }
+    }
+    (readiness, published)
+}
+
+async fn look(
+    solvers: &SolverSet,
+    challenge: &Challenge,
+    answer: Result<&Answer, &String>,
+) -> (Readiness, Published) {
+    let mut published = Published::default();
+    let readiness = match (challenge.spec.kind, answer) {
+        (_, Err(why)) => Readiness::NotYet { reason: why.clone(), cause: None },
+        (ChallengeType::Http01, Ok(answer)) => {
+            visible::judge(answer, &solvers.http01_probe.look(challenge, answer).await)
+        }
+        (ChallengeType::TlsAlpn01, Ok(answer)) => {
+            shown::judge(answer, &solvers.tls_alpn01_probe.look(challenge, answer).await)
+        }
+        (
+            ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01,
+            Ok(answer),
+        ) => {
+            let seen = solvers.dns01_probe.look(challenge, answer).await;
+            published = Published::of(&seen);
+            match published::judge(challenge, answer, &seen) {
+                Readiness::Ready => {
+                    let solver = solvers.solver(challenge);
+                    settled(challenge, solver.is_everywhere(challenge, answer).await)
+                }
+                unseen @ Readiness::NotYet { .. } => unseen,
+            }
+        }
+    };
+    (readiness, published)
+}
+
+/// Judges what the provider says of a record that is seen already.
+fn settled(challenge: &Challenge, said: Result<bool, SolveError>) -> Readiness {
+    match said {
+        Ok(false) => published::under_way(challenge),
+        Err(error) if !error.needs_person => {
+            Readiness::NotYet { reason: error.to_string(), cause: None }
+        }
+        // Who may not ask has what was seen.
+        Ok(true) | Err(_) => Readiness::Ready,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::testing;
+
+    #[test]
+    fn a_record_that_is_seen_waits_for_the_provider_as_far_as_it_can_be_asked() {
+        let challenge = testing::challenge("www.example.com").dns01().build();
+        let error = |needs_person| {
+            let (what, why) = ("cannot ask".to_owned(), "no answer".to_owned());
+            Err(SolveError::new(what, why, needs_person))
+        };
+        for (said, waits_for) in [
+            (Ok(true), None),
+            (Ok(false), Some("the provider is not done elsewhere")),
+            (error(false), Some("cannot ask: no answer")),
+            (error(true), None),
+        ] {
+            match settled(&challenge, said) {
+                Readiness::Ready => assert_eq!(waits_for, None),
+                Readiness::NotYet { reason, .. } => {
+                    assert!(waits_for.is_some_and(|text| reason.ends_with(text)), "{reason}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Replacing what an object is beyond its status, and its finalizers.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::access_request::AccessRequest;
+use super::wire::{Call, path_of};
+use super::{ClusterStore, request};
+use crate::model::{Key, Kind, Record};
+use crate::store::Store as _;
+use crate::store::error::StoreError;
+
+/// How often a write without a revision is tried again because somebody else wrote in between.
+const TRIES: u32 = 8;
+
+impl ClusterStore {
+    /// Replaces all but the status; without a revision, of whatever is there.
+    pub(super) async fn replace_whole(&self, record: Record) -> Result<Record, StoreError> {
+        let (key, body) = request::whole(record)?;
+        let mut body = body;
+        let conditional = body.pointer("/metadata/resourceVersion").is_some();
+        if key.kind == Kind::Event && conditional {
+            // Roles let controllers create and patch Events, as cert-manager's does, and no more.
+            let call = Call::new(Method::PATCH, path_of(&key));
+            let call = call.body("application/merge-patch+json", &body);
+            return self.write(&AccessRequest::on("patch", &key), call, &key).await;
+        }
+        for _ in 0..TRIES {
+            if !conditional {
+                let stored = self.get(&key).await?;
+                let stored = stored.ok_or_else(|| StoreError::NotFound { key: key.clone() })?;
+                body["metadata"]["resourceVersion"] = stored.resource_version().into();
+            }
+            let call = Call::new(Method::PUT, path_of(&key)).body("application/json", &body);
+            match self.write(&AccessRequest::on("update", &key), call, &key).await {
+                Err(StoreError::Conflict { .. }) if !conditional && is_without_uid(&body) => {}
+                written => return written,
+            }
+        }
+        Err(StoreError::Conflict { key })
+    }
+
+    /// Applies finalizers under our manager's name, as cert-manager does; those that are not wanted any more go whoever
+    /// has put them on.
+    pub(super) async fn replace_finalizers(
+        &self,
+        key: &Key,
+        record: Record,
+    ) -> Result<Record, StoreError> {
+        let wanted = record.metadata().finalizers;
+        let deed = AccessRequest::on("patch", key);
+        if wanted.is_empty() {
+            let patch = request::without_finalizers(&record);
+            let call = Call::new(Method::PATCH, path_of(key));
+            return self.write(&deed, call.body("application/json-patch+json", &patch), key).await;
+        }
+        let body = request::finalizers(key, &record, &wanted);
+        let call = Call::new(Method::PATCH, path_of(key)).with("force", "true");
+        let call = call.body("application/apply-patch+yaml", &body);
+        let applied = self.write(&deed, call, key).await?;
+        let metadata = applied.metadata();
+        if metadata.finalizers.iter().all(|finalizer| wanted.contains(finalizer)) {
+            return Ok(applied);
+        }
+        let patch = json!([
+            { "op": "replace", "path": "/metadata/resourceVersion", "value": metadata.resource_version },
+            { "op": "add", "path": "/metadata/finalizers", "value": wanted },
+        ]);
+        let call = Call::new(Method::PATCH, path_of(key));
+        self.write(&deed, call.body("application/json-patch+json", &patch), key).await
+    }
+}
+
+fn is_without_uid(body: &Value) -> bool {
+    body.pointer("/metadata/uid").is_none()
+}
