@@ -1,7 +1,7 @@
 //! Progress while people wait: rows on a terminal, lines elsewhere.
 //!
 //! Time is an argument and nothing runs by itself: whoever waits calls [`Progress::heartbeat`] several times a second, and
-//! only then something is drawn or said. What passes by itself within a second is not said at all, and of many things only
+//! only then something is drawn or said. What passes by itself within a moment is not said at all, and of many things only
 //! the sum: a good run of a hundred names is a few lines.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const ROWS: usize = 16;
 /// Above so many things that were ever waited for, lines tell of their sum.
 const EACH: usize = 12;
 /// What has stood for less is not said.
-const SETTLED: SignedDuration = SignedDuration::from_secs(1);
+const SETTLED: SignedDuration = SignedDuration::from_millis(300);
 /// How often the sum of many things is said at most.
 const SUM_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 /// How long a log stays silent while something is waited for.
@@ -90,6 +90,9 @@ impl Progress {
         let (changed, is_said) =
             same.map_or((now, false), |before| (before.changed, before.is_said));
         self.waits.insert(name.to_owned(), Followed { wait, changed, is_said });
+        if self.spinner.is_none() && !self.are_many() {
+            self.say_each(now);
+        }
     }
 
     /// Waits for something no more, without a word.
@@ -165,7 +168,8 @@ impl Progress {
     fn say_each(&mut self, now: Timestamp) {
         let mut lines = Vec::new();
         for followed in self.waits.values_mut() {
-            if followed.is_said || now.duration_since(followed.changed) < SETTLED {
+            let has_settled = now.duration_since(followed.changed) >= SETTLED;
+            if followed.is_said || !(has_settled || followed.wait.is_obstacle) {
                 continue;
             }
             followed.is_said = true;
@@ -353,6 +357,7 @@ mod tests {
             state: state.to_owned(),
             waits_for: waits_for.to_owned(),
             in_short: waits_for.replace(label, "…"),
+            is_obstacle: false,
             since: at("04:30:25"),
             until: None,
         }
@@ -402,7 +407,8 @@ mod tests {
     fn after_a_minute_of_silence_a_pipe_hears_what_is_still_waited_for() {
         let text = check(|progress| {
             let until = Some(at("05:00:00"));
-            let held_up = Wait { until, ..wait("web", "held up", "too many orders") };
+            let held_up =
+                Wait { until, is_obstacle: true, ..wait("web", "held up", "too many orders") };
             progress.waiting("web", held_up, at("04:30:25"));
             for name in ["a", "b", "c"] {
                 progress.waiting(
@@ -416,7 +422,7 @@ mod tests {
             }
         });
         insta::assert_snapshot!(text, @"
-        2026-11-21T04:30:26Z web held up until 2026-11-21T05:00:00Z: too many orders
+        2026-11-21T04:30:25Z web held up until 2026-11-21T05:00:00Z: too many orders
         2026-11-21T04:31:26Z still waiting, 61s of 10m (--timeout): a for 61s: port 80; b for 61s: port 80; c for 61s: port 80; and 1 more
         ");
     }

@@ -22,6 +22,8 @@ pub struct Wait {
     pub waits_for: String,
     /// The same in few words and without what belongs to this thing alone, by which many are summed up.
     pub in_short: String,
+    /// Whether something stands in the way, which is said however short it stands there.
+    pub is_obstacle: bool,
     /// Since when.
     pub since: Timestamp,
     /// The moment before which nothing will happen, where somebody has named one.

@@ -66,6 +66,18 @@ fn every_recorded_sheet_is_printed_byte_for_byte() {
     assert_eq!(checked, 188);
 }
 
+/// A table without one of its columns, of which each cell is one word.
+fn without_column(table: &str, title: &str) -> String {
+    let start = table.lines().next().and_then(|headings| headings.find(title)).unwrap();
+    let cut = |line: &str| {
+        let (before, rest) = line.split_at(start);
+        let cell = rest.find(' ').unwrap();
+        let next = cell + rest[cell..].find(|c| c != ' ').unwrap();
+        format!("{before}{}\n", &rest[next..])
+    };
+    table.lines().map(cut).collect()
+}
+
 #[test]
 fn every_recorded_table_is_printed_byte_for_byte() {
     let mut checked = 0;
@@ -83,7 +95,11 @@ fn every_recorded_table_is_printed_byte_for_byte() {
             let started = printed_at(&path.with_file_name(format!("{kind}.get.txt")));
             let kind = Kind::parse(kind).unwrap();
             let look = ColumnStyle { width, ..ColumnStyle::default() };
-            check(&path, started, |now| columns::table(kind, &objects, &look, now));
+            check(&path, started, |now| {
+                let table = columns::table(kind, &objects, &look, now);
+                // kubectl has no such column.
+                if kind == Kind::Certificate { without_column(&table, "EXPIRES") } else { table }
+            });
             checked += 1;
         }
     }

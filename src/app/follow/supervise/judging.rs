@@ -258,6 +258,7 @@ impl Supervision {
                 state: "held up".to_owned(),
                 waits_for: blocker.what.clone(),
                 in_short: blocker.what.clone(),
+                is_obstacle: true,
                 since: self.started,
                 // The next of our own tries is no end.
                 until: blocker.until.filter(|_| blocker.named_by_ca),

@@ -55,6 +55,7 @@ impl Supervision {
             state: "on its way".to_owned(),
             in_short: waits_for.clone(),
             waits_for,
+            is_obstacle: false,
             since: self.started,
             until: None,
         };
@@ -159,7 +160,16 @@ impl Supervision {
         let in_short = if is_old { waits_for.clone() } else { Wait::in_short(&challenge) };
         let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
         let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
-        let wait = ShownWait { kind, label, state, waits_for, in_short, since, until: None };
+        let wait = ShownWait {
+            kind,
+            label,
+            state,
+            waits_for,
+            in_short,
+            is_obstacle: false,
+            since,
+            until: None,
+        };
         self.progress.waiting(&name, wait, now);
     }
 

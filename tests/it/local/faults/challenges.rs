@@ -169,9 +169,12 @@ fn names_that_dns01_alone_answers_take_no_port() {
 fn who_answers_http01_is_told_where_a_solver_asks_for_it() {
     const ANSWERS: &str = "HTTP-01 challenges are answered by this program's own listener";
     let site = Site::new();
+    let said = site.run(site.order(""));
+    assert!(!said.talk.contains(ANSWERS), "nobody named a class: {}", said.talk);
+    site.change("ingress: {}", "ingress: {ingressClassName: nginx}");
     assert!(site.run(site.order("")).talk.contains(ANSWERS));
     let by_dns = "    - dns01: {rfc2136: {nameserver: 192.0.2.53}}\n";
-    site.change("    - http01:\n        ingress: {}\n", by_dns);
+    site.change("    - http01:\n        ingress: {ingressClassName: nginx}\n", by_dns);
     let said = site.run(site.order("--dns01-manual"));
     assert!(!said.talk.contains(ANSWERS), "{}", said.talk);
 }

@@ -53,7 +53,7 @@ fn takes_away(what: &str, complaint: &str) {
     let mut order = site.order("--http01-webroot=www");
     order.env_remove("KUBECTL_ACME_HTTP01_LISTEN");
     let order = site.start("order", order);
-    order.says("waiting for its self-check");
+    order.says("www.example.com pending: Waiting for HTTP-01 challenge propagation");
     assert_eq!(site.run(site.program(&format!("delete {what}"))).code, Some(0));
     order.end().check(if what.starts_with("issuer") { 2 } else { 1 }, complaint);
     if what.starts_with("certificate") {
