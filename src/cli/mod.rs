@@ -4,6 +4,7 @@
 //! ignored may have been meant. The environment never is: it holds for many commands.
 
 pub mod completion;
+mod config;
 mod loudness;
 pub mod pages;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use clap::{
     Arg, ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _, Id, Parser, Subcommand,
 };
 
+use self::config::Config;
 use crate::app::flags::global::GlobalArgs;
 use crate::app::flags::{connection, lease, solver_pods};
 use crate::app::input::{FOR_MANIFESTS, FOR_NAMES};
@@ -129,7 +131,14 @@ pub fn command() -> clap::Command {
 /// Reads this process's command line; ends the process with usage or help where that is due.
 pub fn parse() -> Cli {
     let words: Vec<_> = env::args_os().collect();
-    let matches = matches(command(), &words).unwrap_or_else(|error| error.exit());
+    let config = Config::read(&words, &command())
+        .unwrap_or_else(|why| command().error(ErrorKind::InvalidValue, why).exit());
+    let configured = config.applied(command());
+    let mut matches = matches(configured.clone(), &words).unwrap_or_else(|error| error.exit());
+    if let Some(config) = config.without_overruled(&configured, &matches) {
+        matches =
+            self::matches(config.applied(command()), &words).unwrap_or_else(|error| error.exit());
+    }
     invocation::remember(&words, &matches);
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Err(message) = loudness::settle(&mut cli.global.log, &matches) {

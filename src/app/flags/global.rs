@@ -1,5 +1,7 @@
 //! Flags of every command.
 
+use std::path::PathBuf;
+
 use super::connection::ClusterArgs;
 use super::log::LogArgs;
 
@@ -31,6 +33,12 @@ pub struct GlobalArgs {
         hide_short_help = true
     )]
     pub cluster_resource_namespace: String,
+    /// Flags that are always given, as YAML [default: $XDG_CONFIG_HOME/kubectl-acme/config.yaml]
+    ///
+    /// A key is a flag without its dashes; below the name of a command stand flags of that command alone. A flag that is
+    /// typed wins, and so does its environment form.
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true)]
+    pub config: Option<PathBuf>,
     /// When to use colour
     #[arg(
         long,

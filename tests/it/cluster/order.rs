@@ -286,7 +286,7 @@ fn what_is_deleted_meanwhile_leaves_nothing_behind() {
     // Nobody sees the answer there.
     let nowhere = format!("--http01-resolve=*=127.0.0.1:{}", bed::free_port());
     let mut order = bench.start(&kubectl, &["order", "-f", "web.yaml", &nowhere]);
-    order.says("waiting for its self-check");
+    order.says("Waiting for HTTP-01 challenge propagation");
     kubectl.run(&["delete", "certificate/web", "--wait=false"]);
     let said = order.ends(1);
     let gone =

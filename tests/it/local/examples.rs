@@ -44,6 +44,8 @@ fn every_folder_is_listed() {
 fn every_manifest_is_read_without_a_complaint() {
     let all = names(&examples());
     let folders = all.iter().map(|name| examples().join(name)).filter(|path| path.is_dir());
+    // Flags, no manifests.
+    let folders = folders.filter(|folder| !folder.ends_with("config"));
     let folders: Vec<_> =
         folders.filter(|folder| names(folder).iter().any(|name| name.contains(".yaml"))).collect();
     assert!(folders.len() > 15, "{folders:?}");
@@ -55,6 +57,34 @@ fn every_manifest_is_read_without_a_complaint() {
         assert!(said.contains("issuer.cert-manager.io/"), "{}: {said}", folder.display());
         assert!(said.contains("certificate.cert-manager.io/"), "{}: {said}", folder.display());
     }
+}
+
+#[test]
+fn the_flags_of_the_configuration_count_until_somebody_types_others() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("kubectl-acme");
+    fs::create_dir(&folder).unwrap();
+    let state = home.path().join("state");
+    let text = text("config/config.yaml").replace("/var/lib/kubectl-acme", state.to_str().unwrap());
+    fs::write(folder.join("config.yaml"), text.replace("wide", "name")).unwrap();
+    let run = |words: &[&str]| {
+        let mut program = program::command();
+        program.args(words).env_clear().env("XDG_CONFIG_HOME", home.path());
+        program.output().unwrap()
+    };
+    // There is a store: nobody had to name one.
+    let listed = run(&["get", "certificates"]);
+    assert_eq!(listed.status.code(), Some(0), "{listed:?}");
+    let elsewhere = run(&["get", "certificates", "--kubeconfig", "/nowhere"]);
+    assert_eq!(elsewhere.status.code(), Some(8), "what is typed wins: {elsewhere:?}");
+    fs::write(folder.join("config.yaml"), "timout: 5m\n").unwrap();
+    let wrong = run(&["get", "certificates"]);
+    let said = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{said}");
+    let complaint = "config.yaml: timout: there is no such flag, did you mean timeout?";
+    assert!(said.contains(complaint), "{said}");
+    let without = run(&["version", "--config=/dev/null"]);
+    assert_eq!(without.status.code(), Some(0), "{without:?}");
 }
 
 /// The values of a setting in a unit.

@@ -37,8 +37,6 @@ use crate::store::resources::Resources;
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
 /// How long the store may take to tell what was under way when time was up, for all that is open.
 const LAST_LOOK: Duration = Duration::from_secs(2);
-/// How long a CA is tried that has not answered a single request of this run.
-const UNREACHED: Duration = Duration::from_secs(30);
 /// How long the CA may take to say who it is.
 const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -109,7 +107,7 @@ impl Supervision {
                 self.show_step(key, step, now);
             }
             Verdict::Waiting(Some(blocker)) if self.was_never_reached(key, &blocker).await => {
-                let waited = UNREACHED.as_secs();
+                let waited = self.standstill.as_secs();
                 let message = format!("{}: not reached for {waited} s", blocker.what);
                 let failure = Failure::new(blocker.kind, message);
                 let failure = blocker.next_step.iter().fold(failure, Failure::step);
@@ -307,7 +305,7 @@ impl Supervision {
 
     /// Has those judged again whose CA could not be reached at all since this run began.
     pub(super) fn give_up_silent_cas(&mut self) {
-        if self.looking.elapsed() < UNREACHED {
+        if self.looking.elapsed() < self.standstill {
             return;
         }
         let is_silent = |blocker: &Blocker| blocker.kind == FailureKind::CaUnreachable;
@@ -318,7 +316,7 @@ impl Supervision {
 
     /// Whether the CA of an object has not answered a single request of this run, and has had time to.
     async fn was_never_reached(&self, key: &Key, blocker: &Blocker) -> bool {
-        if blocker.kind != FailureKind::CaUnreachable || self.looking.elapsed() < UNREACHED {
+        if blocker.kind != FailureKind::CaUnreachable || self.looking.elapsed() < self.standstill {
             return false;
         }
         let Some(clients) = &self.clients else { return false };

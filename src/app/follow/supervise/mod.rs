@@ -68,7 +68,8 @@ pub struct SupervisionSetup {
     pub interrupted: Interrupted,
     /// When this run began, and when it gives up.
     pub times: (Timestamp, Timestamp),
-    /// So long nothing has to move before that is said, where somebody else drives.
+    /// So long nothing has to move before that is said, where somebody else drives; so long a CA is tried that never answered;
+    /// after half of it, it is said what helps against what stands in the way.
     pub standstill: Duration,
     /// Whether the store outlives this process, so that another command can show more.
     pub is_kept: bool,

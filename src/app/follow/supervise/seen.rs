@@ -21,8 +21,6 @@ use crate::store::resources::typed;
 const LOOKING_AGAIN: &str = "looking again";
 /// How long the first look at what an earlier run has left may take.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
-/// How long something stands in the way before it is said what helps.
-const PATIENCE: Duration = Duration::from_secs(15);
 /// Hints of a run at most; the rest comes at its end.
 const HINTS: usize = 6;
 /// Where a Challenge says why it waits.
@@ -203,9 +201,10 @@ impl Supervision {
 
     /// Says what helps against what has stood in the way for a while, once.
     pub(super) fn hint(&mut self, now: Timestamp) {
+        let patience = self.standstill / 2;
         for (key, blocker) in &self.blockers {
             let since = *self.blocked.entry(key.clone()).or_insert_with(Instant::now);
-            let Some(step) = blocker.next_step.as_ref().filter(|_| since.elapsed() >= PATIENCE)
+            let Some(step) = blocker.next_step.as_ref().filter(|_| since.elapsed() >= patience)
             else {
                 continue;
             };

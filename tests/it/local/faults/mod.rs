@@ -7,6 +7,7 @@ mod away;
 mod by_hand;
 mod challenges;
 mod disk;
+mod first_screen;
 mod manifests;
 mod nothing_due;
 mod polls;
