@@ -24,6 +24,25 @@ pub fn cut(text: &str, width: usize) -> String {
     console::truncate_str(text, width, "…").into_owned()
 }
 
+/// Cuts a text to at most `width` columns in its middle: of a reason, the end tells most (`connection refused`).
+pub fn cut_middle(text: &str, width: usize) -> String {
+    let total = columns(text);
+    if total <= width {
+        return text.to_owned();
+    }
+    let head = width.saturating_sub(1) / 3;
+    let tail = width.saturating_sub(1) - head;
+    let mut end = String::new();
+    for character in text.chars().rev() {
+        let longer = format!("{character}{end}");
+        if columns(&longer) > tail {
+            break;
+        }
+        end = longer;
+    }
+    format!("{}…{end}", console::truncate_str(text, head, ""))
+}
+
 /// Columns that a text takes on a terminal, colours aside.
 pub fn columns(text: &str) -> usize {
     measure_text_width(text)
@@ -32,6 +51,15 @@ pub fn columns(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_text_is_kept() {
+        let reason = "Waiting for HTTP-01 challenge propagation: connection refused";
+        assert_eq!(cut_middle(reason, 31), "Waiting fo…: connection refused");
+        assert_eq!(cut_middle(reason, 61), reason);
+        assert!((0..60).all(|width| columns(&cut_middle(reason, width)) <= width.max(1)));
+        assert!((2..60).all(|width| columns(&cut_middle(&"東京".repeat(20), width)) <= width));
+    }
 
     #[test]
     fn lines_end_at_blanks_and_long_words_are_broken() {

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::age::short;
 use super::colour::Colour;
 use super::escape::escape;
-use super::fold::{columns, cut, fold};
+use super::fold::{columns, cut, cut_middle, fold};
 use super::palette::Ink;
 use super::spinner::Spinner;
 use super::table::paint;
@@ -250,7 +250,7 @@ impl Progress {
         // The spinner stands before it.
         let mut picture = vec![cut(&first, width.saturating_sub(3))];
         let whole = self.whole_rows(width);
-        let rows = if whole.len() <= room { whole } else { self.short_rows(room) };
+        let rows = if whole.len() <= room { whole } else { self.short_rows(room, width) };
         picture.extend(rows.iter().map(|row| cut(row, width.saturating_sub(1))));
         picture.join("\n")
     }
@@ -269,7 +269,7 @@ impl Progress {
     }
 
     /// A row for each sort of wait; each thing has its own where that fits.
-    fn short_rows(&self, room: usize) -> Vec<String> {
+    fn short_rows(&self, room: usize, width: usize) -> Vec<String> {
         let mut rows = Vec::new();
         if self.waits.len() <= room {
             let all = self.sorted();
@@ -277,12 +277,10 @@ impl Progress {
             for wait in all {
                 let gap = " ".repeat(label.saturating_sub(columns(&wait.label)));
                 let state = self.coloured(&wait.state);
-                let waits_for = wait.waits_for.replace('\n', " ");
-                rows.push(format!(
-                    "  {}{gap}   {state}   {}",
-                    escape(&wait.label),
-                    escape(&waits_for)
-                ));
+                let head = format!("  {}{gap}   {state}   ", escape(&wait.label));
+                let waits_for = escape(&wait.waits_for.replace('\n', " "));
+                let left = width.saturating_sub(columns(&head) + 1);
+                rows.push(head + &cut_middle(&waits_for, left));
             }
             return rows;
         }
@@ -488,7 +486,7 @@ mod tests {
         insta::assert_snapshot!(picture((6, 60), Colour::Off, fill), @"
         2 challenges: 1 pending, 1 queued; 12s of 10m (--timeout)
           *.example.com     queued   waiting for its turn
-          www.example.com   pending   Waiting for DNS-01 challenge…
+          www.example.com   pending   Waiting f… nameservers answer
         ");
         let coloured = picture((24, 60), Colour::On, fill);
         assert!(coloured.contains("\u{1b}[33mpending\u{1b}[0m since"), "{coloured:?}");

@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, presets};
 
 use super::colour::Colour;
 use super::escape::escape;
-use super::fold::{columns, cut, fold};
+use super::fold::{columns, cut_middle, fold};
 use super::palette::Ink;
 
 /// What a cell says when there is nothing to say.
@@ -79,7 +79,7 @@ impl Table {
         }
         if !fit.below || left >= BESIDE {
             for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(flexible)) {
-                *cell = cut(&one_line(cell), left.max(NARROWEST));
+                *cell = cut_middle(&one_line(cell), left.max(NARROWEST));
             }
             return self.render(headers, colour);
         }
