@@ -9,7 +9,7 @@ use crate::diagnosis::blocker::Blocker;
 use crate::diagnosis::failed::Failed;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::NextStep;
-use crate::model::order_report::{ErrorReport, InputFault, ReportedProblem};
+use crate::model::order_report::{ErrorDocument, ErrorReport, InputFault, ReportedProblem};
 use crate::model::{Problem, Time};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
@@ -94,6 +94,30 @@ impl Failure {
         self.facts.problem.clone_from(&blocker.problem);
         self.facts.retry_after = blocker.until.filter(|_| blocker.named_by_ca);
         self
+    }
+
+    /// Faults of what was given, each of which has been told.
+    pub fn of_faults(kind: FailureKind, faults: Vec<InputFault>) -> Self {
+        let mut failure = Self::silent(kind);
+        failure.facts.faults = faults;
+        failure
+    }
+
+    /// What programs are told that get nothing else; nothing where the words are said already and not known here.
+    pub fn document(&self) -> Option<ErrorDocument> {
+        let (faults, mut error) = (&self.facts.faults, self.report());
+        match (&faults[..], self.message.is_empty()) {
+            ([], true) => return None,
+            ([first, more @ ..], true) => {
+                error.message.clone_from(&first.message);
+                if !more.is_empty() {
+                    error.message.push_str(&format!("; and {} more", more.len()));
+                }
+                error.hints = faults.iter().flat_map(|fault| fault.hints.clone()).collect();
+            }
+            (_, false) => {}
+        }
+        Some(ErrorDocument::new(error, faults.clone()))
     }
 
     /// What programs are told.

@@ -252,18 +252,20 @@ pub struct ErrorDocument {
     /// `kubectl-acme/v1alpha1`.
     pub api_version: &'static str,
     /// `Error`.
-    pub kind: &'static str,
+    #[serde(rename = "kind")]
+    pub document_kind: &'static str,
     /// What failed, and what helps.
+    #[serde(flatten)]
     pub error: ErrorReport,
     /// Every fault of what was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<InputFault>,
+    pub errors: Vec<InputFault>,
 }
 
 impl ErrorDocument {
     /// Makes a document of an error and the faults it tells of.
-    pub fn new(error: ErrorReport, faults: Vec<InputFault>) -> Self {
-        Self { api_version: VERSION, kind: "Error", error, faults }
+    pub fn new(error: ErrorReport, errors: Vec<InputFault>) -> Self {
+        Self { api_version: VERSION, document_kind: "Error", error, errors }
     }
 }
 
