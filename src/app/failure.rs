@@ -111,7 +111,7 @@ impl Failure {
             ([first, more @ ..], true) => {
                 error.message.clone_from(&first.message);
                 if !more.is_empty() {
-                    error.message.push_str(&format!("; and {} more", more.len()));
+                    error.message = format!("{}; and {} more", first.message, more.len());
                 }
                 error.hints = faults.iter().flat_map(|fault| fault.hints.clone()).collect();
             }

@@ -85,9 +85,8 @@ pub async fn settle(
     worked: Worked,
 ) -> Result<(), Failure> {
     let mut printer = context.printer(output);
-    let mut stories = Stories::default();
-    stories.due =
-        results.followed.iter().filter(|(_, due)| **due).map(|(k, _)| k.clone()).collect();
+    let due = results.followed.iter().filter(|(_, is_due)| **is_due).map(|(key, _)| key.clone());
+    let mut stories = Stories { due: due.collect(), ..Stories::default() };
     if let Some(failure) = worked.stopped {
         return stop(results, &mut printer, (stories, worked.ends), failure).await;
     }

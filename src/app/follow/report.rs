@@ -94,11 +94,16 @@ pub async fn report(
             // Nothing was written yet.
             None => typed(record.clone())?,
         };
-        let story = stories.of.get(&record.key).cloned().unwrap_or_default();
+        let told = stories.of.get(&record.key).cloned().unwrap_or_default();
         let is_due = stories.due.contains(&record.key);
-        let ended = story.done.or_else(|| stories.of.contains_key(&record.key).then_some(now));
+        let ended = told.done.or_else(|| stories.of.contains_key(&record.key).then_some(now));
         let took = ended.map(|ended| ended.duration_since(started));
-        report.certificates.push(certificate_result(&certificate, chain, story, (is_due, took)));
+        report.certificates.push(certificate_result(
+            &certificate,
+            chain.as_ref(),
+            told,
+            (is_due, took),
+        ));
     }
     if report.certificates.is_empty() {
         let issuers = records.iter().map(|record| &record.key);
@@ -110,7 +115,7 @@ pub async fn report(
 
 fn certificate_result(
     certificate: &Certificate,
-    chain: Option<Chain>,
+    chain: Option<&Chain>,
     story: Story,
     (is_due, took): (bool, Option<SignedDuration>),
 ) -> CertificateResult {
@@ -122,7 +127,7 @@ fn certificate_result(
     };
     let is_there = story.done.is_some() || error.is_none();
     let (spec, status) = (&certificate.spec, &certificate.status);
-    let order = chain.as_ref().and_then(Chain::order).map(|order| LastOrder {
+    let order = chain.and_then(Chain::order).map(|order| LastOrder {
         name: order.metadata.name.clone(),
         url: order.status.url.clone(),
     });
@@ -137,7 +142,7 @@ fn certificate_result(
         changed,
         outcome,
         exit_code: error.as_ref().map_or(0, |error| error.exit_code),
-        names: name_results(certificate, chain.as_ref(), is_there),
+        names: name_results(certificate, chain, is_there),
         not_after: status.not_after,
         renewal_time: status.renewal_time,
         revision: status.revision,

@@ -381,14 +381,8 @@ impl Supervision {
         };
         let name = key.to_string();
         let is_good = matches!(end, End::Done(_));
-        let told = WaitEnd {
-            kind: key.kind,
-            object: Some(&key.name),
-            label: &name,
-            state,
-            why: "",
-            is_good,
-        };
+        let object = Some(&key.name);
+        let told = WaitEnd { kind: key.kind, object, label: &name, state, why: "", is_good };
         if let End::Failed(failure) | End::ByHand(failure, _) = &end {
             self.progress.events().step(key, None, (state, &failure.message), now);
         }
