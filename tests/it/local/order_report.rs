@@ -214,7 +214,6 @@ fn a_command_that_fails_before_there_is_anything_to_report_prints_its_error() {
     assert!(said.stderr.starts_with(&told), "{said:?}");
     failed(&terminal, &["order", "-f", "absent.yaml", "-o", "json"]);
     failed(&terminal, &["certificate", "renew", "absent", "-o", "json"]);
-    failed(&terminal, &["get", "certificate", "absent", "-o", "json"]);
 }
 
 /// Runs a command that prints its error as a document.
