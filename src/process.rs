@@ -57,7 +57,10 @@ pub async fn execute(global: GlobalArgs, command: Command) -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => report(&talk, colours, &failure),
+        Err(failure) => {
+            context.print_error(&failure);
+            report(&talk, colours, &failure)
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! Context: the only place that builds real stores, clients and clocks.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde_json::json;
 
 use super::blocking::{Interrupted, Left, aside};
 use super::failure::Failure;
@@ -15,6 +17,7 @@ use super::flags::output::OutputArgs;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
 use crate::print::colour::{Colour, Colours};
+use crate::print::format::Format;
 use crate::print::table::Headers;
 use crate::print::talk::Talk;
 use crate::print::terminal;
@@ -35,20 +38,52 @@ pub struct Context {
     interrupted: Interrupted,
     cluster: Option<ClusterStore>,
     lease: Mutex<Option<ClusterGuard>>,
+    has_printed: Arc<AtomicBool>,
+}
+
+/// Standard output, which remembers whether anything was written there.
+struct Product(Arc<AtomicBool>);
+
+impl Write for Product {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.store(true, Ordering::Relaxed);
+        io::stdout().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
 }
 
 impl Context {
     /// What a command works with that was given those flags; no cluster is connected yet.
     pub fn new(global: GlobalArgs, talk: Talk, colours: Colours, interrupted: Interrupted) -> Self {
-        Self { global, talk, colours, interrupted, cluster: None, lease: Mutex::default() }
+        let (cluster, lease, has_printed) = (None, Mutex::default(), Arc::default());
+        Self { global, talk, colours, interrupted, cluster, lease, has_printed }
     }
 
     /// A printer in the format that was asked for.
     pub fn printer(&self, output: &OutputArgs) -> Printer {
         let headers = if output.no_headers { Headers::Hidden } else { Headers::Shown };
         let format = output.output.clone().unwrap_or_default();
-        Printer::new(Box::new(io::stdout()), self.talk.clone(), format, headers, self.colours)
+        let product = Box::new(Product(Arc::clone(&self.has_printed)));
+        Printer::new(product, self.talk.clone(), format, headers, self.colours)
             .within(terminal::width())
+    }
+
+    /// Prints how the command failed where a document is asked for, and nothing else was printed.
+    pub fn print_error(&self, failure: &Failure) {
+        let format = self.global.format.clone().unwrap_or_default();
+        let takes_any = matches!(format, Format::Json | Format::Jsonl | Format::Yaml);
+        if !takes_any || self.has_printed.load(Ordering::Relaxed) {
+            return;
+        }
+        let document = failure.document().and_then(|error| format.document(&json!(error)));
+        if let Some(text) = document {
+            let output = OutputArgs { output: Some(format), no_headers: false };
+            // The exit code tells more than a reader who is gone.
+            self.printer(&output).data(&text).ok();
+        }
     }
 
     /// Standard error.

@@ -2,10 +2,15 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
+
 use super::{hints, invocation};
+use crate::diagnosis::blocker::Blocker;
 use crate::diagnosis::failed::Failed;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::NextStep;
+use crate::model::order_report::{ErrorDocument, ErrorReport, InputFault, ReportedProblem};
+use crate::model::{Problem, Time};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
@@ -19,12 +24,27 @@ pub struct Failure {
     pub message: String,
     /// What to do next, one line each.
     pub hints: Vec<String>,
+    /// What programs are told beside that.
+    pub facts: Box<FailureFacts>,
+}
+
+/// What is known of a failure beyond its words.
+#[derive(Debug, Default)]
+pub struct FailureFacts {
+    /// The CA's own words.
+    pub problem: Option<Box<Problem>>,
+    /// Before when the CA wants no other try.
+    pub retry_after: Option<Timestamp>,
+    /// Whether only time was up, so that the same command goes on.
+    pub is_late: bool,
+    /// Every fault of what was given.
+    pub faults: Vec<InputFault>,
 }
 
 impl Failure {
     /// Makes a failure.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hints: Vec::new() }
+        Self { kind, message: message.into(), hints: Vec::new(), facts: Box::default() }
     }
 
     /// Wrong usage, or a manifest that cannot be.
@@ -61,6 +81,57 @@ impl Failure {
         remedy.into_iter().flat_map(hints::solver::lines).fold(self, Self::hint)
     }
 
+    /// The end of something that stands still: time is up, and the same command goes on.
+    #[must_use]
+    pub fn late(mut self) -> Self {
+        self.facts.is_late = true;
+        self
+    }
+
+    /// Adds what is known of that which stands in the way.
+    #[must_use]
+    pub fn held_up_by(mut self, blocker: &Blocker) -> Self {
+        self.facts.problem.clone_from(&blocker.problem);
+        self.facts.retry_after = blocker.until.filter(|_| blocker.named_by_ca);
+        self
+    }
+
+    /// Faults of what was given, each of which has been told.
+    pub fn of_faults(kind: FailureKind, faults: Vec<InputFault>) -> Self {
+        let mut failure = Self::silent(kind);
+        failure.facts.faults = faults;
+        failure
+    }
+
+    /// What programs are told that get nothing else; nothing where the words are said already and not known here.
+    pub fn document(&self) -> Option<ErrorDocument> {
+        let (faults, mut error) = (&self.facts.faults, self.report());
+        match (&faults[..], self.message.is_empty()) {
+            ([], true) => return None,
+            ([first, more @ ..], true) => {
+                error.message.clone_from(&first.message);
+                if !more.is_empty() {
+                    error.message = format!("{}; and {} more", first.message, more.len());
+                }
+                error.hints = faults.iter().flat_map(|fault| fault.hints.clone()).collect();
+            }
+            (_, false) => {}
+        }
+        Some(ErrorDocument::new(error, faults.clone()))
+    }
+
+    /// What programs are told.
+    pub fn report(&self) -> ErrorReport {
+        ErrorReport {
+            kind: self.kind.word(),
+            exit_code: self.kind.exit_code(),
+            message: self.message.clone(),
+            hints: self.hints.clone(),
+            problem: self.facts.problem.as_deref().map(ReportedProblem::from),
+            retry_after: self.facts.retry_after.map(Time::new),
+        }
+    }
+
     /// Adds a line that says what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -80,7 +151,9 @@ impl std::error::Error for Failure {}
 impl From<Failed> for Failure {
     fn from(failed: Failed) -> Self {
         let failure = Self::new(failed.kind, failed.message);
-        failed.next_steps.iter().fold(failure, Self::step)
+        let mut failure = failed.next_steps.iter().fold(failure, Self::step);
+        failure.facts.problem = failed.problem;
+        failure
     }
 }
 

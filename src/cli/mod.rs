@@ -31,6 +31,7 @@ use crate::commands::{
     ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
     timeline, version, watch,
 };
+use crate::print::format::Format;
 
 /// ACME certificates from manifest to Secret, with nothing hidden
 ///
@@ -144,6 +145,7 @@ pub fn parse() -> Cli {
     if let Err(message) = loudness::settle(&mut cli.global.log, &matches) {
         command().error(ErrorKind::ArgumentConflict, message).exit()
     }
+    cli.global.format = format_asked_for(&matches);
     match chosen(&matches) {
         Chosen::Local => {
             if let Some(flag) = idle(&command(), &matches) {
@@ -167,6 +169,14 @@ pub fn parse() -> Cli {
         command().error(ErrorKind::ArgumentConflict, message).exit()
     }
     cli
+}
+
+/// The format that the command is to write.
+fn format_asked_for(matches: &ArgMatches) -> Option<Format> {
+    match matches.subcommand() {
+        Some((_, below)) => format_asked_for(below),
+        None => matches.try_get_one::<Format>("output").ok().flatten().cloned(),
+    }
 }
 
 /// What the command line says about where resources are.

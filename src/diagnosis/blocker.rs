@@ -8,7 +8,7 @@ use super::next_step::NextStep;
 use super::{advice, facts};
 use crate::model::cause::{Cause, OrderWait};
 use crate::model::memory::{Holder, Memory};
-use crate::model::{Challenge, Key, Kind, State};
+use crate::model::{Challenge, Key, Kind, Problem, State};
 use crate::reconcile::pauses::LONGEST_PAUSE;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
@@ -26,6 +26,8 @@ pub struct Blocker {
     pub until: Option<Timestamp>,
     /// Whether the CA has named that moment, so that no earlier try makes sense.
     pub named_by_ca: bool,
+    /// The CA's own words, where they are what stands in the way.
+    pub problem: Option<Box<Problem>>,
     /// What helps.
     pub next_step: Option<NextStep>,
 }
@@ -39,6 +41,7 @@ impl Blocker {
             what: format!("{key}: {error}"),
             until: None,
             named_by_ca: false,
+            problem: None,
             next_step: Some(NextStep::Store(Box::new(error.clone()))),
         }
     }
@@ -58,7 +61,8 @@ pub fn of_order(chain: &Chain) -> Option<Blocker> {
     let is_told = facts::waits_for(order) == Some(OrderWait::Authority);
     let named_by_ca = is_told && problem.is_some() && memory.next_try.is_some();
     let (of, until) = (Kind::Order, memory.next_try);
-    Some(Blocker { kind, of, what, until, named_by_ca, next_step: None })
+    let problem = problem.map(Box::new);
+    Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step: None })
 }
 
 /// The CA wants the order to be left alone until after `deadline`; our own pauses are not worth a word.
@@ -81,6 +85,7 @@ pub fn beyond(chain: &Chain, deadline: Timestamp) -> Option<Blocker> {
         ),
         until: Some(until),
         named_by_ca: true,
+        problem: None,
         next_step: None,
     })
 }
@@ -98,7 +103,8 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
         && is_unpresented
     {
         let (kind, next_step) = (FailureKind::Solver, Some(next_step));
-        return Some(Blocker { kind, of, what, until, named_by_ca: false, next_step });
+        let (named_by_ca, problem) = (false, None);
+        return Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step });
     }
     let refused = match &cause {
         Some(Cause::Refused(problem)) => Some(problem),
@@ -108,7 +114,8 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
     let named_by_ca = refused.is_some() && until.is_some();
     let next_step =
         (kind == FailureKind::Timeout).then(|| advice::for_answer(challenge, chain.in_cluster));
-    Some(Blocker { kind, of, what, until, named_by_ca, next_step })
+    let problem = refused.cloned();
+    Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step })
 }
 
 /// What helps where an answer could not even be put up; nothing where something else is at fault.

@@ -3,6 +3,7 @@
 use super::caa::CaaRefusal;
 use super::failure_kind::FailureKind;
 use super::next_step::NextStep;
+use crate::model::Problem;
 
 /// Why only a change helps.
 #[derive(Debug)]
@@ -13,6 +14,8 @@ pub struct Failed {
     pub message: String,
     /// What helps, if that is known.
     pub next_steps: Vec<NextStep>,
+    /// The CA's own words, where it has refused something.
+    pub problem: Option<Box<Problem>>,
     /// The order that failed, if one did.
     pub order: Option<Tried>,
     /// Set where CAA records keep the CA from issuing: it may know more.
@@ -23,7 +26,14 @@ impl Failed {
     /// A failure against which nothing is known to help.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let (message, next_steps) = (message.into(), Vec::new());
-        Self { kind, message, next_steps, order: None, excluded: None }
+        Self { kind, message, next_steps, problem: None, order: None, excluded: None }
+    }
+
+    /// The same failure with what the CA said, if that is known.
+    #[must_use]
+    pub fn told_by(mut self, problem: Option<Problem>) -> Self {
+        self.problem = problem.map(Box::new);
+        self
     }
 
     /// The same failure with something more that helps, where there is any.

@@ -55,6 +55,25 @@ impl FailureKind {
         Self::Terminated,
     ];
 
+    /// The word by which programs know it (stable, as the exit codes are).
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Unexpected => "unexpected",
+            Self::Usage => "usage",
+            Self::Validation => "validation",
+            Self::RateLimited => "rateLimited",
+            Self::CaUnreachable => "caUnreachable",
+            Self::Account => "account",
+            Self::Cluster => "cluster",
+            Self::Solver => "solver",
+            Self::OwnedByAnother => "ownedByAnother",
+            Self::Person => "person",
+            Self::Timeout => "timeout",
+            Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
+        }
+    }
+
     /// What its exit code tells, for the pages of the manual.
     pub fn meaning(self) -> &'static str {
         match self {

@@ -39,6 +39,16 @@ impl Format {
         matches!(self, Self::Table | Self::Wide)
     }
 
+    /// Tells whether programs read documents in it.
+    pub fn is_document(&self) -> bool {
+        match self {
+            Self::Json | Self::Jsonl | Self::JsonPath(_) | Self::JsonPathAsJson(_) | Self::Yaml => {
+                true
+            }
+            Self::CustomColumns(_) | Self::Name | Self::Table | Self::Wide => false,
+        }
+    }
+
     /// Renders one document; nothing for the formats that are no document (tables, names, columns).
     pub fn document(&self, value: &Value) -> Option<String> {
         match self {

@@ -10,6 +10,7 @@ pub mod custom_columns;
 pub mod describe;
 pub mod document;
 mod escape;
+pub mod event_log;
 pub mod fold;
 pub mod format;
 pub mod json_line;

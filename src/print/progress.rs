@@ -12,13 +12,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::age::short;
 use super::colour::Colour;
 use super::escape::escape;
+use super::event_log::EventLog;
 use super::fold::{columns, cut, cut_middle, fold};
 use super::palette::Ink;
 use super::spinner::Spinner;
 use super::table::paint;
 use super::talk::Talk;
 use super::wait::{Group, NAMED, Wait, WaitEnd};
-use crate::model::{Kind, Time};
+use crate::model::{Key, Kind, Time};
 
 /// Rows of a terminal at most, whatever its height.
 const ROWS: usize = 16;
@@ -44,6 +45,7 @@ pub struct Progress {
     ended: BTreeMap<(Kind, String), usize>,
     /// Since when all this lasts, and how long it may, in words.
     limit: Option<(Timestamp, String)>,
+    events: EventLog,
     spoke: Option<Timestamp>,
     /// When the sum was said last, and what it was.
     summed: Option<(Timestamp, String)>,
@@ -72,8 +74,9 @@ impl Progress {
 
     fn drawing_to(talk: Talk, spinner: Option<Spinner>, colour: Colour) -> Self {
         talk.show(spinner.as_ref().map(Spinner::bar));
-        let (waits, ended) = (BTreeMap::new(), BTreeMap::new());
-        Self { talk, colour, spinner, waits, ended, limit: None, spoke: None, summed: None }
+        let (waits, ended, events) = (BTreeMap::new(), BTreeMap::new(), EventLog::default());
+        let (limit, spoke, summed) = (None, None, None);
+        Self { talk, colour, spinner, waits, ended, limit, events, spoke, summed }
     }
 
     /// Says since when all this lasts and how long it may, and who says so: `10m (--timeout)`.
@@ -83,8 +86,29 @@ impl Progress {
         self
     }
 
+    /// Writes every step for programs, too.
+    #[must_use]
+    pub fn with_events(mut self, events: EventLog) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// Where steps are written for programs, those that people are not told included.
+    pub fn events(&self) -> &EventLog {
+        &self.events
+    }
+
     /// Notes where something stands.
     pub fn waiting(&mut self, name: &str, wait: Wait, now: Timestamp) {
+        if let Some(object) = &wait.object {
+            let key = Key::new(wait.kind, object.clone());
+            self.events.step(
+                &key,
+                domain(wait.kind, &wait.label),
+                (&wait.state, &wait.waits_for),
+                now,
+            );
+        }
         let before = self.waits.get(name);
         let same = before.filter(|before| before.wait.says_the_same(&wait));
         let (changed, is_said) =
@@ -108,6 +132,12 @@ impl Progress {
     /// Says how something ended, and waits for it no more; of many things the good ends are summed up.
     pub fn done(&mut self, name: &str, end: &WaitEnd<'_>, now: Timestamp) {
         self.waits.remove(name);
+        if let Some(object) = end.object {
+            let key = Key::new(end.kind, object.clone());
+            self.events.end(&key, domain(end.kind, end.label), (end.state, end.why), now);
+        } else {
+            self.events.message(&format!("{} {}", end.label, end.state), now);
+        }
         *self.ended.entry((end.kind, end.state.to_owned())).or_default() += 1;
         if !end.is_good || !self.are_many() {
             // What is drawn anew below the line no longer shows it.
@@ -115,12 +145,17 @@ impl Progress {
                 spinner.draw(&self.picture(now, spinner.size()));
             }
             let gap = if end.why.is_empty() { "" } else { ": " };
-            self.line(&format!("{} {}{gap}{}", end.label, end.state, end.why), now);
+            self.say(&format!("{} {}{gap}{}", end.label, end.state, end.why), now);
         }
     }
 
     /// Says something; without a terminal the time comes first.
     pub fn line(&mut self, text: &str, now: Timestamp) {
+        self.events.message(text, now);
+        self.say(text, now);
+    }
+
+    fn say(&mut self, text: &str, now: Timestamp) {
         self.spoke = Some(now);
         match self.spinner {
             Some(_) => self.talk.line(text),
@@ -130,6 +165,7 @@ impl Progress {
 
     /// Says what helps against something that stands in the way.
     pub fn hint(&mut self, text: &str, now: Timestamp) {
+        self.events.message(&format!("hint: {text}"), now);
         self.spoke = Some(now);
         self.talk.labelled("hint", Ink::Cyan, text, self.colour);
     }
@@ -150,7 +186,7 @@ impl Progress {
         let silent = now.duration_since(spoke) >= SILENCE;
         if silent && !self.waits.is_empty() {
             let text = self.still_waiting(now);
-            self.line(&text, now);
+            self.say(&text, now);
         }
     }
 
@@ -177,7 +213,7 @@ impl Progress {
             lines.push(format!("{label} {state}{}: {waits_for}", followed.wait.until()));
         }
         for line in lines {
-            self.line(&line, now);
+            self.say(&line, now);
         }
     }
 
@@ -189,7 +225,7 @@ impl Progress {
         let began = self.waits.values().map(|followed| followed.changed).min();
         let is_first = || began.is_some_and(|began| now.duration_since(began) >= SETTLED);
         if self.summed.as_ref().map_or_else(is_first, is_time) {
-            self.line(&sum, now);
+            self.say(&sum, now);
             self.summed = Some((now, sum));
         }
     }
@@ -339,6 +375,11 @@ impl Drop for Progress {
     }
 }
 
+/// People call a Challenge by the name it is about.
+fn domain(kind: Kind, label: &str) -> Option<&str> {
+    (kind == Kind::Challenge).then_some(label)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,6 +392,7 @@ mod tests {
     fn wait(label: &str, state: &str, waits_for: &str) -> Wait {
         Wait {
             kind: Kind::Challenge,
+            object: None,
             label: label.to_owned(),
             state: state.to_owned(),
             waits_for: waits_for.to_owned(),
@@ -362,7 +404,7 @@ mod tests {
     }
 
     fn ended<'a>(label: &'a str, state: &'a str, is_good: bool) -> WaitEnd<'a> {
-        WaitEnd { kind: Kind::Challenge, label, state, why: "", is_good }
+        WaitEnd { kind: Kind::Challenge, object: None, label, state, why: "", is_good }
     }
 
     fn limited(progress: Progress) -> Progress {

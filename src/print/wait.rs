@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::model::{Kind, Time};
+use crate::model::{Kind, ObjectName, Time};
 
 /// Names that are told of many.
 pub(super) const NAMED: usize = 3;
@@ -14,6 +14,8 @@ pub(super) const NAMED: usize = 3;
 pub struct Wait {
     /// What kind of thing waits.
     pub kind: Kind,
+    /// What the object is called, where it is one.
+    pub object: Option<ObjectName>,
     /// What people call it: `www.example.com`.
     pub label: String,
     /// The state in one word: `pending`.
@@ -54,6 +56,8 @@ impl Wait {
 pub struct WaitEnd<'a> {
     /// What kind of thing it is.
     pub kind: Kind,
+    /// What the object is called, where it is one.
+    pub object: Option<&'a ObjectName>,
     /// What people call it.
     pub label: &'a str,
     /// The state in which it ended.

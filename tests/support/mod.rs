@@ -24,6 +24,7 @@ pub mod program;
 pub mod proxy;
 pub mod purpose;
 pub mod recorded;
+pub mod reports;
 pub mod story;
 pub mod terminal;
 pub mod tls_server;

@@ -4,11 +4,15 @@ use std::path::PathBuf;
 
 use super::connection::ClusterArgs;
 use super::log::LogArgs;
+use crate::print::format::Format;
 
 /// Flags of every command.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Global flags")]
 pub struct GlobalArgs {
+    /// The format that the command is to write, as its own flags say
+    #[arg(skip)]
+    pub format: Option<Format>,
     /// Keep resources on this machine, in DIR
     ///
     /// Without DIR they are in $XDG_STATE_HOME/kubectl-acme, else in ~/.local/state/kubectl-acme.

@@ -1,12 +1,14 @@
 //! `order retry`, `order resume` and `certificate renew`: Certificates that are in the store already.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use super::due::Inspection;
-use super::finish::{self, Results};
+use super::events;
+use super::finish::{self, Results, Unbegun};
 use super::renewal::mark_for_renewal;
 use super::results;
 use super::tracked::Tracked;
@@ -14,8 +16,8 @@ use super::work::{Job, WorkArgs, work};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::input::target;
-use crate::app::lead::claim;
-use crate::app::preflight::permissions::{all_that_is_missing, workplace};
+use crate::app::lead::{Claim, claim};
+use crate::app::preflight::permissions::{Permissions, all_that_is_missing, workplace};
 use crate::app::preflight::{self, announce, provider_check};
 use crate::app::venue::Venue;
 use crate::app::{chain, invocation};
@@ -68,17 +70,77 @@ pub async fn run(
     manual.check(context)?;
     args.work.drive.probe_pod.check(context)?;
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
+    let times = (started, deadline);
+    let events = events::open(args.work.events.as_deref())?;
     let keys = named.keys().map(|name| Key::new(Kind::Certificate, name.clone()));
     let keys: Vec<Key> = keys.collect();
     let found = match read(&context.store(Access::ReadWrite).await?, &keys).await {
         Ok(found) => found,
         Err(failure) => return Err(all_that_is_missing(context, failure).await),
     };
+    let begun = begin(&args, (&named, wanted), (&keys, &found), times, context);
+    let Begun { store, claim, permit, out, records, given, open } = match Box::pin(begun).await {
+        Ok(begun) => begun,
+        Err(failure) => {
+            let told = Unbegun { records: &found, is_kept: true, times, events: &events };
+            return finish::settle_unbegun(&told, &args.work.output, context, failure).await;
+        }
+    };
+    let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
+    let job = Job {
+        store: Arc::clone(&store),
+        claim,
+        permit,
+        drive: &args.work.drive,
+        rehearsal: None,
+        by_hand: manual.dns01_manual,
+        given,
+        open,
+        started,
+        deadline,
+        events: events.clone(),
+    };
+    let worked = work(job, context).await;
+    let results = Results {
+        store: &store,
+        out: out.as_deref(),
+        out_secret: args.work.out_secret,
+        zone_file: manual.dns01_zone_file.as_deref(),
+        is_kept: true,
+        times,
+        timeline: args.work.timeline,
+        records: &records,
+        followed: &followed,
+        events: &events,
+    };
+    Box::pin(finish::settle(&results, &args.work.output, context, worked)).await
+}
+
+/// What is to be worked on, when all checks have passed.
+struct Begun {
+    store: Arc<dyn Store>,
+    claim: Claim,
+    permit: Permissions,
+    out: Option<PathBuf>,
+    records: Vec<Record>,
+    given: BTreeSet<Key>,
+    open: BTreeMap<Key, Tracked>,
+}
+
+/// Checks everything, and marks what is to be issued anew.
+async fn begin(
+    args: &AgainArgs,
+    (named, wanted): (&Named, Rerun),
+    (keys, found): (&[Key], &[Record]),
+    (started, deadline): (Timestamp, Timestamp),
+    context: &Context,
+) -> Result<Begun, Failure> {
+    let manual = &args.work.manual;
     let places = args.work.drive.places(context);
-    let (store, permit) = workplace(context, &found, false, places).await?;
+    let (store, permit) = workplace(context, found, false, places).await?;
     let claim = claim(context, deadline, &permit).await?;
     manual.check_turn(&claim)?;
-    let records = read(&store, &keys).await?;
+    let records = read(&store, keys).await?;
     let venue = Venue::of(context, &claim).by_hand(manual.dns01_manual);
     let out = context.out(args.work.out.as_deref())?;
     let namespace = &context.global.cluster_resource_namespace;
@@ -90,7 +152,7 @@ pub async fn run(
     let mut wanting = Vec::new();
     let inspection = Inspection::new(&store, started);
     for record in &records {
-        match nothing_to_do(&inspection, record, &named, wanted).await? {
+        match nothing_to_do(&inspection, record, named, wanted).await? {
             Some(why) => printer.note(&why),
             None => wanting.push(record),
         }
@@ -115,30 +177,7 @@ pub async fn run(
         given.insert(record.key.clone());
         given.extend(issuer_key(&certificate));
     }
-    let job = Job {
-        store: Arc::clone(&store),
-        claim,
-        permit,
-        drive: &args.work.drive,
-        rehearsal: None,
-        by_hand: manual.dns01_manual,
-        given,
-        open,
-        started,
-        deadline,
-    };
-    let ends = work(job, context).await?;
-    let results = Results {
-        store: &store,
-        out: out.as_deref(),
-        out_secret: args.work.out_secret,
-        zone_file: manual.dns01_zone_file.as_deref(),
-        is_kept: true,
-        times: (started, deadline),
-        timeline: args.work.timeline,
-        records: &records,
-    };
-    Box::pin(finish::settle(&results, &args.work.output, context, ends)).await
+    Ok(Begun { store, claim, permit, out, records, given, open })
 }
 
 /// Says why nothing is to be done about a Certificate, if so.

@@ -50,7 +50,7 @@ pub fn line(
         let _written = write!(line, "; renews {renewal}");
     }
     let place = place.map(|place| match place {
-        Location::Files(Written { certificate, key }) => {
+        Location::Files(Written { certificate, key, .. }) => {
             let key = key.file_name().unwrap_or_default().display();
             format!("; {} and {key}", certificate.display())
         }
@@ -110,8 +110,11 @@ mod tests {
 
     #[test]
     fn a_line_says_what_how_long_until_when_and_where() {
-        let written =
-            Written { certificate: PathBuf::from("out/www-tls/tls.crt"), key: "tls.key".into() };
+        let written = Written {
+            certificate: PathBuf::from("out/www-tls/tls.crt"),
+            key: "tls.key".into(),
+            manifest: None,
+        };
         let after = Issued::After(SignedDuration::from_millis(5_903));
         let one =
             line(&certificate(&["www.example.com"]), after, Some(Location::Files(&written)), now());

@@ -6,23 +6,28 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::closing::{self, Issued, Location};
 use super::manual;
+use super::report::{self, Stories, Story};
 use super::results::{self, WriteWait, Written};
-use super::tracked::End;
+use super::tracked::{End, Worked};
+use super::work::interruption;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::{OutputArgs, TimelineChoice};
 use crate::app::{history, invocation};
+use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::event::reason;
 use crate::model::{Certificate, Key, Kind, ObjectName, Record, Secret};
 use crate::print::columns::Namespaces;
+use crate::print::event_log::EventLog;
 use crate::print::table::Headers;
 use crate::print::timeline::{self, Entry, sheet};
 use crate::print::{Group, Printer, Shape, document};
 use crate::store::Store;
+use crate::store::memory::MemoryStore;
 use crate::store::resources::{Resources, typed};
 
 /// Above so many Certificates timelines are left to `timeline`.
@@ -51,6 +56,10 @@ pub struct Results<'a> {
     pub timeline: TimelineChoice,
     /// The objects.
     pub records: &'a [Record],
+    /// Those that were followed, and whether they were due.
+    pub followed: &'a BTreeMap<Key, bool>,
+    /// Where the report is written, too.
+    pub events: &'a EventLog,
 }
 
 impl Results<'_> {
@@ -64,7 +73,8 @@ impl Results<'_> {
     }
 }
 
-/// Writes results, prints them, and returns the failure with the lowest exit code.
+/// Writes results, prints them, and returns the failure with the lowest exit code. Programs are told in one report what came of
+/// everything, also when work has stopped before.
 ///
 /// # Errors
 /// Fails with the lowest exit code of all Certificates.
@@ -72,9 +82,15 @@ pub async fn settle(
     results: &Results<'_>,
     output: &OutputArgs,
     context: &Context,
-    ends: BTreeMap<Key, End>,
+    worked: Worked,
 ) -> Result<(), Failure> {
     let mut printer = context.printer(output);
+    let due = results.followed.iter().filter(|(_, is_due)| **is_due).map(|(key, _)| key.clone());
+    let mut stories = Stories { due: due.collect(), ..Stories::default() };
+    if let Some(failure) = worked.stopped {
+        return stop(results, &mut printer, (stories, worked.ends), failure).await;
+    }
+    let ends = worked.ends;
     let of_kind = |key: &&Key| key.kind == Kind::Certificate;
     let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
     let worked_on: BTreeSet<Key> = ends.keys().filter(of_kind).cloned().collect();
@@ -83,6 +99,7 @@ pub async fn settle(
     let mut failures: Vec<Failure> = Vec::new();
     let mut wanted = Vec::new();
     for (key, end) in ends {
+        stories.of.insert(key.clone(), story(&end));
         match end {
             End::Done(at) => {
                 done.insert(key.name, at);
@@ -96,7 +113,13 @@ pub async fn settle(
         }
         failed.insert(key);
     }
-    if wanted.is_empty() {
+    let is_document = printer.format().is_document();
+    if is_document {
+        if let Some(path) = results.zone_file.filter(|_| !wanted.is_empty()) {
+            failures.extend(manual::write(path, &wanted, context.interrupted()).await.err());
+        }
+        stories.records.clone_from(&wanted);
+    } else if wanted.is_empty() {
         print(&mut printer, context, results).await?;
         timelines(&mut printer, context, results, &worked_on).await?;
     } else {
@@ -107,8 +130,14 @@ pub async fn settle(
             failures.extend(manual::write(path, &wanted, context.interrupted()).await.err());
         }
     }
-    let issued = certificates.iter().filter(|key| !failed.contains(**key)).map(|key| &key.name);
-    for written in write_all(results, issued, context).await {
+    let issued: Vec<&Key> =
+        certificates.iter().filter(|k| !failed.contains(**k)).copied().collect();
+    let names = issued.iter().map(|key| &key.name);
+    for (key, written) in issued.iter().zip(write_all(results, names, context).await) {
+        if let Ok(Some((_, Some(written)))) = &written {
+            let story = stories.of.entry((*key).clone()).or_default();
+            story.files = Some(report::files(written));
+        }
         match written {
             Ok(Some((certificate, written))) if printer.format().is_for_people() => {
                 let took =
@@ -122,7 +151,12 @@ pub async fn settle(
                 printer.note(&line);
             }
             Ok(_) => {}
-            Err(failure) => failures.push(failure.hint(results.after_a_failed_write())),
+            Err(failure) => {
+                let failure = failure.hint(results.after_a_failed_write());
+                let story = stories.of.entry((*key).clone()).or_default();
+                story.error = Story::failed(&failure).error;
+                failures.push(failure);
+            }
         }
     }
     if worked_on.is_empty() && !certificates.is_empty() && failures.is_empty() {
@@ -138,11 +172,105 @@ pub async fn settle(
     for failure in &failures {
         printer.error(&failure.message, &failure.hints);
     }
-    match failures.into_iter().min_by_key(|failure| failure.kind.exit_code()) {
+    let lowest =
+        failures.into_iter().map(|failure| failure.kind).min_by_key(|kind| kind.exit_code());
+    let kind = lowest.or(worked.untidy);
+    let exit_code = kind.map_or(0, FailureKind::exit_code);
+    tell_programs(results, &mut printer, exit_code, &stories).await?;
+    match kind {
         None => Ok(()),
         // Each failure has been told already.
-        Some(failure) => Err(Failure::silent(failure.kind)),
+        Some(kind) => Err(Failure::silent(kind)),
     }
+}
+
+/// Tells programs what came of everything when work has stopped; people have seen it, or are told by the failure.
+async fn stop(
+    results: &Results<'_>,
+    printer: &mut Printer,
+    (mut stories, ends): (Stories, BTreeMap<Key, End>),
+    failure: Failure,
+) -> Result<(), Failure> {
+    let is_told = failure.message.is_empty();
+    let is_signal = matches!(failure.kind, FailureKind::Interrupted | FailureKind::Terminated);
+    let told = (is_told && is_signal).then(|| interruption(failure.kind, results.is_kept));
+    let story = Story::failed(told.as_ref().unwrap_or(&failure));
+    stories.stopped = story.error.as_ref().map(|(_, error)| error.clone());
+    let stories_of_ends = ends.iter().map(|(key, end)| (key.clone(), self::story(end)));
+    stories.of = results.followed.keys().map(|key| (key.clone(), story.clone())).collect();
+    stories.of.extend(stories_of_ends);
+    tell_programs(results, printer, failure.kind.exit_code(), &stories).await?;
+    Err(failure)
+}
+
+fn story(end: &End) -> Story {
+    match end {
+        End::Done(at) => Story { done: Some(*at), ..Story::default() },
+        End::Failed(failure) | End::ByHand(failure, _) => Story::failed(failure),
+    }
+}
+
+/// Prints the report where documents are asked for, and writes it behind the steps.
+async fn tell_programs(
+    results: &Results<'_>,
+    printer: &mut Printer,
+    exit_code: u8,
+    stories: &Stories,
+) -> Result<(), Failure> {
+    let is_document = printer.format().is_document();
+    if !is_document && !results.events.is_open() {
+        return Ok(());
+    }
+    let times = (results.times.0, Timestamp::now());
+    let objects = (results.records, results.store);
+    let report = report::report((exit_code, !results.is_kept), objects, times, stories).await?;
+    let report = json!(report);
+    if let Some(text) = printer.format().document(&report) {
+        printer.data(&text)?;
+    }
+    results.events.document(&report);
+    Ok(())
+}
+
+/// A command that was refused before any work began.
+#[derive(Debug)]
+pub struct Unbegun<'a> {
+    /// What it was about.
+    pub records: &'a [Record],
+    /// Whether it was no rehearsal.
+    pub is_kept: bool,
+    /// When it began, and when its time would have been up.
+    pub times: (Timestamp, Timestamp),
+    /// Where the report is written, too.
+    pub events: &'a EventLog,
+}
+
+/// Tells programs that nothing was done, and why.
+///
+/// # Errors
+/// Fails with that failure.
+pub async fn settle_unbegun(
+    unbegun: &Unbegun<'_>,
+    output: &OutputArgs,
+    context: &Context,
+    failure: Failure,
+) -> Result<(), Failure> {
+    let followed = unbegun.records.iter().map(|record| (record.key.clone(), false)).collect();
+    // Nobody has looked at the store, or it is what fails.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let results = Results {
+        store: &store,
+        out: None,
+        out_secret: false,
+        zone_file: None,
+        is_kept: unbegun.is_kept,
+        times: unbegun.times,
+        timeline: TimelineChoice::Never,
+        records: unbegun.records,
+        followed: &followed,
+        events: unbegun.events,
+    };
+    settle(&results, output, context, Worked::stopped(failure)).await
 }
 
 /// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.

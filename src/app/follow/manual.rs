@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::results;
 use crate::app::blocking::Interrupted;
@@ -14,11 +14,10 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::lead::{Claim, Other};
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::order_report::{NamedObject, RecordToMake};
 use crate::model::quick_order::Proof;
 use crate::model::{Challenge, ObjectName};
 use crate::print::Printer;
-use crate::print::document::json_line;
-use crate::print::format::Format;
 use crate::print::table::{Headers, Table};
 
 /// How long others may remember a record, in seconds: what a person may write, and the CA does not care.
@@ -120,21 +119,26 @@ impl ManualRecord {
         format!("{} {TTL} IN TXT {}\n", self.name, strings.join(" "))
     }
 
-    fn report(&self) -> Value {
+    /// What programs are told of it.
+    pub fn report(&self) -> RecordToMake {
         let Self { name, value, certificate, challenge, lack } = self;
-        json!({
-            "name": name,
-            "type": "TXT",
-            "ttl": TTL,
-            "value": value,
-            "certificate": {"namespace": certificate.namespace, "name": certificate.name},
-            "challenge": {"namespace": certificate.namespace, "name": challenge},
-            "reason": lack.reason,
-        })
+        let named = |name: &str| NamedObject {
+            namespace: certificate.namespace.clone(),
+            name: name.to_owned(),
+        };
+        RecordToMake {
+            name: name.clone(),
+            kind: "TXT",
+            ttl: TTL,
+            value: value.clone(),
+            certificate: named(&certificate.name),
+            challenge: named(challenge),
+            reason: lack.reason.clone(),
+        }
     }
 }
 
-/// Prints records: a table, a report, or one record a line.
+/// Prints records as a table; programs find them in the report.
 ///
 /// # Errors
 /// Fails when stdout cannot be written.
@@ -143,17 +147,7 @@ pub fn print(
     headers: Headers,
     wanted: &[ManualRecord],
 ) -> Result<(), Failure> {
-    let records: Vec<Value> = wanted.iter().map(ManualRecord::report).collect();
-    if *printer.format() == Format::Jsonl {
-        let lines: String = records.iter().map(json_line).collect();
-        return Ok(printer.data(&lines)?);
-    }
-    let report = json!({
-        "apiVersion": "kubectl-acme/v1alpha1",
-        "kind": "RecordList",
-        "items": records,
-    });
-    Ok(printer.report(&report, |colour| table(wanted).render(headers, colour))?)
+    Ok(printer.report(&Value::Null, |colour| table(wanted).render(headers, colour))?)
 }
 
 fn table(wanted: &[ManualRecord]) -> Table {

@@ -3,11 +3,13 @@
 pub mod again;
 pub mod closing;
 pub mod due;
+pub mod events;
 pub mod finish;
 pub mod leftovers;
 pub mod manual;
 pub mod plan;
 pub mod renewal;
+pub mod report;
 pub mod required_types;
 pub mod results;
 pub mod supervise;

@@ -45,6 +45,8 @@ pub struct Written {
     pub certificate: PathBuf,
     /// The private key, readable by its owner only.
     pub key: PathBuf,
+    /// The Secret as a manifest, where one was asked for.
+    pub manifest: Option<PathBuf>,
 }
 
 /// How long a write waits for others who write to the same folder.
@@ -109,6 +111,7 @@ pub async fn write(
     };
     let path = folder.join(name);
     let mut files = vec![Content { name: KEY, text: key.to_vec(), readers: Readers::Owner }];
+    let manifest_path = manifest.as_ref().map(|_| path.join(MANIFEST));
     let manifest = manifest.map(String::into_bytes);
     files.extend(manifest.map(|text| Content { name: MANIFEST, text, readers: Readers::Owner }));
     // Last: whoever waits for a new one finds its key there already.
@@ -119,7 +122,8 @@ pub async fn write(
     wait_for_turn(&path, &folder, patience).await?;
     let here = path.clone();
     on_disk(&path, &patience.interrupted, move || replace(&here, &folder, &files)).await?;
-    Ok(Written { certificate: path.join(CERTIFICATE), key: path.join(KEY) })
+    let (certificate, key) = (path.join(CERTIFICATE), path.join(KEY));
+    Ok(Written { certificate, key, manifest: manifest_path })
 }
 
 /// Writes a file that anybody may read.

@@ -1,5 +1,6 @@
 //! What is followed, and how the work on it ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -8,7 +9,8 @@ use super::manual::ManualRecord;
 use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::diagnosis::chain::Chain;
-use crate::model::ObjectName;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::{Key, ObjectName};
 use crate::store::Store;
 use crate::store::error::StoreError;
 
@@ -21,6 +23,24 @@ pub enum End {
     Failed(Failure),
     /// A person has to make these records first.
     ByHand(Failure, Vec<ManualRecord>),
+}
+
+/// How the work on all of them ended.
+#[derive(Debug, Default)]
+pub struct Worked {
+    /// What has ended, and how.
+    pub ends: BTreeMap<Key, End>,
+    /// Why the rest has not.
+    pub stopped: Option<Failure>,
+    /// What could not be tidied up afterwards, told already.
+    pub untidy: Option<FailureKind>,
+}
+
+impl Worked {
+    /// Nothing was worked on.
+    pub fn stopped(failure: Failure) -> Self {
+        Self { stopped: Some(failure), ..Self::default() }
+    }
 }
 
 /// An object that is followed.

@@ -14,7 +14,7 @@ use super::manual::ManualArgs;
 use super::renewal::look_anew;
 use super::required_types::required_types;
 use super::supervise::{ByHand, Halt, Hands, OtherDriver, Supervision, SupervisionSetup};
-use super::tracked::{End, Tracked};
+use super::tracked::{End, Tracked, Worked};
 use crate::app::chain;
 use crate::app::context::Context;
 use crate::app::engine::{Engine, Equipment, account_keys};
@@ -35,6 +35,7 @@ use crate::fetch::Fetcher;
 use crate::model::order_budget::Allowance;
 use crate::model::{Challenge, ChallengeType, Duration, Key, Kind};
 use crate::print::age::short;
+use crate::print::event_log::EventLog;
 use crate::print::progress::Progress;
 use crate::probes::dns::DnsProbe;
 use crate::reconcile::order::required::Types;
@@ -71,6 +72,11 @@ pub struct WorkArgs {
     /// Show the timeline of what was done
     #[arg(long, value_name = "WHEN", default_value = "auto", value_enum, help_heading = "Output")]
     pub timeline: TimelineChoice,
+    /// Write every step as a line of JSON, too
+    ///
+    /// To a file, or to the file descriptor of that number.
+    #[arg(long, hide_short_help = true, value_name = "FILE", help_heading = "Output")]
+    pub events: Option<String>,
     /// How results are written
     #[command(flatten)]
     pub output: OutputArgs,
@@ -97,22 +103,32 @@ pub struct Job<'a> {
     pub open: BTreeMap<Key, Tracked>,
     /// When this run began.
     pub started: Timestamp,
+    /// Where every step is written for programs.
+    pub events: EventLog,
     /// When it gives up.
     pub deadline: Timestamp,
 }
 
-/// Works until every object has ended, time is up, or somebody interrupts.
-///
-/// # Errors
-/// Fails when port 80 cannot be had, when the store fails, and when interrupted.
-pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, End>, Failure> {
+/// Works until every object has ended, time is up, or somebody interrupts; stops when port 80 cannot be had, and when the store
+/// fails.
+pub async fn work(job: Job<'_>, context: &Context) -> Worked {
+    let mut ends = BTreeMap::new();
+    let stopped = follow(job, context, &mut ends).await.err();
+    Worked { ends, stopped, untidy: None }
+}
+
+async fn follow(
+    mut job: Job<'_>,
+    context: &Context,
+    ended_so: &mut BTreeMap<Key, End>,
+) -> Result<(), Failure> {
     if let Claim::Drives(_) = job.claim {
         let namespaces = job.given.iter().map(|key| key.name.namespace.as_str());
         let namespaces = namespaces.filter(|namespace| !namespace.is_empty()).collect();
         sweep_before_work(namespaces, context).await;
     }
     if job.open.is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok(());
     }
     let is_kept = job.rehearsal.is_none();
     let store = Arc::clone(&job.store);
@@ -175,7 +191,11 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
         if let Ok(ends) = &ended {
             answers_taken_down(&job.store, ends, &lost, context).await;
         }
-        stop(engine, &lost, interrupted.is_some(), context).await?;
+        let stopped = stop(engine, &lost, interrupted.is_some(), context).await;
+        if stopped.is_err() || ended.is_err() {
+            ended_so.extend(supervision.take_ends());
+        }
+        stopped?;
     }
     for line in supervision.removable().await? {
         context.talk().line(&line);
@@ -183,7 +203,10 @@ pub async fn work(mut job: Job<'_>, context: &Context) -> Result<BTreeMap<Key, E
     match (ended, interrupted) {
         (_, Some(failure)) | (Err(Stopped::Failed(failure)), None) => Err(failure),
         (Err(Stopped::Interrupted(kind)), None) => Err(Failure::interrupted(kind)),
-        (Ok(ends), None) => Ok(ends),
+        (Ok(ends), None) => {
+            ended_so.extend(ends);
+            Ok(())
+        }
     }
 }
 
@@ -199,16 +222,21 @@ fn progress(job: &Job<'_>, context: &Context) -> Progress {
     let timeout = short(job.deadline.duration_since(job.started));
     Progress::new(context.talk(), is_terminal, context.talk_colour())
         .limited(job.started, format!("{timeout} (--timeout)"))
+        .with_events(job.events.clone())
 }
 
 /// Says what becomes of the work; how to go on with it, where it is kept.
 fn say(kind: FailureKind, is_kept: bool, context: &Context) -> Failure {
-    let failure = if is_kept {
+    say_interrupted(&interruption(kind, is_kept), context)
+}
+
+/// What a signal means for the work.
+pub fn interruption(kind: FailureKind, is_kept: bool) -> Failure {
+    if is_kept {
         Failure::interrupted(kind)
     } else {
         Failure::new(kind, "interrupted; nothing is kept of a rehearsal")
-    };
-    say_interrupted(&failure, context)
+    }
 }
 
 /// Whoever drives beside us, if we only watch.

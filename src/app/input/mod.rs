@@ -22,6 +22,7 @@ use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Location, Set};
+use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::{self, AcmeServer, Proof, QuickOrder};
 use crate::model::{Identifier, Record};
 use crate::print::{Printer, document};
@@ -159,11 +160,14 @@ impl InputArgs {
                 return Err(Failure::new(FailureKind::Unexpected, "reading manifests panicked"));
             }
         };
+        let mut faults = Vec::new();
         for error in errors {
             let hints: Vec<String> = error.hint().into_iter().collect();
-            printer.error(&error.to_string(), &hints);
+            let message = error.to_string();
+            printer.error(&message, &hints);
+            faults.push(InputFault { message, hints, object: String::new(), place: None });
         }
-        Err(Failure::silent(FailureKind::Usage))
+        Err(Failure::of_faults(FailureKind::Usage, faults))
     }
 
     /// Manifests for a few names, read like any others.
@@ -218,7 +222,19 @@ fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
             printer.note(complaint.excerpt.trim_end());
         }
     }
-    Failure::silent(FailureKind::Usage)
+    Failure::of_faults(FailureKind::Usage, complaints.iter().map(fault).collect())
+}
+
+/// A complaint as programs are told of it.
+fn fault(complaint: &Complaint) -> InputFault {
+    let Location { file, at } = &complaint.location;
+    let place = InputPlace { file: file.clone(), line: at.line, column: at.column };
+    InputFault {
+        message: complaint.remark.to_string(),
+        hints: complaint.hint().map(str::to_owned).into_iter().collect(),
+        object: complaint.object.clone(),
+        place: Some(place),
+    }
 }
 
 impl Input {

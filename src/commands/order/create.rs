@@ -1,6 +1,6 @@
 //! `order create`: from manifests to certificates on disk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::follow::finish::{self, Results};
 use crate::app::follow::plan::{Opening, opening};
-use crate::app::follow::results;
+use crate::app::follow::tracked::{End, Tracked};
 use crate::app::follow::work::{Job, WorkArgs, work};
+use crate::app::follow::{events, results};
 use crate::app::input::applying::{self, Target};
 use crate::app::input::{DryRun, Input, InputArgs, dry_run, overwritten};
 use crate::app::lead::{Claim, claim};
@@ -85,7 +86,73 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         }
     }
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
-    let workshop = open(&args, &input, context, deadline).await?;
+    let events = events::open(args.work.events.as_deref())?;
+    let times = (started, deadline);
+    let (workshop, begun) = match Box::pin(begin(&args, &input, context, times)).await {
+        Ok(begun) => begun,
+        Err(failure) => {
+            let (records, is_kept) = (input.records(), args.rehearse.is_none());
+            let told = finish::Unbegun { records: &records, is_kept, times, events: &events };
+            return finish::settle_unbegun(&told, &args.work.output, context, failure).await;
+        }
+    };
+    let Begun { given, open, ends: known } = begun;
+    let (records, rehearsal) = (&workshop.records, workshop.rehearsal.as_ref());
+    let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
+    let job = Job {
+        store: Arc::clone(&workshop.store),
+        claim: workshop.claim,
+        permit: workshop.permit,
+        drive: &args.work.drive,
+        rehearsal: rehearsal.map(Rehearsal::means),
+        by_hand: manual.dns01_manual,
+        given,
+        open,
+        started,
+        deadline,
+        events: events.clone(),
+    };
+    let mut worked = work(job, context).await;
+    let tidied = match rehearsal {
+        Some(rehearsal) => rehearsal.end(&workshop.store, &args.work.drive, context).await,
+        None => Ok(()),
+    };
+    if let Err(failure) = &tidied {
+        context.printer(&args.work.output).error(&failure.message, &failure.hints);
+        worked.untidy = Some(failure.kind);
+    }
+    worked.ends.extend(known);
+    let results = Results {
+        store: &workshop.store,
+        out: workshop.out.as_deref(),
+        out_secret: args.work.out_secret,
+        zone_file: manual.dns01_zone_file.as_deref(),
+        is_kept: workshop.rehearsal.is_none(),
+        times,
+        timeline: args.work.timeline,
+        records,
+        followed: &followed,
+        events: &events,
+    };
+    finish::settle(&results, &args.work.output, context, worked).await
+}
+
+/// What is to be worked on, when all checks have passed.
+struct Begun {
+    given: BTreeSet<Key>,
+    open: BTreeMap<Key, Tracked>,
+    ends: BTreeMap<Key, End>,
+}
+
+/// Checks everything, applies the manifests, and finds what is due.
+async fn begin(
+    args: &CreateArgs,
+    input: &Input,
+    context: &Context,
+    (started, deadline): (Timestamp, Timestamp),
+) -> Result<(Workshop, Begun), Failure> {
+    let manual = &args.work.manual;
+    let workshop = open(args, input, context, deadline).await?;
     let records = &workshop.records;
     manual.check_turn(&workshop.claim)?;
     let venue = match args.rehearse {
@@ -114,8 +181,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     }
     let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
     let target = Target { store: &workshop.store, cluster };
-    applying::apply(&input, records, target, &printer).await?;
-    let Opening { open, ends: known } =
+    applying::apply(input, records, target, &printer).await?;
+    let Opening { open, ends } =
         opening(records, &workshop.store, &workshop.claim, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
     if venue.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
@@ -124,40 +191,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         let told = (context, &args.work.output);
         provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
     }
-    let job = Job {
-        store: Arc::clone(&workshop.store),
-        claim: workshop.claim,
-        permit: workshop.permit,
-        drive: &args.work.drive,
-        rehearsal: rehearsal.map(Rehearsal::means),
-        by_hand: manual.dns01_manual,
-        given,
-        open,
-        started,
-        deadline,
-    };
-    let ends = work(job, context).await;
-    let tidied = match rehearsal {
-        Some(rehearsal) => rehearsal.end(&workshop.store, &args.work.drive, context).await,
-        None => Ok(()),
-    };
-    if let Err(failure) = &tidied {
-        context.printer(&args.work.output).error(&failure.message, &failure.hints);
-    }
-    let mut ends = ends?;
-    ends.extend(known);
-    let results = Results {
-        store: &workshop.store,
-        out: workshop.out.as_deref(),
-        out_secret: args.work.out_secret,
-        zone_file: manual.dns01_zone_file.as_deref(),
-        is_kept: workshop.rehearsal.is_none(),
-        times: (started, deadline),
-        timeline: args.work.timeline,
-        records,
-    };
-    finish::settle(&results, &args.work.output, context, ends).await?;
-    tidied.map_err(|told| Failure::silent(told.kind))
+    Ok((workshop, Begun { given, open, ends }))
 }
 
 async fn open(

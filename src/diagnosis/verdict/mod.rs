@@ -22,7 +22,7 @@ use crate::model::common::{condition, is_true};
 use crate::model::event::reason;
 use crate::model::memory::{Holder, Memory};
 use crate::model::{
-    Certificate, Challenge, Condition, ConditionStatus, Issuer, Key, Kind, Order, State,
+    Certificate, Challenge, Condition, ConditionStatus, Issuer, Key, Kind, Order, Problem, State,
 };
 use crate::store::Change;
 use crate::store::error::StoreError;
@@ -120,6 +120,10 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         }
         _ => format!("{key}: {error}"),
     };
+    let problem = match error {
+        ReconcileError::Acme(AcmeError::Refused { problem, .. }) => Some(Problem::clone(problem)),
+        _ => None,
+    };
     let kind = FailureKind::of_error(error);
     let next_step = advice::for_error(error, issuer);
     // A store that cannot be used may come back, which only `run` waits for.
@@ -131,7 +135,8 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         && matches!(error, ReconcileError::Store(error) if error.needs_person());
     let retry = error.retry();
     if retry == Retry::Never || is_store || is_refused {
-        return Verdict::Failed(Failed::new(kind, what).helped_by(next_step));
+        let failed = Failed::new(kind, what).told_by(problem);
+        return Verdict::Failed(failed.helped_by(next_step));
     }
     let named_by_ca = matches!((error, retry), (ReconcileError::Acme(_), Retry::At(_)));
     Verdict::Waiting(Some(Blocker {
@@ -140,6 +145,7 @@ pub fn of_obstacle(key: &Key, obstacle: &Obstacle, issuer: &Key) -> Verdict {
         what,
         until: Some(obstacle.next_try),
         named_by_ca,
+        problem: problem.map(Box::new),
         next_step,
     }))
 }
@@ -206,7 +212,7 @@ fn failed_request(chain: &Chain) -> Option<Failed> {
     let place = (&chain.named_issuer(), chain.in_cluster);
     // Where CAA records are at fault, what the challenge has to show was seen.
     let step = advice::for_order(kind, problem.as_ref(), challenge, place);
-    let failed_so = failed_so.helped_by(step.filter(|_| excluded.is_none()));
+    let failed_so = failed_so.told_by(problem).helped_by(step.filter(|_| excluded.is_none()));
     let tried = |order: &Order| Tried {
         uid: order.metadata.uid.clone(),
         name: order.metadata.name.clone(),
@@ -300,6 +306,7 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
             what,
             until,
             named_by_ca: true,
+            problem: problem.map(Box::new),
             next_step: None,
         })));
     }
@@ -313,10 +320,11 @@ pub fn judge_issuer(key: &Key, issuer: &Issuer) -> Option<Verdict> {
             what,
             until: None,
             named_by_ca: false,
+            problem: problem.map(Box::new),
             next_step,
         })));
     }
-    Some(Verdict::Failed(Failed::new(kind, what).helped_by(next_step)))
+    Some(Verdict::Failed(Failed::new(kind, what).told_by(problem).helped_by(next_step)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `certificate show`: certificates of a store, of files and of TLS servers that were really issued and really listen.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -19,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::support::ca::TestCa;
 use crate::support::program;
+use crate::support::reports;
 use crate::support::terminal::{Said, Terminal, certificate, issuer};
 use crate::support::tls_server::TlsServer;
 
@@ -28,11 +28,11 @@ fn only(said: &Said) -> Value {
     let report: Value = serde_json::from_str(&said.stdout).unwrap();
     assert_eq!((&report["kind"], said.stderr.as_str()), (&json!("CertificateReport"), ""));
     assert_eq!(report["certificates"].as_array().unwrap().len(), 1);
-    let rows = rows();
-    let known = fields(&report).into_iter().all(|(path, kind)| {
+    let rows = reports::rows("CertificateReport");
+    let known = reports::fields(&report).into_iter().all(|(path, kind)| {
         rows.get(&path).is_some_and(|row| kind.is_empty() || row.0 == kind || row.0 == "time")
     });
-    assert!(known, "docs/reports.md: {:?}", fields(&report));
+    assert!(known, "docs/reports.md: {:?}", reports::fields(&report));
     report["certificates"][0].clone()
 }
 
@@ -206,52 +206,6 @@ fn a_hostile_certificate_neither_ends_nor_steers_anything() {
     assert_eq!((&seen["keyMatches"], &seen["commonName"]), (&json!(false), &json!(rude)));
 }
 
-/// Type and whether it may be absent, of every field in the page.
-fn rows() -> BTreeMap<String, (String, bool)> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reports.md");
-    let page = fs::read_to_string(page).unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
-    let row = |row: &str| {
-        let (path, rest) = row.split_once("` | ").unwrap();
-        let (kind, _) = rest.split_once(" | ").unwrap();
-        let bare = kind.strip_suffix(", or absent");
-        (path.to_owned(), (bare.unwrap_or(kind).to_owned(), bare.is_some()))
-    };
-    rows.map(row).collect()
-}
-
-/// Every field of a report with its type; no type for an empty list.
-fn fields(report: &Value) -> BTreeSet<(String, String)> {
-    let mut found = BTreeSet::new();
-    collect(report, "", &mut found);
-    found
-}
-
-fn collect(value: &Value, path: &str, found: &mut BTreeSet<(String, String)>) {
-    let kind = match value {
-        Value::Object(fields) => {
-            let dot = if path.is_empty() { "" } else { "." };
-            for (name, value) in fields {
-                collect(value, &format!("{path}{dot}{name}"), found);
-            }
-            return;
-        }
-        Value::Array(items) if items.iter().any(Value::is_object) => {
-            for item in items {
-                collect(item, &format!("{path}[]"), found);
-            }
-            return;
-        }
-        Value::Array(items) if items.is_empty() => "",
-        Value::Array(_) => "strings",
-        Value::String(_) => "string",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_i64() => "integer",
-        Value::Number(_) | Value::Null => "unknown",
-    };
-    found.insert((path.to_owned(), kind.to_owned()));
-}
-
 /// A report with every field, and one without those that may be absent.
 fn reports() -> [Value; 2] {
     let pem = include_bytes!("../../fixtures/certificates/www.example.com.pem");
@@ -303,20 +257,5 @@ fn reports() -> [Value; 2] {
 
 #[test]
 fn the_page_of_reports_tells_every_field_and_its_type() {
-    let rows = rows();
-    let [whole, bare] = reports().map(|report| fields(&report));
-    let plain = |(path, (kind, _)): (&String, &(String, bool))| {
-        let kind = if kind == "time" { "string" } else { kind };
-        (path.clone(), kind.to_owned())
-    };
-    // Lists without any entry have no type of their own.
-    let typed = |(path, kind): (String, String)| match kind.as_str() {
-        "" => (path, "strings".to_owned()),
-        _ => (path, kind),
-    };
-    let told: BTreeSet<_> = rows.iter().map(plain).collect();
-    assert_eq!(whole.into_iter().map(typed).collect::<BTreeSet<_>>(), told);
-    let always = rows.iter().filter(|(_, (_, may_be_absent))| !may_be_absent);
-    let always: BTreeSet<&String> = always.map(|(path, _)| path).collect();
-    assert_eq!(bare.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), always);
+    reports::is_told("CertificateReport", &reports());
 }

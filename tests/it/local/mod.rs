@@ -12,6 +12,7 @@ mod faults;
 mod generated;
 mod kill;
 mod man;
+mod order_report;
 mod pairs;
 mod recordings;
 mod shells;

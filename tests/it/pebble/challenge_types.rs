@@ -125,7 +125,7 @@ fn order_by_hand(site: &Site, more: &[&str]) -> (Said, Vec<(String, String)>) {
     let said = site.terminal.run(&[&words[..], more].concat());
     let report: Value = serde_json::from_str(&said.stdout).unwrap_or_default();
     let text = |record: &Value, field: &str| record[field].as_str().unwrap().to_owned();
-    let items = report["items"].as_array().cloned().unwrap_or_default();
+    let items = report["records"].as_array().cloned().unwrap_or_default();
     let records = items.iter().filter(|item| item["type"] == "TXT");
     let records = records.map(|record| (text(record, "name"), text(record, "value")));
     (said, records.collect())

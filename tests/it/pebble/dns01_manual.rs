@@ -79,7 +79,7 @@ impl Site {
         assert_eq!(said.code, Some(13), "{said:?}\n{}", self.pebble.log());
         let report: Value = serde_json::from_str(&said.stdout).unwrap();
         let text = |record: &Value, field: &str| record[field].as_str().unwrap().to_owned();
-        let records = report["items"].as_array().unwrap().iter().map(|record| {
+        let records = report["records"].as_array().unwrap().iter().map(|record| {
             assert_eq!(
                 (&record["type"], &record["certificate"]["name"]),
                 (&"TXT".into(), &"web".into())

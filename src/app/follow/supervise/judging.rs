@@ -109,7 +109,7 @@ impl Supervision {
             Verdict::Waiting(Some(blocker)) if self.was_never_reached(key, &blocker).await => {
                 let waited = self.standstill.as_secs();
                 let message = format!("{}: not reached for {waited} s", blocker.what);
-                let failure = Failure::new(blocker.kind, message);
+                let failure = Failure::new(blocker.kind, message).held_up_by(&blocker);
                 let failure = blocker.next_step.iter().fold(failure, Failure::step);
                 self.end(key, End::Failed(self.kept(failure)), now);
             }
@@ -241,9 +241,10 @@ impl Supervision {
     fn held_up(&mut self, key: &Key, blocker: Blocker, now: Timestamp) {
         let too_late = |until: &Timestamp| blocker.named_by_ca && *until > self.deadline;
         if let Some(until) = blocker.until.filter(too_late) {
-            let failure = Failure::new(blocker.kind, blocker.what).hint(format!(
+            let failure = Failure::new(blocker.kind, blocker.what.clone()).hint(format!(
                 "run the same command again after {until:.0}, or with a longer --timeout: it goes on where it stopped"
             ));
+            let failure = failure.held_up_by(&blocker).late();
             self.end(key, End::Failed(failure), now);
             return;
         }
@@ -252,6 +253,7 @@ impl Supervision {
         if blocker.of != Kind::Challenge || blocker.kind != FailureKind::Timeout {
             let wait = ShownWait {
                 kind: key.kind,
+                object: Some(key.name.clone()),
                 label: name.clone(),
                 state: "held up".to_owned(),
                 waits_for: blocker.what.clone(),
@@ -273,7 +275,8 @@ impl Supervision {
         let wait = self.deadline.duration_since(self.started);
         let failure = if let Some(blocker) = self.blockers.get(key) {
             let message = format!("{key} is not done after {wait:#}: {}", blocker.what);
-            blocker.next_step.iter().fold(Failure::new(blocker.kind, message), Failure::step)
+            let failure = Failure::new(blocker.kind, message).held_up_by(blocker);
+            blocker.next_step.iter().fold(failure, Failure::step)
         } else if let Ok(Some((issuer, error))) =
             timeout_at(last_looks_end, self.silent_ca(key)).await
         {
@@ -291,7 +294,7 @@ impl Supervision {
             let next = step.iter().flat_map(|step| step.next_step.iter());
             next.fold(Failure::new(FailureKind::Timeout, message), Failure::step)
         };
-        self.kept(failure)
+        self.kept(failure.late())
     }
 
     /// Adds how to go on, where there is something to go on with.
@@ -377,7 +380,11 @@ impl Supervision {
         };
         let name = key.to_string();
         let is_good = matches!(end, End::Done(_));
-        let told = WaitEnd { kind: key.kind, label: &name, state, why: "", is_good };
+        let object = Some(&key.name);
+        let told = WaitEnd { kind: key.kind, object, label: &name, state, why: "", is_good };
+        if let End::Failed(failure) | End::ByHand(failure, _) = &end {
+            self.progress.events().step(key, None, (state, &failure.message), now);
+        }
         self.progress.done(&name, &told, now);
         self.blockers.remove(key);
         self.open.remove(key);

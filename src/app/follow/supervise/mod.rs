@@ -213,6 +213,11 @@ impl Supervision {
         &self.open
     }
 
+    /// How what has ended came to its end.
+    pub fn take_ends(&mut self) -> BTreeMap<Key, End> {
+        std::mem::take(&mut self.ends)
+    }
+
     /// Goes on with a store as whoever has the turn now reads it.
     pub fn begin_turn(&mut self, store: &Arc<dyn Store>, is_cert_managers: bool) {
         self.store = Arc::clone(store);

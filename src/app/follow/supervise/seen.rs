@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::Supervision;
@@ -49,6 +50,7 @@ impl Supervision {
         let waits_for = format!("waiting for {}", step.waits_for);
         let wait = ShownWait {
             kind: key.kind,
+            object: Some(key.name.clone()),
             label: key.to_string(),
             state: "on its way".to_owned(),
             in_short: waits_for.clone(),
@@ -97,8 +99,12 @@ impl Supervision {
         self.notes_movement_of(&certificate);
         self.relatives.insert(record.uid().to_owned(), certificate.clone());
         self.certificates.insert(record.key.clone(), certificate.clone());
-        if record.key.kind == Kind::Challenge && self.open.contains_key(&certificate) {
-            self.show(record, exists);
+        if self.open.contains_key(&certificate) {
+            match record.key.kind {
+                Kind::Challenge => self.show(record, exists),
+                Kind::CertificateRequest | Kind::Order if exists => self.write_step(record),
+                _ => {}
+            }
         }
         for (early, exists) in
             self.early.remove(record.uid()).into_iter().flat_map(BTreeMap::into_values)
@@ -128,6 +134,24 @@ impl Supervision {
         }
     }
 
+    /// Writes where an object stands of which people are told by its Challenges; what an earlier run has left is old news.
+    fn write_step(&self, record: &Record) {
+        let made = record.metadata().creation_timestamp.map(Time::timestamp);
+        // The store keeps whole seconds.
+        let is_ours = made.is_some_and(|made| self.started.duration_since(made).as_secs() < 1);
+        let (mut state, mut reason) = (record.text("/status/state"), record.text(REASON));
+        let conditions = record.object.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = conditions.into_iter().flatten();
+        if let Some(ready) = conditions.find(|condition| condition["type"] == "Ready") {
+            state = ready["reason"].as_str().unwrap_or_default();
+            reason = ready["message"].as_str().unwrap_or_default();
+        }
+        if is_ours || !["", "valid", "Issued"].contains(&state) {
+            let state = if state.is_empty() { "created" } else { state };
+            self.progress.events().step(&record.key, None, (state, reason), Timestamp::now());
+        }
+    }
+
     fn show(&mut self, record: &Record, exists: bool) {
         let Ok(challenge) = typed::<Challenge>(record.clone()) else { return };
         let now = Timestamp::now();
@@ -136,12 +160,15 @@ impl Supervision {
         }
         let (status, name) = (&challenge.status, record.key.to_string());
         let (kind, label) = (Kind::Challenge, challenge.spec.shown_domain());
-        let end = |state, is_good| WaitEnd { kind, label: &label, state, why: "", is_good };
+        let object = Some(&record.key.name);
+        let end = |state, is_good| WaitEnd { kind, object, label: &label, state, why: "", is_good };
         if let Some(state) = status.state.filter(|state| state.is_final()) {
             // What an earlier run left is old news; the clean-up writes again, but the end is told once.
             let is_news = status.processing || self.progress.is_waiting(&name);
             if is_news && self.told.insert(challenge.metadata.uid.clone()) {
                 // Why is told with the Certificate.
+                let stands = (state.as_str(), &*status.reason);
+                self.progress.events().step(&record.key, Some(&label), stands, now);
                 self.progress.done(&name, &end(state.as_str(), state == State::Valid), now);
             }
             return;
@@ -158,8 +185,10 @@ impl Supervision {
         let in_short = if is_old { waits_for.clone() } else { Wait::in_short(&challenge) };
         let state = if status.processing { State::Pending.as_str() } else { "queued" }.to_owned();
         let since = challenge.metadata.creation_timestamp.map_or(now, Time::timestamp);
+        let object = Some(record.key.name.clone());
         let wait = ShownWait {
             kind,
+            object,
             label,
             state,
             waits_for,
