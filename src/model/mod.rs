@@ -29,6 +29,7 @@ pub mod own_solver;
 pub mod persist;
 pub mod pod_template;
 pub mod problem;
+pub mod quick_dns;
 pub mod quick_order;
 pub mod request;
 pub mod requested_types;
