@@ -10,6 +10,7 @@ pub mod challenge;
 pub mod common;
 pub mod conversion;
 pub mod cron;
+pub mod dns_provider;
 pub mod event;
 pub mod event_times;
 pub mod field;

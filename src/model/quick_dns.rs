@@ -3,98 +3,11 @@
 //! A variable may be given as a file, by its name with `_FILE` at the end, as lego has it. An empty one is not set.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::quick_order::Credentials;
-
-/// DNS providers that are reached by what surrounds the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DnsProvider {
-    /// acme-dns.
-    AcmeDns,
-    /// Akamai Edge DNS.
-    Akamai,
-    /// Azure DNS.
-    AzureDns,
-    /// Google Cloud DNS.
-    CloudDns,
-    /// Cloudflare.
-    Cloudflare,
-    /// DigitalOcean.
-    DigitalOcean,
-    /// A program.
-    Exec,
-    /// Dynamic updates.
-    Rfc2136,
-    /// AWS Route 53.
-    Route53,
-}
-
-impl DnsProvider {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::AcmeDns,
-        Self::Akamai,
-        Self::AzureDns,
-        Self::CloudDns,
-        Self::Cloudflare,
-        Self::DigitalOcean,
-        Self::Exec,
-        Self::Rfc2136,
-        Self::Route53,
-    ];
-
-    /// Its name, and those that other programs give it.
-    pub fn names(self) -> (&'static str, &'static [&'static str]) {
-        match self {
-            Self::AcmeDns => ("acmedns", &["acme-dns"]),
-            Self::Akamai => ("akamai", &["edgedns"]),
-            Self::AzureDns => ("azuredns", &["azure"]),
-            Self::CloudDns => ("clouddns", &["gcloud", "google"]),
-            Self::Cloudflare => ("cloudflare", &[]),
-            Self::DigitalOcean => ("digitalocean", &[]),
-            Self::Exec => ("exec", &[]),
-            Self::Rfc2136 => ("rfc2136", &[]),
-            Self::Route53 => ("route53", &[]),
-        }
-    }
-
-    /// What it needs, in short.
-    pub fn needs(self) -> &'static str {
-        match self {
-            Self::AcmeDns => "ACME_DNS_API_BASE, ACME_DNS_STORAGE_PATH",
-            Self::Akamai => {
-                "AKAMAI_HOST, AKAMAI_CLIENT_TOKEN, AKAMAI_CLIENT_SECRET, AKAMAI_ACCESS_TOKEN"
-            }
-            Self::AzureDns => {
-                "AZURE_CLIENT_ID, AZURE_CLIENT_SECRET, AZURE_TENANT_ID, AZURE_SUBSCRIPTION_ID, \
-                 AZURE_RESOURCE_GROUP [AZURE_ZONE_NAME, AZURE_ENVIRONMENT, AZURE_PRIVATE_ZONE]"
-            }
-            Self::CloudDns => {
-                "GOOGLE_APPLICATION_CREDENTIALS or GCE_SERVICE_ACCOUNT_FILE [GCE_PROJECT, GCE_ZONE_ID]"
-            }
-            Self::Cloudflare => {
-                "CLOUDFLARE_DNS_API_TOKEN or CF_DNS_API_TOKEN or CF_API_TOKEN; else CF_API_EMAIL, CF_API_KEY"
-            }
-            Self::DigitalOcean => "DO_AUTH_TOKEN or DIGITALOCEAN_TOKEN",
-            Self::Exec => "EXEC_PATH: a program as in examples/dns01-exec",
-            Self::Rfc2136 => {
-                "RFC2136_NAMESERVER [RFC2136_TSIG_KEY, RFC2136_TSIG_SECRET, RFC2136_TSIG_ALGORITHM]"
-            }
-            Self::Route53 => {
-                "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY [AWS_REGION, AWS_HOSTED_ZONE_ID, AWS_ASSUME_ROLE_ARN]"
-            }
-        }
-    }
-}
-
-impl fmt::Display for DnsProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.names().0)
-    }
-}
+use super::dns_provider::DnsProvider;
+use super::secret::Credentials;
 
 /// What surrounds the process.
 pub trait Surroundings {
@@ -406,7 +319,8 @@ impl Reading<'_> {
         self.text("tsigKeyName", &[name])?;
         self.secret("tsigSecretSecretRef", "secret", &[secret])?;
         // What tsig-keygen makes, where nothing is said.
-        let algorithm = self.set("RFC2136_TSIG_ALGORITHM").unwrap_or("hmac-sha256".to_owned());
+        let algorithm =
+            self.set("RFC2136_TSIG_ALGORITHM").unwrap_or_else(|| "hmac-sha256".to_owned());
         let algorithm = algorithm.trim_end_matches('.').replace('-', "").to_ascii_uppercase();
         self.put("tsigAlgorithm", algorithm);
         Ok(())
@@ -415,4 +329,187 @@ impl Reading<'_> {
 
 fn unusable(variable: &str, why: String) -> SurroundingsFault {
     SurroundingsFault::Unusable { variable: variable.to_owned(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Variables, and one file whose path is its content.
+    struct Around<'a>(&'a str);
+
+    impl Surroundings for Around<'_> {
+        fn variable(&self, name: &str) -> Option<String> {
+            let set = self.0.lines().filter_map(|line| line.trim().split_once('='));
+            set.into_iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_owned())
+        }
+
+        fn file(&self, path: &str) -> Result<String, String> {
+            if path == "/none" { Err("no such file".to_owned()) } else { Ok(path.to_owned()) }
+        }
+    }
+
+    /// The solver and the keys of the Secret with their values, or why there is none.
+    fn check(provider: DnsProvider, variables: &str) -> String {
+        match answers(provider, "ca-dns", &Around(variables)) {
+            Ok(answers) => {
+                let parsed = serde_json::from_value(answers.solver.clone());
+                let _solver: crate::model::solver::Dns01Solver = parsed.unwrap();
+                assert!(!format!("{answers:?}").contains("hidden"), "{answers:?}");
+                let (provider, fields) = answers.solver.as_object().unwrap().iter().next().unwrap();
+                let mut lines = vec![provider.clone()];
+                lines.extend(fields.as_object().unwrap().iter().map(|(k, v)| format!("{k}={v}")));
+                lines.extend(answers.credentials.0.iter().map(|(k, v)| format!("{k}: {v}")));
+                lines.join("\n")
+            }
+            Err(fault) => fault.to_string(),
+        }
+    }
+
+    #[test]
+    fn tokens_are_found_by_each_of_their_names() {
+        let expected = |provider: &str, field: &str, key: &str| {
+            let reference = format!("{{\"key\":\"{key}\",\"name\":\"ca-dns\"}}");
+            format!("{provider}\n{field}={reference}\n{key}: hidden")
+        };
+        for variable in [
+            "CLOUDFLARE_DNS_API_TOKEN=hidden",
+            "CF_DNS_API_TOKEN=hidden",
+            "CF_API_TOKEN=hidden",
+            "CF_API_TOKEN= \nCF_API_TOKEN_FILE=hidden\n",
+        ] {
+            let expected = expected("cloudflare", "apiTokenSecretRef", "api-token");
+            assert_eq!(check(DnsProvider::Cloudflare, variable), expected, "{variable}");
+        }
+        for variable in ["DO_AUTH_TOKEN=hidden", "DIGITALOCEAN_TOKEN=hidden"] {
+            let expected = expected("digitalocean", "tokenSecretRef", "access-token");
+            assert_eq!(check(DnsProvider::DigitalOcean, variable), expected, "{variable}");
+        }
+        let key = check(DnsProvider::Cloudflare, "CF_API_EMAIL=me@example.com\nCF_API_KEY=hidden");
+        assert!(key.contains("email=\"me@example.com\"") && key.ends_with("api-key: hidden"));
+    }
+
+    #[test]
+    fn every_provider_has_a_solver_as_cert_manager_reads_it() {
+        let google = r#"{"type":"service_account","project_id":"p"}"#;
+        let google = format!("GOOGLE_APPLICATION_CREDENTIALS={google}");
+        let all = [
+            (DnsProvider::AcmeDns, "ACME_DNS_API_BASE=https://a\nACME_DNS_STORAGE_PATH={\"b\":{}}"),
+            (
+                DnsProvider::Akamai,
+                "AKAMAI_HOST=h\nAKAMAI_CLIENT_TOKEN=a\nAKAMAI_CLIENT_SECRET=b\nAKAMAI_ACCESS_TOKEN=c",
+            ),
+            (
+                DnsProvider::AzureDns,
+                "AZURE_CLIENT_ID=a\nAZURE_CLIENT_SECRET=b\nAZURE_TENANT_ID=c\nAZURE_SUBSCRIPTION_ID=d\n\
+                 AZURE_RESOURCE_GROUP=e\nAZURE_ZONE_NAME=f\nAZURE_ENVIRONMENT=china\nAZURE_PRIVATE_ZONE=true",
+            ),
+            (DnsProvider::CloudDns, google.as_str()),
+            (DnsProvider::Exec, "EXEC_PATH=./hook.sh"),
+            (DnsProvider::Rfc2136, "RFC2136_NAMESERVER=192.0.2.53"),
+            (
+                DnsProvider::Rfc2136,
+                "RFC2136_NAMESERVER=ns:53\nRFC2136_TSIG_KEY=k\nRFC2136_TSIG_SECRET=s\n\
+                 RFC2136_TSIG_ALGORITHM=hmac-sha512.",
+            ),
+            (
+                DnsProvider::Route53,
+                "AWS_ACCESS_KEY_ID=a\nAWS_SECRET_ACCESS_KEY=b\nAWS_REGION=eu\nAWS_HOSTED_ZONE_ID=Z",
+            ),
+        ];
+        let all: Vec<_> = all.into_iter().map(|(p, variables)| check(p, variables)).collect();
+        insta::assert_snapshot!(all.join("\n\n"), @r#"
+        acmeDNS
+        accountSecretRef={"key":"accounts.json","name":"ca-dns"}
+        host="https://a"
+        accounts.json: {"b":{}}
+
+        akamai
+        accessTokenSecretRef={"key":"access-token","name":"ca-dns"}
+        clientSecretSecretRef={"key":"client-secret","name":"ca-dns"}
+        clientTokenSecretRef={"key":"client-token","name":"ca-dns"}
+        serviceConsumerDomain="h"
+        access-token: c
+        client-secret: b
+        client-token: a
+
+        azureDNS
+        clientID="a"
+        clientSecretSecretRef={"key":"client-secret","name":"ca-dns"}
+        environment="AzureChinaCloud"
+        hostedZoneName="f"
+        resourceGroupName="e"
+        subscriptionID="d"
+        tenantID="c"
+        zoneType="AzurePrivateZone"
+        client-secret: b
+
+        cloudDNS
+        project="p"
+        serviceAccountSecretRef={"key":"key.json","name":"ca-dns"}
+        key.json: {"type":"service_account","project_id":"p"}
+
+        webhook
+        config={"command":["./hook.sh"]}
+        groupName="kubectl-acme"
+        solverName="exec"
+
+        rfc2136
+        nameserver="192.0.2.53"
+
+        rfc2136
+        nameserver="ns:53"
+        tsigAlgorithm="HMACSHA512"
+        tsigKeyName="k"
+        tsigSecretSecretRef={"key":"secret","name":"ca-dns"}
+        secret: s
+
+        route53
+        accessKeyIDSecretRef={"key":"access-key-id","name":"ca-dns"}
+        hostedZoneID="Z"
+        region="eu"
+        secretAccessKeySecretRef={"key":"secret-access-key","name":"ca-dns"}
+        access-key-id: a
+        secret-access-key: b
+        "#);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_as_a_whole() {
+        let all: Vec<_> =
+            DnsProvider::ALL.into_iter().map(|p| check(p, "AKAMAI_HOST=\n")).collect();
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        ACME_DNS_API_BASE, ACME_DNS_STORAGE_PATH are not set
+        AKAMAI_HOST, AKAMAI_CLIENT_TOKEN, AKAMAI_CLIENT_SECRET, AKAMAI_ACCESS_TOKEN are not set
+        AZURE_SUBSCRIPTION_ID, AZURE_RESOURCE_GROUP, AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET are not set
+        GOOGLE_APPLICATION_CREDENTIALS or GCE_SERVICE_ACCOUNT_FILE, GCE_PROJECT or GOOGLE_CLOUD_PROJECT are not set
+        CLOUDFLARE_DNS_API_TOKEN or CF_DNS_API_TOKEN or CLOUDFLARE_API_TOKEN or CF_API_TOKEN is not set
+        DO_AUTH_TOKEN or DIGITALOCEAN_TOKEN or DIGITALOCEAN_ACCESS_TOKEN is not set
+        EXEC_PATH is not set
+        RFC2136_NAMESERVER is not set
+        AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY are not set
+        "#);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_without_its_value() {
+        let session = "AWS_SESSION_TOKEN=hidden\nAWS_ACCESS_KEY_ID=a";
+        let all = [
+            check(DnsProvider::Route53, session),
+            check(DnsProvider::CloudDns, "GCE_SERVICE_ACCOUNT={\"type\":\"external_account\"}"),
+            check(DnsProvider::CloudDns, "GOOGLE_APPLICATION_CREDENTIALS=/none"),
+            check(DnsProvider::AcmeDns, "ACME_DNS_API_BASE=a\nACME_DNS_STORAGE_PATH=hidden"),
+            check(DnsProvider::AzureDns, "AZURE_ENVIRONMENT=moon"),
+            check(DnsProvider::Rfc2136, "RFC2136_NAMESERVER=ns\nRFC2136_TSIG_KEY=k"),
+        ];
+        assert!(!all.join("").contains("hidden"), "{all:?}");
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        AWS_SESSION_TOKEN is set: keys that hold for a few hours only have no place in a route53 solver
+        GCE_SERVICE_ACCOUNT leads to no key of a service account (type: service_account)
+        cannot read /none, which GOOGLE_APPLICATION_CREDENTIALS names: no such file
+        ACME_DNS_STORAGE_PATH leads to no JSON object of accounts by name
+        AZURE_ENVIRONMENT is "moon", not one of public, usgovernment, china
+        RFC2136_TSIG_SECRET is not set
+        "#);
+    }
 }

@@ -1,8 +1,5 @@
 //! The shortest way in: Issuer and Certificate from a few names, as one would write them.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use serde_json::{Map, Value, json};
 
 use super::common::Blob;
@@ -10,6 +7,7 @@ use super::hashed_names;
 use super::metadata::Record;
 use super::names::Identifier;
 use super::quick_dns::DnsAnswers;
+use super::secret::Credentials;
 
 /// Directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -129,16 +127,6 @@ impl Binding {
         }
         let hmac = Credentials([(HMAC.to_owned(), hmac.to_owned())].into());
         Some(Self { key_id: key_id.to_owned(), hmac })
-    }
-}
-
-/// What goes into a Secret; never printed.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Credentials(pub BTreeMap<String, String>);
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Credentials(keys {:?})", self.0.keys())
     }
 }
 
@@ -409,6 +397,57 @@ mod tests {
         let mut wish = wish(&["example.com"], "letsencrypt");
         wish.proof = Proof::Unaided;
         assert_eq!(check(&wish)[0]["spec"]["acme"].get("solvers"), None);
+    }
+
+    #[test]
+    fn everything_that_is_said_of_the_ca_stands_in_the_issuer() {
+        let mut wish = wish(&["*.example.com"], "https://ca.example/dir");
+        wish.key = KeyChoice::Rsa3072;
+        wish.ca = CaWishes {
+            bundle: Blob(
+                b"-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n".to_vec(),
+            ),
+            binding: Binding::new("kid", " YS1i_w==\n"),
+            profile: Some("shortlived".into()),
+            preferred_chain: Some("Root X".into()),
+        };
+        wish.proof = Proof::Provider(DnsAnswers {
+            provider: crate::model::dns_provider::DnsProvider::DigitalOcean,
+            solver: json!({"digitalocean": {"tokenSecretRef": {"name": "n", "key": "k"}}}),
+            credentials: Credentials([("k".to_owned(), "token".to_owned())].into()),
+        });
+        assert!(!format!("{wish:?}").contains("YS1i"), "{wish:?}");
+        let [binding, token, issuer, certificate] = &check(&wish)[..] else { panic!() };
+        let secret = |name: &str, data: Value| {
+            json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
+                "metadata": {"name": name, "namespace": "default"}})
+        };
+        assert_eq!(*binding, secret("ca-example-dir-binding", json!({"hmac": "WVMxaV93"})));
+        assert_eq!(*token, secret("ca-example-dir-digitalocean", json!({"k": "dG9rZW4="})));
+        let pem =
+            "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClRVbEoKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
+        let reference = json!({"name": "ca-example-dir-binding", "key": "hmac"});
+        assert_eq!(
+            issuer["spec"]["acme"],
+            json!({"server": "https://ca.example/dir", "caBundle": pem, "profile": "shortlived",
+                "externalAccountBinding": {"keyID": "kid", "keySecretRef": reference},
+                "preferredChain": "Root X",
+                "privateKeySecretRef": {"name": "ca-example-dir-account-key"},
+                "solvers": [{"dns01": {"digitalocean": {"tokenSecretRef": {"name": "n", "key": "k"}}}}]})
+        );
+        assert_eq!(certificate["spec"]["privateKey"], json!({"algorithm": "RSA", "size": 3072}));
+    }
+
+    #[test]
+    fn every_type_of_key_can_be_read() {
+        for key in KeyChoice::ALL {
+            let mut wish = wish(&["example.com"], "letsencrypt");
+            wish.key = key;
+            check(&wish);
+        }
+        for hmac in ["", " ", "a b", "a+b/", "\u{e4}"] {
+            assert_eq!(Binding::new("kid", hmac), None);
+        }
     }
 
     #[test]

@@ -15,8 +15,9 @@ use crate::app::failure::Failure;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::Identifier;
 use crate::model::common::Blob;
+use crate::model::dns_provider::DnsProvider;
 use crate::model::manifest;
-use crate::model::quick_dns::{self, DnsAnswers, DnsProvider, Surroundings, SurroundingsFault};
+use crate::model::quick_dns::{self, DnsAnswers, Surroundings, SurroundingsFault};
 use crate::model::quick_order::{
     self, AcmeServer, Binding, CaWishes, KeyChoice, Proof, QuickOrder, secret_name,
 };
@@ -55,7 +56,7 @@ pub struct QuickArgs {
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub eab_hmac_file: Option<PathBuf>,
     /// Profile to ask the CA for, with --domain
-    #[arg(long, hide_short_help = true, value_name = "NAME", env = "KUBECTL_ACME_PROFILE")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub profile: Option<String>,
     /// Type of the certificate's key, with --domain
     #[arg(long, hide_short_help = true, value_name = "TYPE", value_enum, default_value = "p256")]
@@ -279,5 +280,84 @@ impl ValueEnum for KeyChoice {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(PossibleValue::new(self.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        quick: QuickArgs,
+        #[arg(long)]
+        dns01_manual: bool,
+    }
+
+    fn parse(words: &str) -> QuickArgs {
+        let words = std::iter::once("order").chain(words.split_whitespace());
+        let line = Line::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!line.dns01_manual);
+        line.quick
+    }
+
+    /// What comes of flags and `KUBECTL_ACME_EAB_HMAC`.
+    fn check(words: &str, variable: Option<&str>) -> String {
+        match parse(words).binding(variable.map(str::to_owned)) {
+            Ok(binding) => format!("{binding:?}"),
+            Err(failure) => failure.message,
+        }
+    }
+
+    #[test]
+    fn a_key_id_and_its_key_go_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hmac");
+        fs::write(&path, "a-b_c=\n").unwrap();
+        let file = format!("--eab-hmac-file {}", path.display());
+        let bound = "Some(Binding { key_id: \"k\", hmac: Credentials(keys [\"hmac\"]) })";
+        for (words, variable, expected) in [
+            ("", None, "None"),
+            ("", Some(" "), "None"),
+            (&format!("--eab-kid k {file}"), None, bound),
+            (&format!("--eab-kid k {file}"), Some("not used!"), bound),
+            ("--eab-kid k", Some("abc"), bound),
+            ("--eab-kid k", None, "--eab-kid needs the HMAC key that belongs to it"),
+            (
+                "",
+                Some("abc"),
+                "KUBECTL_ACME_EAB_HMAC needs the key ID that the CA gave with it: --eab-kid ID",
+            ),
+            ("--eab-kid k", Some("a+b"), "cannot use KUBECTL_ACME_EAB_HMAC: it is not base64url"),
+        ] {
+            assert_eq!(check(words, variable), expected, "{words}");
+        }
+        let alone = check(&file, None);
+        assert!(alone.ends_with("needs the key ID that the CA gave with it: --eab-kid ID"));
+    }
+
+    #[test]
+    fn a_file_without_a_certificate_is_no_bundle() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        fs::write(&path, "none").unwrap();
+        assert!(bundle(&path).unwrap_err().message.ends_with("key.pem: it holds no certificate"));
+        assert!(bundle(&folder.path().join("none")).unwrap_err().message.contains("No such file"));
+    }
+
+    #[test]
+    fn a_provider_is_found_by_the_names_of_other_programs() {
+        for (word, expected) in [
+            ("gcloud", DnsProvider::CloudDns),
+            ("azure", DnsProvider::AzureDns),
+            ("acme-dns", DnsProvider::AcmeDns),
+            ("edgedns", DnsProvider::Akamai),
+            ("route53", DnsProvider::Route53),
+        ] {
+            assert_eq!(parse(&format!("--dns01 {word}")).dns01, Some(expected));
+        }
     }
 }
