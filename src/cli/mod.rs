@@ -25,7 +25,8 @@ use clap::{
 use self::config::Config;
 use crate::app::flags::global::GlobalArgs;
 use crate::app::flags::{connection, lease, solver_pods};
-use crate::app::input::{FOR_MANIFESTS, FOR_NAMES};
+use crate::app::input::FOR_MANIFESTS;
+use crate::app::input::quick::FOR_NAMES;
 use crate::app::invocation::{self, PLACES, PLUGIN, variable};
 use crate::commands::{
     ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
@@ -228,8 +229,9 @@ fn misplaced(matches: &ArgMatches) -> Option<String> {
     if let Some((_, below)) = matches.subcommand() {
         return misplaced(below);
     }
-    let is_given = |id| matches!(matches.try_contains_id(id), Ok(true));
-    let is_typed = |id| is_given(id) && matches.value_source(id) == Some(ValueSource::CommandLine);
+    let is_given = |id: &str| matches!(matches.try_contains_id(id), Ok(true));
+    let is_typed =
+        |id: &str| is_given(id) && matches.value_source(id) == Some(ValueSource::CommandLine);
     let (given, lacking, flags) = if is_given("files") && !is_given("domain") {
         ("-f", "--domain", &FOR_NAMES[..])
     } else if is_given("domain") && !is_given("files") {
@@ -237,7 +239,7 @@ fn misplaced(matches: &ArgMatches) -> Option<String> {
     } else {
         return None;
     };
-    let (flag, why) = flags.iter().find(|(flag, _)| is_typed(flag))?;
+    let (flag, why) = flags.iter().find(|(flag, _)| is_typed(&flag.replace('-', "_")))?;
     Some(format!("--{flag} cannot be used with {given}, only with {lacking}: {why}"))
 }
 

@@ -1,10 +1,13 @@
 //! The shortest way in: Issuer and Certificate from a few names, as one would write them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::common::Blob;
 use super::hashed_names;
 use super::metadata::Record;
 use super::names::Identifier;
+use super::quick_dns::DnsAnswers;
+use super::secret::Credentials;
 
 /// Directory of Let's Encrypt.
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -83,35 +86,145 @@ pub struct QuickOrder {
     pub namespace: String,
     /// How names are proven.
     pub proof: Proof,
+    /// The key of the certificate.
+    pub key: KeyChoice,
+    /// What is said of the CA beside where it is.
+    pub ca: CaWishes,
+}
+
+/// What is said of a CA beside where it is; what is empty is not said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaWishes {
+    /// Roots for the connection to it, PEM.
+    pub bundle: Blob,
+    /// The account that it knows already.
+    pub binding: Option<Binding>,
+    /// Profile to ask for.
+    pub profile: Option<String>,
+    /// Common name of the root of the wanted chain.
+    pub preferred_chain: Option<String>,
+}
+
+/// External account binding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Key identifier given by the CA.
+    pub key_id: String,
+    /// The HMAC key, under [`HMAC`].
+    pub hmac: Credentials,
+}
+
+/// The key of the HMAC in the Secret of a binding.
+const HMAC: &str = "hmac";
+
+impl Binding {
+    /// Reads the HMAC key as CAs give it: base64url, with or without padding.
+    pub fn new(key_id: &str, hmac: &str) -> Option<Self> {
+        let hmac = hmac.trim().trim_end_matches('=');
+        let is_base64url = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if hmac.is_empty() || !hmac.chars().all(is_base64url) {
+            return None;
+        }
+        let hmac = Credentials([(HMAC.to_owned(), hmac.to_owned())].into());
+        Some(Self { key_id: key_id.to_owned(), hmac })
+    }
+}
+
+/// Types of keys that CAs take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyChoice {
+    /// RSA of 2048 bits.
+    Rsa2048,
+    /// RSA of 3072 bits.
+    Rsa3072,
+    /// RSA of 4096 bits.
+    Rsa4096,
+    /// ECDSA with P-256.
+    #[default]
+    P256,
+    /// ECDSA with P-384.
+    P384,
+    /// ECDSA with P-521.
+    P521,
+    /// Ed25519.
+    Ed25519,
+}
+
+impl KeyChoice {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Rsa2048,
+        Self::Rsa3072,
+        Self::Rsa4096,
+        Self::P256,
+        Self::P384,
+        Self::P521,
+        Self::Ed25519,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rsa2048 => "rsa2048",
+            Self::Rsa3072 => "rsa3072",
+            Self::Rsa4096 => "rsa4096",
+            Self::P256 => "p256",
+            Self::P384 => "p384",
+            Self::P521 => "p521",
+            Self::Ed25519 => "ed25519",
+        }
+    }
+
+    /// `spec.privateKey` of a Certificate.
+    fn private_key(self) -> Value {
+        let (algorithm, size) = match self {
+            Self::Rsa2048 => ("RSA", 2048),
+            Self::Rsa3072 => ("RSA", 3072),
+            Self::Rsa4096 => ("RSA", 4096),
+            Self::P256 => ("ECDSA", 256),
+            Self::P384 => ("ECDSA", 384),
+            Self::P521 => ("ECDSA", 521),
+            Self::Ed25519 => return json!({"algorithm": "Ed25519"}),
+        };
+        json!({"algorithm": algorithm, "size": size})
+    }
 }
 
 /// How names are proven.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Proof {
     /// HTTP-01.
     #[default]
     Http01,
     /// DNS-01, by records that a person makes.
     Manual,
+    /// DNS-01, by a provider.
+    Provider(DnsAnswers),
     /// By a type that needs no solver.
     Unaided,
 }
 
 impl Proof {
     /// The solver, as a manifest has it.
-    fn solver(self) -> Option<Value> {
+    fn solver(&self) -> Option<Value> {
         match self {
             Self::Http01 => Some(json!({"http01": {"ingress": {}}})),
             // The schema wants a provider, and has none for people.
             Self::Manual => Some(json!({
                 "dns01": {"webhook": {"groupName": "kubectl-acme", "solverName": "manual"}},
             })),
+            Self::Provider(answers) => Some(json!({"dns01": answers.solver})),
             Self::Unaided => None,
         }
     }
 }
 
-/// Makes Issuer and Certificate, in this order: one solver for every name, an ECDSA P-256 key.
+/// Name of the Secret of an issuer for this purpose.
+pub fn secret_name(server: &AcmeServer, purpose: &str) -> String {
+    format!("{}-{purpose}", server.name())
+}
+
+/// Makes Secrets where there are credentials, the Issuer and the Certificate, in this order: one solver for every name.
 pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     let issuer = wish.server.name();
     let mut acme = json!({
@@ -124,10 +237,34 @@ pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     if let Some(email) = &wish.email {
         acme["email"] = email.as_str().into();
     }
+    let CaWishes { bundle, binding, profile, preferred_chain } = &wish.ca;
+    if !bundle.is_empty() {
+        acme["caBundle"] = json!(bundle);
+    }
+    let texts = [("profile", profile), ("preferredChain", preferred_chain)];
+    for (field, text) in texts.into_iter().filter_map(|(field, text)| Some((field, text.as_ref()?)))
+    {
+        acme[field] = text.as_str().into();
+    }
+    let mut secrets = Vec::new();
+    if let Some(binding) = binding {
+        let secret = secret_name(&wish.server, "binding");
+        acme["externalAccountBinding"] = json!({
+            "keyID": binding.key_id,
+            "keySecretRef": {"name": secret, "key": HMAC},
+        });
+        secrets.push((secret, &binding.hmac));
+    }
+    if let Proof::Provider(answers) = &wish.proof
+        && !answers.credentials.0.is_empty()
+    {
+        let secret = secret_name(&wish.server, answers.provider.names().0);
+        secrets.push((secret, &answers.credentials));
+    }
     let name = object_name(&wish.first.to_string());
     let mut spec = json!({
         "secretName": format!("{name}-tls"),
-        "privateKey": {"algorithm": "ECDSA", "size": 256},
+        "privateKey": wish.key.private_key(),
         "issuerRef": {"name": issuer, "kind": "Issuer"},
     });
     let (mut names, mut addresses): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
@@ -156,7 +293,22 @@ pub fn manifests(wish: &QuickOrder) -> Vec<Record> {
     };
     let issuer = object("Issuer", issuer, json!({ "acme": acme }));
     let certificate = object("Certificate", &name, spec);
-    [issuer, certificate].into_iter().flatten().collect()
+    let secrets = secrets.into_iter().map(|(name, data)| secret(&wish.namespace, &name, data));
+    secrets.chain([issuer, certificate]).flatten().collect()
+}
+
+fn secret(namespace: &str, name: &str, credentials: &Credentials) -> Option<Record> {
+    let encoded = credentials.0.iter().map(|(key, value)| {
+        let value = Blob(value.as_bytes().to_vec());
+        (key.clone(), json!(value))
+    });
+    Record::new(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        "type": "Opaque",
+        "data": encoded.collect::<Map<_, _>>(),
+    }))
 }
 
 /// Turns a name, an address or a URL into the name of an object: `*.example.com` to `wildcard-example-com`.
@@ -185,6 +337,8 @@ mod tests {
             server: AcmeServer::parse(server).unwrap(),
             namespace: "default".into(),
             proof: Proof::Http01,
+            key: KeyChoice::default(),
+            ca: CaWishes::default(),
         }
     }
 
@@ -243,6 +397,57 @@ mod tests {
         let mut wish = wish(&["example.com"], "letsencrypt");
         wish.proof = Proof::Unaided;
         assert_eq!(check(&wish)[0]["spec"]["acme"].get("solvers"), None);
+    }
+
+    #[test]
+    fn everything_that_is_said_of_the_ca_stands_in_the_issuer() {
+        let mut wish = wish(&["*.example.com"], "https://ca.example/dir");
+        wish.key = KeyChoice::Rsa3072;
+        wish.ca = CaWishes {
+            bundle: Blob(
+                b"-----BEGIN CERTIFICATE-----\nTUlJ\n-----END CERTIFICATE-----\n".to_vec(),
+            ),
+            binding: Binding::new("kid", " YS1i_w==\n"),
+            profile: Some("shortlived".into()),
+            preferred_chain: Some("Root X".into()),
+        };
+        wish.proof = Proof::Provider(DnsAnswers {
+            provider: crate::model::dns_provider::DnsProvider::DigitalOcean,
+            solver: json!({"digitalocean": {"tokenSecretRef": {"name": "n", "key": "k"}}}),
+            credentials: Credentials([("k".to_owned(), "token".to_owned())].into()),
+        });
+        assert!(!format!("{wish:?}").contains("YS1i"), "{wish:?}");
+        let [binding, token, issuer, certificate] = &check(&wish)[..] else { panic!() };
+        let secret = |name: &str, data: Value| {
+            json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
+                "metadata": {"name": name, "namespace": "default"}})
+        };
+        assert_eq!(*binding, secret("ca-example-dir-binding", json!({"hmac": "WVMxaV93"})));
+        assert_eq!(*token, secret("ca-example-dir-digitalocean", json!({"k": "dG9rZW4="})));
+        let pem =
+            "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tClRVbEoKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
+        let reference = json!({"name": "ca-example-dir-binding", "key": "hmac"});
+        assert_eq!(
+            issuer["spec"]["acme"],
+            json!({"server": "https://ca.example/dir", "caBundle": pem, "profile": "shortlived",
+                "externalAccountBinding": {"keyID": "kid", "keySecretRef": reference},
+                "preferredChain": "Root X",
+                "privateKeySecretRef": {"name": "ca-example-dir-account-key"},
+                "solvers": [{"dns01": {"digitalocean": {"tokenSecretRef": {"name": "n", "key": "k"}}}}]})
+        );
+        assert_eq!(certificate["spec"]["privateKey"], json!({"algorithm": "RSA", "size": 3072}));
+    }
+
+    #[test]
+    fn every_type_of_key_can_be_read() {
+        for key in KeyChoice::ALL {
+            let mut wish = wish(&["example.com"], "letsencrypt");
+            wish.key = key;
+            check(&wish);
+        }
+        for hmac in ["", " ", "a b", "a+b/", "\u{e4}"] {
+            assert_eq!(Binding::new("kid", hmac), None);
+        }
     }
 
     #[test]

@@ -51,3 +51,13 @@ impl fmt::Debug for Secret {
         write!(f, "Secret({}, keys {keys:?})", self.metadata.object_name())
     }
 }
+
+/// What goes into a Secret; never printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credentials(keys {:?})", self.0.keys())
+    }
+}

@@ -37,7 +37,7 @@ impl Words {
             NextStep::Store(error) => store::lines(error),
             NextStep::Solver(remedy) => solver::lines(remedy),
             // What only another command does is not done by this one again.
-            NextStep::ThenAgain(step) if self.is_made && is_by_manifest(step) => {
+            NextStep::ThenAgain(step) if self.is_made && is_by_another(step) => {
                 vec![self.line(step)]
             }
             NextStep::ThenAgain(step) => {
@@ -57,14 +57,14 @@ impl Words {
             NextStep::ThenAgain(_) | NextStep::Store(_) | NextStep::Solver(_) => {
                 self.lines(step).into_iter().next().unwrap_or_default()
             }
-            NextStep::TrustCa(issuer) => {
-                let change = self.change("put the CA's root into", "spec.acme.caBundle", issuer);
-                if self.is_made {
-                    change
-                } else {
-                    format!("{change}, or set skipTLSVerify for a test")
-                }
+            NextStep::TrustCa(_) if self.is_made => {
+                "run the same command with --ca-bundle FILE, where FILE holds the CA's root (PEM)"
+                    .to_owned()
             }
+            NextStep::TrustCa(issuer) => format!(
+                "{}, or set skipTLSVerify for a test",
+                self.change("put the CA's root into", "spec.acme.caBundle", issuer)
+            ),
             NextStep::CheckServer(issuer) => format!("check {}", self.server(issuer)),
             NextStep::CheckServerAndResolver(issuer) => {
                 format!("check {}, and {RESOLVER}", self.server(issuer))
@@ -102,8 +102,9 @@ impl Words {
                 "run the same command again once the limit is over; the CA's answer says more"
                     .to_owned()
             }
-            NextStep::GetBinding(issuer) if self.is_made => {
-                self.change("name a key ID and an HMAC key of the CA's in", BINDING, issuer)
+            NextStep::GetBinding(_) if self.is_made => {
+                "get a key ID and an HMAC key from the CA, and run the same command with --eab-kid ID --eab-hmac-file FILE"
+                    .to_owned()
             }
             NextStep::GetBinding(issuer) => format!(
                 "get a key ID and an HMAC key from the CA, and name them in {BINDING} of {issuer}"
@@ -223,8 +224,8 @@ impl Words {
     }
 }
 
-/// Whether a step is taken by writing the manifests of a made issuer down, which is run by another command.
-fn is_by_manifest(step: &NextStep) -> bool {
+/// Whether a step against a made issuer is taken by another command than this one.
+fn is_by_another(step: &NextStep) -> bool {
     matches!(step, NextStep::GetBinding(_) | NextStep::OtherKey { .. })
 }
 
@@ -333,8 +334,8 @@ mod tests {
         let [manifest, made] = [manifest, made].map(|at| format!("check {at}, and {RESOLVER}"));
         check_ca(Fault::NoSuchHost, &manifest, &made);
         check_ca(Fault::Unusable, "check spec.acme.server", "check --server");
-        let manifests = "--dry-run=client -o yaml > FILE.yaml; put the CA's root into";
-        check_ca(Fault::Untrusted, "put the CA's root into spec.acme.caBundle of", manifests);
+        let root = "--ca-bundle FILE";
+        check_ca(Fault::Untrusted, "put the CA's root into spec.acme.caBundle of", root);
         check_ca(Fault::Lookup, RESOLVER, RESOLVER);
     }
 
@@ -350,7 +351,7 @@ mod tests {
                 403,
                 "name another Secret in spec.acme.privateKeySecretRef there; and run:",
             ),
-            ("externalAccountRequired", 400, "spec.acme.externalAccountBinding there; and run:"),
+            ("externalAccountRequired", 400, "with --eab-kid ID --eab-hmac-file FILE"),
         ] {
             let kind = format!("urn:ietf:params:acme:error:{kind}");
             let problem = Problem { kind, status, ..Problem::default() };

@@ -5,6 +5,7 @@ pub mod completers;
 pub mod dry_run;
 pub mod files;
 pub mod overwritten;
+pub mod quick;
 pub mod selector;
 pub mod target;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use self::files::Depth;
+use self::quick::{QuickArgs, Wish};
 use super::blocking::{Interrupted, Left, aside};
 use super::context::Context;
 use super::failure::Failure;
@@ -20,12 +22,12 @@ use super::flags::output::OutputArgs;
 use super::invocation;
 use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::Record;
 use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Location, Set};
 use crate::model::order_report::{InputFault, InputPlace};
-use crate::model::quick_order::{self, AcmeServer, Proof, QuickOrder};
-use crate::model::{Identifier, Record};
-use crate::print::{Printer, document};
+use crate::model::quick_order::Proof;
+use crate::print::Printer;
 use crate::store::manager::Manager;
 
 /// Flags that say what to work on.
@@ -49,14 +51,9 @@ pub struct InputArgs {
     /// only
     #[arg(long, hide_short_help = true, value_name = "TYPE", value_parser = ["dns-account-01", "dns-persist-01", "tls-alpn-01"])]
     pub challenge_type: Option<String>,
-    /// Contact of the account, with --domain
-    #[arg(long, value_name = "ADDRESS")]
-    pub email: Option<String>,
-    /// CA, with --domain
-    ///
-    /// letsencrypt, letsencrypt-staging or the URL of a directory.
-    #[arg(long, value_name = "CA", default_value = "letsencrypt")]
-    pub server: String,
+    /// What is made of names
+    #[command(flatten)]
+    pub quick: QuickArgs,
     /// Only print what would be applied
     ///
     /// -o yaml and -o json show the manifests' Secrets in clear, as kubectl does.
@@ -67,11 +64,6 @@ pub struct InputArgs {
     pub force_conflicts: bool,
 }
 
-/// Flags that say something about what is made of names, and what says it in manifests.
-pub const FOR_NAMES: [(&str, &str); 2] = [
-    ("email", "an Issuer's manifest names its contact, spec.acme.email"),
-    ("server", "an Issuer's manifest names its CA, spec.acme.server"),
-];
 /// Flags that say how manifests are read, and why names need none.
 pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder to be read")];
 
@@ -102,7 +94,10 @@ impl InputArgs {
                     .hint(invocation::current().like("order -f MANIFEST.yaml"))
                     .hint(invocation::current().like("order --domain www.example.com")));
             }
-            ([], domains) => vec![self.made(domains, proof, context.namespace())?],
+            ([], domains) => {
+                let wish = Wish { domains, proof, challenge_type: self.challenge_type.as_deref() };
+                vec![self.quick.made(wish, context).await?]
+            }
             (paths, _) => self.sources(&printer, paths, context.interrupted()).await?,
         };
         let mut set = match manifest::read(&sources, namespaces) {
@@ -168,49 +163,6 @@ impl InputArgs {
             faults.push(InputFault { message, hints, object: String::new(), place: None });
         }
         Err(Failure::of_faults(FailureKind::Usage, faults))
-    }
-
-    /// Manifests for a few names, read like any others.
-    fn made(
-        &self,
-        domains: &[String],
-        proof: Proof,
-        namespace: &str,
-    ) -> Result<manifest::Source, Failure> {
-        let mut names = Vec::new();
-        for domain in domains {
-            let name = Identifier::parse(domain)
-                .map_err(|why| Failure::usage(format!("cannot use --domain {domain}: {why}")))?;
-            names.push(name);
-        }
-        let server = AcmeServer::parse(&self.server)
-            .map_err(|why| Failure::usage(format!("cannot use --server: {why}")))?;
-        let mut names = names.into_iter();
-        let Some(first) = names.next() else {
-            return Err(Failure::usage("--domain names nothing"));
-        };
-        let proof = match (self.challenge_type.as_deref(), proof) {
-            (Some("dns-account-01"), Proof::Http01) => {
-                let message = "--domain with --challenge-type dns-account-01 needs somebody to make the records";
-                return Err(Failure::usage(message)
-                    .hint("a person: --dns01-manual")
-                    .hint("a DNS provider: write manifests with a dns01 solver, as in examples/challenge-types/"));
-            }
-            (None | Some("dns-account-01"), proof) => proof,
-            (Some(_), _) => Proof::Unaided,
-        };
-        let wish = QuickOrder {
-            first,
-            more: names.collect(),
-            email: self.email.clone(),
-            server,
-            namespace: namespace.to_owned(),
-            proof,
-        };
-        let records = quick_order::manifests(&wish);
-        let documents: Vec<String> =
-            records.iter().map(|record| document::yaml(&record.object)).collect();
-        Ok(manifest::Source { name: "--domain".to_owned(), text: documents.join("---\n") })
     }
 }
 

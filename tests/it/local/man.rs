@@ -127,6 +127,13 @@ fn environment(command: &clap::Command, known: &CommandPage) -> String {
             "CAs that are trusted in place of those of the system.".to_owned(),
         ));
     }
+    if command.get_arguments().any(|arg| arg.get_long() == Some("eab-kid")) {
+        list.push((
+            "KUBECTL_ACME_EAB_HMAC".to_owned(),
+            "The HMAC key that belongs to --eab-kid, where --eab-hmac-file names no file."
+                .to_owned(),
+        ));
+    }
     list.push((
         "NO_COLOR, CLICOLOR_FORCE, TERM".to_owned(),
         "Whether there is colour, where --color does not say it.".to_owned(),

@@ -113,6 +113,30 @@ fn a_wildcard_and_its_apex_are_issued_through_knot() {
 
 #[test]
 #[ignore = "needs name servers: run by just pebble"]
+fn a_wildcard_is_issued_by_its_name_and_the_environment() {
+    let mut site = Site::new(Software::Knot, Updates::Signed);
+    site.terminal.write("roots.pem", site.pebble.tls_ca_pem());
+    let server = site.pebble.directory();
+    let quick = ["order", "--domain=*.example.com", "--server", &server, "--ca-bundle=roots.pem"];
+    let quick = [&quick[..], &["--dns01=rfc2136"]].concat();
+    site.terminal.set("RFC2136_NAMESERVER", site.server.address());
+    site.terminal.set("RFC2136_TSIG_KEY", "hmac-sha256");
+    let said = site.terminal.drive(&quick);
+    assert_eq!((said.code, site.pebble.accounts()), (Some(2), 0), "{said:?}");
+    assert!(said.stderr.contains("RFC2136_TSIG_SECRET is not set"), "{said:?}");
+
+    let keys = Key::all();
+    let key = keys.iter().find(|key| key.algorithm == "hmac-sha256").unwrap();
+    site.terminal.set("RFC2136_TSIG_SECRET", &key.secret);
+    let said = site.terminal.drive(&quick);
+    assert_eq!(said.code, Some(0), "{said:?}\n{}", site.pebble.log());
+    assert!(!said.stderr.contains(&*key.secret), "the key is told: {said:?}");
+    site.terminal.pair("wildcard-example-com-tls").check(&site.pebble.root_pem());
+    assert_eq!(site.server.texts(RECORD), [THEIRS], "ours are gone, theirs are there");
+}
+
+#[test]
+#[ignore = "needs name servers: run by just pebble"]
 fn a_wildcard_is_rehearsed_without_a_word_to_the_ca() {
     let site = Site::new(Software::Knot, Updates::Signed);
     let solver = site.solver("hmac-sha256", &json!({}));

@@ -217,28 +217,55 @@ fn a_web_server_that_runs_already_serves_the_answers() {
 
 #[test]
 #[ignore = "needs Pebble: run by just pebble"]
-fn a_name_alone_is_enough() {
+fn names_alone_are_enough() {
     let pebble = Pebble::start(&options());
-    let mut terminal = Terminal::at(&pebble);
-    // The quick way has no place for a caBundle: the CA is trusted as everybody else's, by the system.
-    let roots = terminal.write("roots.pem", pebble.tls_ca_pem());
-    terminal.set("SSL_CERT_FILE", roots.display());
+    let terminal = Terminal::at(&pebble);
     let server = pebble.directory();
-    let said = terminal.drive(&[
-        "order",
-        "--domain",
-        NAME,
-        "--domain",
-        "example.com",
-        "--server",
-        &server,
-        "--email",
-        "me@example.com",
-    ]);
+    let quick = ["order", "--domain", NAME, "--domain", "example.com", "--server", &server];
+    let said = terminal.drive(&quick);
+    assert_eq!(said.code, Some(6), "{said:?}");
+    assert!(said.stderr.contains("--ca-bundle FILE"), "{said:?}");
+
+    terminal.write("roots.pem", pebble.tls_ca_pem());
+    let trusting = [&quick[..], &["--ca-bundle=roots.pem", "--email=me@example.com"]].concat();
+    let said = terminal.drive(&trusting);
     assert_eq!(said.code, Some(0), "{said:?}");
     let pair = terminal.pair("www-example-com-tls");
     pair.check(&pebble.root_pem());
     assert_eq!(pair.key_line(), "Private-Key: (256 bit)");
+
+    let more = ["--profile=shortlived", "--key-type=p384"];
+    let said = terminal.drive(&[&trusting[..], &more].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let pair = terminal.pair("www-example-com-tls");
+    pair.check(&pebble.root_pem());
+    assert_eq!(pair.key_line(), "Private-Key: (384 bit)");
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn names_and_a_binding_are_enough() {
+    const KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
+    let options =
+        PebbleOptions { external_accounts: vec![("kid-1".into(), KEY.into())], ..options() };
+    let pebble = Pebble::start(&options);
+    let mut terminal = Terminal::at(&pebble);
+    terminal.write("roots.pem", pebble.tls_ca_pem());
+    terminal.write("hmac", &format!("{KEY}\n"));
+    let server = pebble.directory();
+    let quick = ["order", "--domain", NAME, "--server", &server, "--ca-bundle=roots.pem"];
+    let said = terminal.drive(&quick);
+    assert_eq!(said.code, Some(7), "{said:?}");
+    assert!(said.stderr.contains("--eab-kid ID --eab-hmac-file FILE"), "{said:?}");
+
+    let bound = [&quick[..], &["--eab-kid=kid-1", "--eab-hmac-file=hmac", "--log=trace"]].concat();
+    let said = terminal.drive(&bound);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!said.stderr.contains(KEY) && !said.stdout.contains(KEY), "the key is told");
+    terminal.pair("www-example-com-tls").check(&pebble.root_pem());
+    terminal.set("KUBECTL_ACME_EAB_HMAC", KEY);
+    let said = terminal.drive(&[&quick[..], &["--eab-kid=kid-1"]].concat());
+    assert_eq!(said.code, Some(0), "the same binding from the environment: {said:?}");
 }
 
 fn options() -> PebbleOptions {
