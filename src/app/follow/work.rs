@@ -70,7 +70,14 @@ pub struct WorkArgs {
     #[arg(long, hide_short_help = true, help_heading = "Output")]
     pub out_secret: bool,
     /// Show the timeline of what was done
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_enum, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        value_enum,
+        hide_short_help = true,
+        help_heading = "Output"
+    )]
     pub timeline: TimelineChoice,
     /// Write every step as a line of JSON, too
     ///
