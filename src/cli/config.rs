@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn what_no_flag_takes_is_refused_by_its_place() {
         for (text, expected) in [
-            ("timout: 5m", "c.yaml: timout: there is no such flag, did you mean timeout?"),
+            ("timeouts: 5m", "c.yaml: timeouts: there is no such flag, did you mean timeout?"),
             ("config: x", "c.yaml: config: there is no such flag, did you mean config?"),
             (
                 "order: {timeout: soon}",
@@ -336,7 +336,7 @@ mod tests {
             ),
             ("color: maybe", "c.yaml: color: \"maybe\" is not what --color takes"),
             ("quiet: often", "c.yaml: quiet: true or false is expected"),
-            ("ordr: {timeout: 5m}", "c.yaml: ordr.timeout: there is no command ordr"),
+            ("orders: {timeout: 5m}", "c.yaml: orders.timeout: there is no command orders"),
             ("order: {create: {xyzzyx: 1}}", "c.yaml: order.create.xyzzyx: there is no such flag"),
             ("timeout:", "c.yaml: timeout: a value is expected, or a list of values"),
             ("[a]", "c.yaml: flags and their values are expected"),

@@ -221,10 +221,10 @@ mod tests {
         let (err, mut since) = (Memory::default(), 0);
         let talk = Talk::new(Box::new(err.clone()));
         let spinner = Spinner::on(&talk, || (24, 10));
-        spinner.draw("12345678\nabcdefghij\nend");
-        assert!(written(&err, &mut since).ends_with(" 12345678$<^[Kabcdefghij$<^[Kend$^[J"));
-        spinner.draw("12345678\nabcdefghij\nEND");
+        spinner.draw("12345678\nabcdefghij\nlast");
+        assert!(written(&err, &mut since).ends_with(" 12345678$<^[Kabcdefghij$<^[Klast$^[J"));
+        spinner.draw("12345678\nabcdefghij\nLAST");
         let turned = written(&err, &mut since);
-        assert!(turned.contains("<^[KEND$^[J"), "{turned}");
+        assert!(turned.contains("<^[KLAST$^[J"), "{turned}");
     }
 }

@@ -77,11 +77,11 @@ fn the_flags_of_the_configuration_count_until_somebody_types_others() {
     assert_eq!(listed.status.code(), Some(0), "{listed:?}");
     let elsewhere = run(&["get", "certificates", "--kubeconfig", "/nowhere"]);
     assert_eq!(elsewhere.status.code(), Some(8), "what is typed wins: {elsewhere:?}");
-    fs::write(folder.join("config.yaml"), "timout: 5m\n").unwrap();
+    fs::write(folder.join("config.yaml"), "timeouts: 5m\n").unwrap();
     let wrong = run(&["get", "certificates"]);
     let said = String::from_utf8(wrong.stderr).unwrap();
     assert_eq!(wrong.status.code(), Some(2), "{said}");
-    let complaint = "config.yaml: timout: there is no such flag, did you mean timeout?";
+    let complaint = "config.yaml: timeouts: there is no such flag, did you mean timeout?";
     assert!(said.contains(complaint), "{said}");
     let without = run(&["version", "--config=/dev/null"]);
     assert_eq!(without.status.code(), Some(0), "{without:?}");
