@@ -184,8 +184,11 @@ fn a_hundred_names_cost_two_requests_each_and_five_more() {
     let issued = check(&with_retry_after(), Vec::new(), &[names(100)], 100);
     assert_eq!(issued.names(0), names(100).into_iter().collect());
     assert!(issued.counts.nonces_refused > 0);
+    // A busy Pebble still validates when all is accepted, and names no moment: the order is looked at at our own pace then.
+    let looks = issued.counts.at(Endpoint::Order).saturating_sub(2);
+    assert!(looks <= 10, "{}", issued.counts);
     // One more makes the account.
-    assert_eq!(issued.signed(), 2 * 100 + 5 + 1, "{}", issued.counts);
+    assert_eq!(issued.signed() - looks, 2 * 100 + 5 + 1, "{}", issued.counts);
     assert_eq!((issued.pebble.accounts(), issued.pebble.orders()), (1, 1));
 }
 
