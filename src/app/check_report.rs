@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::hints::reproduce::{Instruments, commands, is_dns};
+use super::inspect::authority::HeldByCa;
 use crate::model::observation::{Hop, NameServer, Observation, Said, Seen, Shown};
 use crate::model::{Answer, Challenge, ChallengeType, Time};
 use crate::print::colour::Colour;
@@ -21,10 +22,17 @@ pub(crate) struct Sight<'a> {
     pub(crate) observations: &'a [Observation],
     pub(crate) verdict: &'a Readiness,
     pub(crate) means: &'a Instruments,
+    pub(crate) held: &'a HeldByCa,
 }
 
 impl Sight<'_> {
     fn verdict(&self) -> String {
+        if self.held.is_valid() {
+            return "the CA holds it as valid, nothing has to be seen any more".to_owned();
+        }
+        if let Some(held) = self.held.ended() {
+            return format!("over, the CA holds it as {}", held.status);
+        }
         match self.verdict {
             Readiness::Ready => "visible, the CA would accept it".to_owned(),
             Readiness::NotYet { reason, .. } => format!("not visible: {reason}"),
@@ -58,6 +66,10 @@ impl Sight<'_> {
                 );
             }
         }
+        lines.push(("At the CA", self.held_by_ca()));
+        let said = self.held.challenge(&self.challenge.spec.url);
+        let problem = said.and_then(|challenge| challenge.error.as_ref());
+        lines.extend(problem.map(|problem| ("Problem", problem.to_string())));
         lines.push(("Verdict", self.verdict()));
         let lines = lines.iter().map(|(label, text)| format!("{:13}{text}\n", format!("{label}:")));
         let tables = self.observations.iter().filter_map(table);
@@ -74,6 +86,38 @@ impl Sight<'_> {
             | ChallengeType::DnsPersist01
             | ChallengeType::Http01 => self.answer.key_authorization.clone(),
         }
+    }
+
+    /// What the CA holds, or why that is not known.
+    fn held_by_ca(&self) -> String {
+        let held = match self.held {
+            HeldByCa::Unknown(why) => return format!("not known: {why}"),
+            HeldByCa::Authorization(held) => held,
+        };
+        let said = self.held.challenge(&self.challenge.spec.url);
+        let challenge = match said {
+            Some(said) if said.status != held.status => {
+                format!(", its {} challenge {}", said.kind, said.status)
+            }
+            Some(_) => String::new(),
+            None => ", without this challenge".to_owned(),
+        };
+        let until = held.expires.map(|at| format!(", until {}", Time::new(at)));
+        format!("authorization {}{challenge}{}", held.status, until.unwrap_or_default())
+    }
+
+    /// What the CA holds, for programs: none of it where it was not learnt.
+    fn authorization(&self) -> Value {
+        let held = match self.held {
+            HeldByCa::Unknown(why) => return json!({"unknown": why}),
+            HeldByCa::Authorization(held) => held,
+        };
+        let said = self.held.challenge(&self.challenge.spec.url);
+        json!({
+            "status": held.status,
+            "expires": held.expires.map(|at| Time::new(at).to_string()),
+            "challenge": said.map(|said| json!({"status": said.status, "error": said.error})),
+        })
     }
 
     /// For programs.
@@ -97,6 +141,7 @@ impl Sight<'_> {
             },
             "domain": self.challenge.spec.dns_name,
             "expected": self.expected(),
+            "authorization": self.authorization(),
             "visible": *self.verdict == Readiness::Ready,
             "verdict": self.verdict(),
             "observations": looks.collect::<Vec<_>>(),

@@ -357,6 +357,7 @@ async fn a_check_shows_what_every_server_says() {
     Saw:         what 2 servers of zone example.com. say of _acme-challenge.www.example.com.
     Command:     dig +norecurse @{1} _acme-challenge.www.example.com. TXT
     Command:     dig +norecurse @{2} _acme-challenge.www.example.com. TXT
+    At the CA:   not known: error reading issuer: Issuer "acme" not found
     Verdict:     not visible: DNS record for "www.example.com" not yet propagated: 1 of 2 nameservers answer: ns2.example.com. ({2}) says NXDOMAIN
 
     NAMESERVER | ADDRESS | SAYS

@@ -1,0 +1,111 @@
+//! What the CA holds of a challenge: its authorization, read with the account's key by POST-as-GET (RFC 8555 §7.5). That
+//! costs no order and no validation, and changes nothing at the CA. Where it cannot be read, why not is told in its place:
+//! a look at an answer is worth something without it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::acme::{AuthorizationReply, ChallengeReply};
+use crate::app::engine::clients;
+use crate::controllers::ReconcileError;
+use crate::controllers::accounts::Accounts;
+use crate::dns::Resolve;
+use crate::model::Challenge;
+use crate::store::Store;
+
+/// How long the CA has to answer: a look by a person waits no longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is known of the CA's side.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HeldByCa {
+    /// The authorization, as the CA answered.
+    Authorization(AuthorizationReply),
+    /// Why it was not learnt.
+    Unknown(String),
+}
+
+impl HeldByCa {
+    /// Tells whether nothing has to be shown to the CA any more.
+    pub fn is_valid(&self) -> bool {
+        matches!(self, Self::Authorization(held) if held.status == "valid")
+    }
+
+    /// The authorization, where it has ended and can become valid no more (RFC 8555 §7.1.6).
+    pub fn ended(&self) -> Option<&AuthorizationReply> {
+        let Self::Authorization(held) = self else { return None };
+        let has_ended =
+            matches!(held.status.as_str(), "invalid" | "deactivated" | "expired" | "revoked");
+        has_ended.then_some(held)
+    }
+
+    /// The CA's word about one of the challenges, by its URL.
+    pub fn challenge(&self, url: &str) -> Option<&ChallengeReply> {
+        let Self::Authorization(held) = self else { return None };
+        held.challenges.iter().find(|challenge| challenge.url == url)
+    }
+}
+
+/// Reads the authorization of a challenge with the account of its Issuer; `namespace` has the Secrets of ClusterIssuers.
+pub async fn read(
+    challenge: &Challenge,
+    store: &Arc<dyn Store>,
+    resolver: &Arc<dyn Resolve>,
+    namespace: &str,
+) -> HeldByCa {
+    let connect = Accounts::connect_with(Arc::new(clients(resolver)));
+    let accounts = Accounts::new(store, namespace, connect);
+    match tokio::time::timeout(PATIENCE, ask(challenge, &accounts)).await {
+        Ok(Ok(reply)) => HeldByCa::Authorization(reply),
+        Ok(Err(error)) => HeldByCa::Unknown(error.to_string()),
+        Err(_) => HeldByCa::Unknown(format!("no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+async fn ask(
+    challenge: &Challenge,
+    accounts: &Accounts,
+) -> Result<AuthorizationReply, ReconcileError> {
+    let spec = &challenge.spec;
+    let issuer = accounts.issuer(&challenge.metadata.namespace, &spec.issuer_ref).await?;
+    let session = accounts.session(&issuer).await?;
+    Ok(session.authorization(&spec.authorization_url).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(status: &str) -> HeldByCa {
+        HeldByCa::Authorization(AuthorizationReply {
+            status: status.to_owned(),
+            challenges: vec![ChallengeReply { url: "https://ca/c/1".into(), ..Default::default() }],
+            ..AuthorizationReply::default()
+        })
+    }
+
+    #[test]
+    fn only_what_can_become_valid_no_more_is_over() {
+        for (status, is_over) in [
+            ("pending", false),
+            ("valid", false),
+            ("invalid", true),
+            ("deactivated", true),
+            ("expired", true),
+            ("revoked", true),
+            ("a word of tomorrow", false),
+        ] {
+            assert_eq!(held(status).ended().is_some(), is_over, "{status}");
+            assert_eq!(held(status).is_valid(), status == "valid", "{status}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_learnt_is_neither_valid_nor_over() {
+        let unknown = HeldByCa::Unknown("no answer within 10 s".into());
+        assert!(!unknown.is_valid() && unknown.ended().is_none());
+        assert!(unknown.challenge("https://ca/c/1").is_none());
+        assert!(held("pending").challenge("https://ca/c/1").is_some());
+        assert!(held("pending").challenge("https://ca/c/2").is_none());
+    }
+}
