@@ -39,6 +39,7 @@ pub struct Invocation {
     reads_stdin: bool,
     listeners: Vec<String>,
     webroot: Option<String>,
+    dns: Option<String>,
     /// Arguments that the environment gives.
     of_environment: BTreeSet<String>,
     home: OnceLock<String>,
@@ -92,6 +93,7 @@ impl Invocation {
             reads_stdin: values(matches, "files").iter().any(|path| path == "-"),
             listeners: values(matches, "http01_listen"),
             webroot: values(matches, "http01_webroot").pop(),
+            dns: values(matches, "dns").pop(),
             of_environment: of_environment(matches),
             home: OnceLock::new(),
         }
@@ -138,9 +140,20 @@ impl Invocation {
         self.is_given_names
     }
 
+    /// The flag as it was meant, where this word follows a `--local` without a value.
+    pub fn with_folder(&self, word: &str) -> Option<String> {
+        let follows = |pair: &[String]| pair[0] == "--local" && pair[1] == word;
+        self.words.windows(2).any(follows).then(|| quoted(&format!("--local={word}")))
+    }
+
     /// Where HTTP-01 is answered (`--http01-listen`), if that is said.
     pub fn listeners(&self) -> &[String] {
         &self.listeners
+    }
+
+    /// The resolver of every look-up (`--dns`), if one is named.
+    pub fn dns(&self) -> Option<&str> {
+        self.dns.as_deref()
     }
 
     /// Below which folder HTTP-01 is answered by files (`--http01-webroot`), if it is.

@@ -15,9 +15,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches};
 use serde_json::{Map, Value};
-use strsim::osa_distance;
 
 use crate::app::invocation::variable;
+use crate::model::closest::closest;
 
 /// The flag that names the file.
 const FLAG: &str = "config";
@@ -128,14 +128,14 @@ impl Setting {
         for word in &self.command {
             command = command
                 .find_subcommand(word)
+                .filter(|found| found.get_name() == word)
                 .ok_or_else(|| format!("{}: there is no command {word}", self.name()))?;
         }
         let owner = find(command, &self.flag, &mut self.command.clone());
         let Some(path) = owner.filter(|_| !TYPED.contains(&&*self.flag)) else {
             let mut flags = BTreeSet::new();
             all_flags(command, &mut flags);
-            let nearest = flags.iter().min_by_key(|flag| osa_distance(flag, &self.flag));
-            let nearest = nearest.filter(|flag| osa_distance(flag, &self.flag) <= 3);
+            let nearest = closest(&self.flag, flags.iter().map(|flag| &**flag));
             let meant = nearest.map(|flag| format!(", did you mean {flag}?")).unwrap_or_default();
             return Err(format!("{}: there is no such flag{meant}", self.name()));
         };

@@ -9,6 +9,7 @@ mod loudness;
 pub mod pages;
 #[cfg(test)]
 mod tests;
+mod tips;
 mod variables;
 
 use std::collections::BTreeSet;
@@ -60,10 +61,13 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Issue certificates from manifests, and look after their orders
+    #[command(alias = "orders")]
     Order(Box<order::OrderArgs>),
     /// Show and check challenges, put up and take down their answers
+    #[command(alias = "challenges")]
     Challenge(challenge::ChallengeArgs),
     /// Look after issued certificates
+    #[command(aliases = ["cert", "certs", "certificates"])]
     Certificate(certificate::CertificateArgs),
     /// Show one object in full, with its events
     Describe(describe::DescribeArgs),
@@ -136,7 +140,8 @@ pub fn parse() -> Cli {
     let config = Config::read(&words, &command())
         .unwrap_or_else(|why| command().error(ErrorKind::InvalidValue, why).exit());
     let configured = config.applied(command());
-    let mut matches = matches(configured.clone(), &words).unwrap_or_else(|error| error.exit());
+    let mut matches = matches(configured.clone(), &words)
+        .unwrap_or_else(|error| tips::mended(error, &configured, &words).exit());
     if let Some(config) = config.without_overruled(&configured, &matches) {
         matches =
             self::matches(config.applied(command()), &words).unwrap_or_else(|error| error.exit());

@@ -6,6 +6,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
+use crate::app::input::lookup;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::{self, Targets};
 use crate::app::invocation;
@@ -123,7 +124,7 @@ async fn find(
                 match store.get(&key).await? {
                     Some(record) => found.push(record),
                     None if args.ignore_not_found => {}
-                    None => missing.push(target::not_found(store, &key).await?),
+                    None => missing.push(lookup::not_found(store, &key).await?),
                 }
             }
         }

@@ -6,6 +6,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::OutputArgs;
 use crate::app::input::completers;
+use crate::app::input::lookup;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::{self, Targets};
 use crate::diagnosis::failure_kind::FailureKind;
@@ -100,10 +101,14 @@ async fn find(
         }
         // Only where one is named: several are a list of names.
         let alike = if named.len() == 1 { beginning(store, &key).await? } else { Vec::new() };
-        if alike.is_empty() {
-            found.missing.push(target::not_found(store, &key).await?);
+        let led = if alike.is_empty() { lookup::keys(store, &key).await? } else { Vec::new() };
+        if alike.is_empty() && led.is_empty() {
+            found.missing.push(lookup::not_found(store, &key).await?);
         }
         found.objects.extend(alike);
+        for key in led {
+            found.objects.extend(store.get(&key).await?);
+        }
     }
     Ok(found)
 }

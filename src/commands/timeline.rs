@@ -5,7 +5,7 @@ use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::flags::output::ReportArgs;
 use crate::app::input::completers;
-use crate::app::input::target::{self, Targets};
+use crate::app::input::lookup;
 use crate::app::{history, lead};
 use crate::store::local::Access;
 
@@ -25,17 +25,16 @@ pub struct TimelineArgs {
 /// # Errors
 /// Fails when nothing is known of the object, or the store cannot be read.
 pub async fn run(args: TimelineArgs, context: &mut Context) -> Result<(), Failure> {
-    let (kind, name) = Targets::parse_one(&args.object)?;
-    let key = target::key(kind, &name, context.namespace());
     let store = context.store(Access::ReadOnly).await?;
+    let key = lookup::object(&store, &args.object, context.namespace()).await?;
     let entries = history::entries(&store, &key).await?;
     if entries.is_empty() {
         // What is gone may have left its events behind.
-        target::read(&store, &key).await?;
+        lookup::read(&store, &key).await?;
     }
     let awaited = awaited(&store, &key).await?;
     let mut printer = context.printer(&(&args.output).into());
-    let subject = format!("{}/{name}", kind.singular());
+    let subject = format!("{}/{}", key.kind.singular(), key.name.name);
     let (people, now) = (printer.format().is_for_people(), context.now());
     if entries.is_empty() && people {
         printer.note(&format!("No events of {subject}."));

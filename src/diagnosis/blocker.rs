@@ -112,8 +112,10 @@ pub fn of_challenges(chain: &Chain) -> Option<Blocker> {
     };
     let kind = refused.map_or(FailureKind::Timeout, |problem| FailureKind::of_problem(problem));
     let named_by_ca = refused.is_some() && until.is_some();
-    let next_step =
-        (kind == FailureKind::Timeout).then(|| advice::for_answer(challenge, chain.in_cluster));
+    // One that is held back until a moment of its own goes on by itself.
+    let is_held_back = until.is_some() && cause.is_none();
+    let next_step = (kind == FailureKind::Timeout && !is_held_back)
+        .then(|| advice::for_answer(challenge, chain.in_cluster));
     let problem = refused.cloned();
     Some(Blocker { kind, of, what, until, named_by_ca, problem, next_step })
 }

@@ -7,6 +7,7 @@ pub mod cause;
 pub mod certificate;
 pub mod certificate_report;
 pub mod challenge;
+pub mod closest;
 pub mod common;
 pub mod conversion;
 pub mod cron;

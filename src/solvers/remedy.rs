@@ -87,7 +87,9 @@ pub enum PortFault {
     Forbidden,
     /// Another program listens there.
     Taken,
-    /// Another reason, such as an address that this machine lacks.
+    /// This machine does not have that address.
+    Elsewhere,
+    /// Another reason.
     Other,
 }
 

@@ -61,7 +61,7 @@ fn refused(address: SocketAddr, error: &io::Error) -> SolveError {
         io::ErrorKind::PermissionDenied => (FORBIDDEN.to_owned(), PortFault::Forbidden),
         io::ErrorKind::AddrInUse => (TAKEN.to_owned(), PortFault::Taken),
         io::ErrorKind::AddrNotAvailable => {
-            ("this machine does not have that address".to_owned(), PortFault::Other)
+            ("this machine does not have that address".to_owned(), PortFault::Elsewhere)
         }
         kind => (kind.to_string(), PortFault::Other),
     };

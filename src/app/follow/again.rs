@@ -15,7 +15,7 @@ use super::tracked::Tracked;
 use super::work::{Job, WorkArgs, work};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::input::target;
+use crate::app::input::lookup;
 use crate::app::lead::{Claim, claim};
 use crate::app::preflight::permissions::{Permissions, all_that_is_missing, workplace};
 use crate::app::preflight::{self, announce, provider_check};
@@ -23,7 +23,7 @@ use crate::app::venue::Venue;
 use crate::app::{chain, invocation};
 use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
-use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::chain::{Chain, issuer_key};
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::model::{Certificate, Key, Kind, ObjectName, Order, Record, State};
 use crate::store::Store;
@@ -220,6 +220,9 @@ async fn nothing_to_do(
             if is_under_way || !matches!(is_due, Due::No) {
                 return Ok(None);
             }
+            if ends.is_empty() {
+                ends.push(format!("Certificate {name} has no Order"));
+            }
             let (why, renew) = (ends.join(", "), invocation::current().renewal(name));
             Ok(Some(format!(
                 "{why}: there is nothing to try again; a fresh certificate all the same: {renew}"
@@ -231,35 +234,37 @@ async fn nothing_to_do(
 async fn read(store: &Arc<dyn Store>, keys: &[Key]) -> Result<Vec<Record>, Failure> {
     let mut records = Vec::new();
     for key in keys {
-        records.push(target::read(store, key).await?);
+        records.push(lookup::read(store, key).await?);
     }
     Ok(records)
 }
 
-/// The Certificate to which an Order belongs.
+/// The Certificate to which an Order belongs, with that Order; where what is named is no Order but leads to a Certificate, the
+/// last Order of that.
 ///
 /// # Errors
 /// Fails when there is no such Order, or no Certificate owns it.
-pub async fn certificate_of_order(
+pub async fn certificate_and_order(
     store: &Arc<dyn Store>,
-    name: &ObjectName,
-) -> Result<ObjectName, Failure> {
-    let mut key = Key::new(Kind::Order, name.clone());
-    loop {
-        let record = target::read(store, &key).await?;
-        if key.kind == Kind::Certificate {
-            return Ok(key.name);
+    name: ObjectName,
+) -> Result<(ObjectName, Option<ObjectName>), Failure> {
+    let named = Key::new(Kind::Order, name.clone());
+    let is_order = store.get(&named).await?.is_some();
+    let certificates = lookup::keys(store, &Key::new(Kind::Certificate, name.clone())).await?;
+    let certificate = match certificates.as_slice() {
+        [] if is_order => {
+            return Err(Failure::usage(format!("{named} belongs to no Certificate")));
         }
-        let metadata = record.metadata();
-        let owner = metadata.controller();
-        let above =
-            owner.and_then(|o| Some((Kind::of_manifest(&o.api_version, &o.kind)?, &o.name)));
-        let Some((kind, owner)) = above else {
-            let message = format!("{key} belongs to no Certificate");
-            return Err(Failure::usage(message));
-        };
-        key = Key::new(kind, ObjectName::new(&metadata.namespace, owner));
+        [] => return Err(lookup::not_found(store, &named).await?),
+        [certificate] => certificate.name.clone(),
+        several => return Err(lookup::ambiguous(&Key::new(Kind::Certificate, name), several)),
+    };
+    if is_order {
+        return Ok((certificate, Some(name)));
     }
+    let chain = chain::read(store, &certificate).await?;
+    let order = chain.as_ref().and_then(Chain::order).map(Order::name);
+    Ok((certificate, order))
 }
 
 /// Nothing is under way, and there is no certificate either: how the last order ended, if there was one.

@@ -3,14 +3,21 @@
 //! It is the same for `order` and for `challenge check`: one fault has one next step.
 
 use super::http01;
+use crate::app::invocation;
 use crate::diagnosis::next_step::AnswerStep;
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::solvers::dns01::manual::is_a_persons;
 
-/// This machine's resolver, and what stands in for it.
-pub(super) const RESOLVER: &str =
-    "this machine's own resolver (/etc/resolv.conf); --dns ADDRESS asks another one";
+/// The resolver that was asked, and what stands in for it.
+pub(super) fn resolver() -> String {
+    let invocation = invocation::current();
+    match invocation.dns() {
+        Some(server) => format!("the resolver that {} names: {server}", invocation.named("dns")),
+        None => "this machine's own resolver (/etc/resolv.conf); --dns ADDRESS asks another one"
+            .to_owned(),
+    }
+}
 
 /// What helps; in a cluster something leads to the answer's Pod, elsewhere this machine answers.
 pub fn line(step: &AnswerStep) -> String {
@@ -94,7 +101,7 @@ fn host(name: &str, symptom: Symptom) -> Option<String> {
         Symptom::DanglingAlias => {
             "give that name an address, or lead the CNAME elsewhere".to_owned()
         }
-        Symptom::ResolverSilent => format!("check {RESOLVER}"),
+        Symptom::ResolverSilent => format!("check {}", resolver()),
         Symptom::NameServersFail => {
             format!(
                 "have the name servers of {name} put right: dig +trace {name} shows where it ends"

@@ -8,7 +8,7 @@ pub mod reproduce;
 pub mod solver;
 pub mod store;
 
-use self::answer::RESOLVER;
+use self::answer::resolver;
 use super::invocation;
 use crate::diagnosis::next_step::{CaaStep, NextStep};
 use crate::model::requested_types::CHALLENGE_TYPE;
@@ -67,9 +67,9 @@ impl Words {
             ),
             NextStep::CheckServer(issuer) => format!("check {}", self.server(issuer)),
             NextStep::CheckServerAndResolver(issuer) => {
-                format!("check {}, and {RESOLVER}", self.server(issuer))
+                format!("check {}, and {}", self.server(issuer), resolver())
             }
-            NextStep::CheckResolver => format!("check {RESOLVER}"),
+            NextStep::CheckResolver => format!("check {}", resolver()),
             NextStep::CheckConnection(issuer) => format!(
                 "check {}, and whether this machine may connect there (firewall, proxy)",
                 self.server(issuer)
@@ -331,12 +331,13 @@ mod tests {
         let server = "check spec.acme.server of Issuer";
         check_ca(Fault::Passing, server, "check --server, and");
         let [manifest, made] = ["spec.acme.server of Issuer default/acme", "--server"];
-        let [manifest, made] = [manifest, made].map(|at| format!("check {at}, and {RESOLVER}"));
+        let resolver = &*resolver();
+        let [manifest, made] = [manifest, made].map(|at| format!("check {at}, and {resolver}"));
         check_ca(Fault::NoSuchHost, &manifest, &made);
         check_ca(Fault::Unusable, "check spec.acme.server", "check --server");
         let root = "--ca-bundle FILE";
         check_ca(Fault::Untrusted, "put the CA's root into spec.acme.caBundle of", root);
-        check_ca(Fault::Lookup, RESOLVER, RESOLVER);
+        check_ca(Fault::Lookup, resolver, resolver);
     }
 
     #[test]

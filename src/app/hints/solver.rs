@@ -76,6 +76,12 @@ fn http_port(address: SocketAddr, fault: PortFault) -> Vec<String> {
         address.ip()
     };
     let elsewhere = SocketAddr::new(host, if port == 8080 { 8081 } else { 8080 });
+    let of_all = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+    if fault == PortFault::Elsewhere {
+        return vec![format!(
+            "listen on an address of this machine, or on all of them: --http01-listen {of_all}"
+        )];
+    }
     let mut ways = vec![
         format!(
             "forward port 80 to another port of this machine and listen there: --http01-listen {elsewhere}"
@@ -90,7 +96,7 @@ fn http_port(address: SocketAddr, fault: PortFault) -> Vec<String> {
         PortFault::Taken => ways.push(format!(
             "end the program that listens there; sudo ss -ltnp 'sport = :{port}' names it"
         )),
-        PortFault::Other => {}
+        PortFault::Elsewhere | PortFault::Other => {}
     }
     ways
 }
@@ -113,5 +119,14 @@ mod tests {
         check_way_out(PortFault::Forbidden, "setcap");
         check_way_out(PortFault::Taken, "end the program that listens there; sudo ss -ltnp");
         check_way_out(PortFault::Other, "--http01-webroot DIR");
+    }
+
+    #[test]
+    fn an_address_of_another_machine_is_not_offered_again() {
+        let ways = http_port("192.0.2.1:80".parse().unwrap(), PortFault::Elsewhere);
+        assert_eq!(
+            ways,
+            ["listen on an address of this machine, or on all of them: --http01-listen 0.0.0.0:80"]
+        );
     }
 }

@@ -4,6 +4,7 @@ pub mod applying;
 pub mod completers;
 pub mod dry_run;
 pub mod files;
+pub mod lookup;
 pub mod overwritten;
 pub mod quick;
 pub mod selector;

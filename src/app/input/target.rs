@@ -1,13 +1,10 @@
 //! Which objects a command line names, as kubectl takes it: `KIND[,KIND] [NAME…]` or `KIND/NAME…`.
 
-use std::sync::Arc;
-
 use crate::app::failure::Failure;
-use crate::app::{chain, invocation};
-use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::{Key, Kind, ObjectName, Record};
-use crate::store::error::StoreError;
-use crate::store::{Scope, Store};
+use crate::app::invocation;
+use crate::model::closest::closest;
+use crate::model::{Key, Kind, ObjectName};
+use crate::store::Scope;
 
 /// Namespace in which Events about objects without one are kept.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -124,85 +121,6 @@ pub fn events_scope(namespace: &str) -> Scope {
     Scope::namespace(if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace })
 }
 
-/// Reads an object that has to be there.
-///
-/// # Errors
-/// Fails when it is not, or the store fails.
-pub async fn read(store: &Arc<dyn Store>, key: &Key) -> Result<Record, Failure> {
-    match store.get(key).await? {
-        Some(record) => Ok(record),
-        None => Err(not_found(store, key).await?),
-    }
-}
-
-/// Says that an object is not there, and what may have been meant: one of that name elsewhere, what hangs below a Certificate
-/// of that name, or any that are there.
-///
-/// # Errors
-/// Fails when the store does.
-pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, StoreError> {
-    let Key { kind, name } = key;
-    let place = match name.namespace.as_str() {
-        "" => String::new(),
-        namespace => format!(" in namespace {namespace}"),
-    };
-    let what = format!("{}.{} \"{}\" not found{place}", kind.plural(), kind.group(), name.name);
-    let failure = Failure::new(FailureKind::Unexpected, what);
-    // Whoever may look into one namespace only is not told of others.
-    let listed = unless_forbidden(store.list(*kind, &Scope::all()).await)?;
-    let known = listed.as_deref().unwrap_or_default();
-    let namesakes = known.iter().filter(|record| record.key.name.name == name.name);
-    let namesakes = namesakes.map(|record| {
-        let namespace = &record.key.name.namespace;
-        format!("there is one in namespace {namespace}: -n {namespace}")
-    });
-    let namesakes: Vec<_> = namesakes.collect();
-    if !namesakes.is_empty() {
-        return Ok(namesakes.into_iter().fold(failure, Failure::hint));
-    }
-    let below = unless_forbidden(below_certificate(store, key).await)?.unwrap_or_default();
-    if !below.is_empty() {
-        return Ok(below.into_iter().fold(failure, Failure::hint));
-    }
-    let is_here = |record: &Record| record.key.name.namespace == name.namespace;
-    let list = format!("get {}", kind.plural());
-    let list = match listed {
-        Some(all) if all.is_empty() => return Ok(failure),
-        Some(all) if !all.iter().any(is_here) => invocation::current().like_in_all(&list),
-        Some(_) | None => invocation::current().like_in(&name.namespace, &list),
-    };
-    Ok(failure.hint(format!("{list} lists those there are")))
-}
-
-/// What of that kind hangs below a Certificate of that name, whose name people take for that of all that belongs to it.
-async fn below_certificate(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<String>, StoreError> {
-    let Key { kind, name } = key;
-    if !matches!(kind, Kind::CertificateRequest | Kind::Order | Kind::Challenge) {
-        return Ok(Vec::new());
-    }
-    let Some(chain) = chain::read(store, name).await? else { return Ok(Vec::new()) };
-    let keys = chain.keys().into_iter().filter(|key| key.kind == *kind);
-    let names: Vec<_> = keys.map(|key| key.name.name).collect();
-    let has = match names.len() {
-        0 => format!("no {kind} belongs to it now"),
-        1 => format!("its {kind} is {}", names[0]),
-        _ => format!("its {kind}s are {}", names.join(", ")),
-    };
-    let renew = invocation::current().renewal(name);
-    Ok(vec![
-        format!("there is a Certificate of that name: {has}"),
-        format!("a fresh certificate for it: {renew}"),
-    ])
-}
-
-/// What may not be read is left out.
-fn unless_forbidden<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
-    match read {
-        Err(error) if error.lacks_permission() => Ok(None),
-        read => read.map(Some),
-    }
-}
-
 fn kinds(text: &str) -> Result<Vec<Kind>, Failure> {
     let mut kinds = Vec::new();
     for word in text.split(',').filter(|word| !word.is_empty()) {
@@ -216,10 +134,13 @@ fn kinds(text: &str) -> Result<Vec<Kind>, Failure> {
 }
 
 fn pair(word: &str) -> Result<(Kind, String), Failure> {
-    let mixed = || {
-        Failure::usage(format!("cannot read \"{word}\" as KIND/NAME"))
-            .hint("write either KIND NAME… or KIND/NAME for each object")
-    };
+    let mixed =
+        || {
+            let failure = Failure::usage(format!("cannot read \"{word}\" as KIND/NAME"));
+            failure.hint(folder_hint(word).unwrap_or_else(|| {
+                "write either KIND NAME… or KIND/NAME for each object".to_owned()
+            }))
+        };
     let (kind_word, name) = word.split_once('/').ok_or_else(mixed)?;
     if name.is_empty() || name.contains('/') || kind_word.contains(',') {
         return Err(mixed());
@@ -245,9 +166,26 @@ fn kind(word: &str) -> Result<Kind, Failure> {
         Some(Kind::Event) => Err(Failure::usage("Events are not listed by themselves")
             .hint("they stand in describe KIND/NAME and in timeline KIND/NAME")),
         Some(_) | None => {
-            Err(Failure::usage(format!("unknown kind \"{word}\"")).hint(known_kinds()))
+            let failure = Failure::usage(format!("unknown kind \"{word}\""));
+            let words: Vec<String> = Kind::SIX.into_iter().flat_map(words).collect();
+            let meant = closest(word, words.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("did you mean {meant}?"));
+            let hints = folder_hint(word).or(meant).into_iter().chain([known_kinds()]);
+            Err(hints.fold(failure, Failure::hint))
         }
     }
+}
+
+/// The words for a kind.
+fn words(kind: Kind) -> impl Iterator<Item = String> {
+    let short = kind.short_names().iter().map(|&short| short.to_owned());
+    [kind.singular(), kind.plural()].into_iter().chain(short)
+}
+
+/// What helps with a word that stands where the folder of `--local` was meant to stand.
+pub fn folder_hint(word: &str) -> Option<String> {
+    let flag = invocation::current().with_folder(word)?;
+    Some(format!("a folder stands behind =: {flag}"))
 }
 
 fn known_kinds() -> String {

@@ -4,6 +4,7 @@
 //! or is one, `KIND/NAME`, `HOST:PORT`, and else a Certificate. Whoever means something else can write it so that it looks
 //! like it: `certificate/web`, `./web`.
 
+pub mod answer;
 pub mod authority;
 pub mod files;
 pub mod servers;

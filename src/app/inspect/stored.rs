@@ -9,7 +9,7 @@ use super::reported;
 use crate::acme::PrivateKey;
 use crate::acme::inspection::Material;
 use crate::app::failure::Failure;
-use crate::app::input::target;
+use crate::app::input::lookup;
 use crate::app::invocation;
 use crate::controllers::facts;
 use crate::controllers::neighbours::Neighbours;
@@ -37,14 +37,14 @@ pub async fn of_certificate(
     now: Timestamp,
 ) -> Result<ReportedCertificate, Failure> {
     let key = Key::new(Kind::Certificate, name.clone());
-    let Some(record) = store.get(&key).await? else {
-        let failure = target::not_found(store, &key).await?;
-        let is_host = name.name.contains('.');
+    let key = lookup::one(store, &key).await.map_err(|failure| {
+        let is_host = failure.kind == FailureKind::Unexpected && name.name.contains('.');
         let program = invocation::program();
         let hint = format!("what a server shows: {program} certificate show {}:443", name.name);
-        return Err(if is_host { failure.hint(hint) } else { failure });
-    };
-    let certificate: Certificate = typed(record)?;
+        if is_host { failure.hint(hint) } else { failure }
+    })?;
+    let certificate: Certificate = typed(lookup::read(store, &key).await?)?;
+    let name = &key.name;
     let secret_name = ObjectName::new(&name.namespace, &certificate.spec.secret_name);
     let secret =
         Resources::<Secret>::new(Arc::clone(store), Kind::Secret).get(&secret_name).await?;

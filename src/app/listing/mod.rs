@@ -12,6 +12,7 @@ use self::following::Following;
 use super::context::{Context, store_when_there};
 use super::failure::Failure;
 use super::flags::output::OutputArgs;
+use super::input::lookup;
 use super::input::selector::{FieldSelector, LabelSelector};
 use super::input::target::{self, Targets};
 use crate::model::{Kind, Record};
@@ -109,7 +110,7 @@ pub async fn show(wanted: &Targets, args: &ListArgs, context: &mut Context) -> R
     let following = Following {
         kind,
         scope: target::scope(kind, namespace.as_deref()),
-        names: names(wanted),
+        names: found.names(wanted),
         labels: args.selector.clone().unwrap_or_default(),
         fields: args.field_selector.clone().unwrap_or_default(),
         namespaces: args.namespaces(),
@@ -178,6 +179,18 @@ struct ListedObjects {
     missing: Vec<Failure>,
 }
 
+impl ListedObjects {
+    /// The names to be followed: of those that were named; none where all of a kind are wanted.
+    fn names(&self, wanted: &Targets) -> Vec<String> {
+        match wanted {
+            Targets::Kinds(_) => Vec::new(),
+            Targets::Named(_) => {
+                self.objects.values().flatten().map(|record| record.key.name.name.clone()).collect()
+            }
+        }
+    }
+}
+
 async fn find(
     store: &Arc<dyn Store>,
     wanted: &Targets,
@@ -205,11 +218,18 @@ async fn find(
         }
         Targets::Named(named) => {
             for (kind, name) in named {
-                let key = target::key(*kind, name, namespace.unwrap_or_default());
-                match store.get(&key).await? {
-                    Some(record) => found.objects.entry(*kind).or_default().push(record),
-                    None if args.ignore_not_found => {}
-                    None => found.missing.push(target::not_found(store, &key).await?),
+                let named = target::key(*kind, name, namespace.unwrap_or_default());
+                let keys = lookup::keys(store, &named).await?;
+                if keys.is_empty() && !args.ignore_not_found {
+                    found.missing.push(lookup::not_found(store, &named).await?);
+                }
+                let known = found.objects.entry(*kind).or_default();
+                for key in keys {
+                    if let Some(record) = store.get(&key).await?
+                        && !known.iter().any(|known| known.key == record.key)
+                    {
+                        known.push(record);
+                    }
                 }
             }
         }
@@ -249,7 +269,8 @@ fn print(
         }
         return Ok(());
     }
-    let shape = if names(wanted).len() == 1 { Shape::One } else { Shape::Many };
+    let is_one = names(wanted).len() == 1 && objects(&kinds[0]).len() == 1;
+    let shape = if is_one { Shape::One } else { Shape::Many };
     Ok(printer.resources(&groups, shape, args.namespaces(), context.now())?)
 }
 

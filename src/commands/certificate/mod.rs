@@ -7,11 +7,13 @@ use clap::Subcommand;
 use self::show::ShowArgs;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::follow::again::{self, AgainArgs, Rerun};
-use crate::app::input::completers;
+use crate::app::follow::again::{self, AgainArgs, Named, Rerun};
 use crate::app::input::target::{self, Targets};
+use crate::app::input::{completers, lookup};
 use crate::app::listing::{self, ListArgs};
-use crate::model::{Kind, ObjectName};
+use crate::app::preflight::permissions::all_that_is_missing;
+use crate::model::Kind;
+use crate::store::local::Access;
 
 /// Flags of `certificate`.
 #[derive(Debug, clap::Args)]
@@ -67,12 +69,16 @@ pub async fn run(args: CertificateArgs, context: &mut Context) -> Result<(), Fai
         }
         CertificateCommand::Show(show) => show::run(*show, context).await,
         CertificateCommand::Renew(renew) => {
-            let namespace = context.namespace();
-            let words = renew.names.iter().map(|word| {
+            let store = context.store(Access::ReadWrite).await?;
+            let mut named = Named::new();
+            for word in &renew.names {
                 let name = target::name_of(Kind::Certificate, word)?;
-                Ok((ObjectName::new(namespace, name), Vec::new()))
-            });
-            let named = words.collect::<Result<_, Failure>>()?;
+                let key = target::key(Kind::Certificate, &name, context.namespace());
+                match lookup::one(&store, &key).await {
+                    Ok(key) => named.insert(key.name, Vec::new()),
+                    Err(failure) => return Err(all_that_is_missing(context, failure).await),
+                };
+            }
             context.global.cluster.terms = renew.work.drive.lease.terms()?;
             Box::pin(again::run(*renew, named, Rerun::Renewed, context)).await
         }

@@ -16,7 +16,7 @@ use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::OutputArgs;
 use crate::app::flags::solver_pods::SolverPodArgs;
 use crate::app::hints::by_hand::{made_by_a_person, over, record};
-use crate::app::input::{completers, target};
+use crate::app::input::{completers, lookup, target};
 use crate::app::lead::{Claim, Other, claim};
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permissions;
@@ -104,7 +104,9 @@ pub async fn run(
     let name = target::name_of(Kind::Challenge, &args.name)?;
     let key = target::key(Kind::Challenge, &name, context.namespace());
     let found = context.store(Access::ReadOnly).await?;
-    let challenge: Challenge = typed(target::read(&found, &key).await?)?;
+    let key = lookup::one(&found, &key).await?;
+    let name = key.name.name.clone();
+    let challenge: Challenge = typed(lookup::read(&found, &key).await?)?;
     let answer = Answer::of(&challenge).map_err(|why| {
         Failure::new(FailureKind::Solver, format!("{}: {why}", cannot(deed, &name)))
     })?;
@@ -141,7 +143,7 @@ pub async fn run(
     }
     announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;
     // What was read before the turn was ours may be old.
-    let challenge: Challenge = typed(target::read(&store, &key).await?)?;
+    let challenge: Challenge = typed(lookup::read(&store, &key).await?)?;
     let answering = Answering::new(&store, args.solver(&challenge, &store, context).await?);
     let now = Timestamp::now();
     let done = match deed {

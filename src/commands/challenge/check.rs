@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, stream};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::check_report::Sight;
@@ -12,30 +13,30 @@ use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::ReportArgs;
 use crate::app::flags::probe_pod::ProbePodArgs;
 use crate::app::hints::by_hand::{by_hand, nobody_drives};
-use crate::app::hints::reproduce::Instruments;
-use crate::app::input::{completers, target};
-use crate::app::inspect::authority;
+use crate::app::input::{completers, lookup, target};
+use crate::app::inspect::answer::{AnswerInspector, InspectedAnswer};
 use crate::app::preflight::provider_check;
 use crate::app::{invocation, lead};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::{AnswerStep, NextStep};
 use crate::model::cause::Sighting;
-use crate::model::{Answer, Challenge, ChallengeType, Kind, State};
-use crate::probes::Probe;
-use crate::probes::dns::{DnsProbe, zones_of};
-use crate::probes::http::HttpProbe;
-use crate::probes::tls_alpn::TlsAlpnProbe;
+use crate::model::{Challenge, Kind, State};
+use crate::print::{Printer, document};
 use crate::reconcile::challenge::Readiness;
-use crate::reconcile::{published, shown, visible};
+use crate::solvers::dns01::solver::Dns01;
+use crate::store::Store;
 use crate::store::local::Access;
-use crate::store::resources::typed;
+use crate::store::resources::{Resources, typed};
+
+/// How many challenges are looked at together.
+const AT_ONCE: usize = 8;
 
 /// Flags of `challenge check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Name of the challenge
+    /// Names of challenges, of what they belong to, or domains; all that wait when there are none
     #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
-    pub name: String,
+    pub names: Vec<String>,
     /// Show the command line that looks the same way
     #[arg(long)]
     pub show_commands: bool,
@@ -56,90 +57,130 @@ pub struct CheckArgs {
 /// Asks the CA for nothing but what it holds, and writes nothing.
 ///
 /// # Errors
-/// Fails when the challenge is not there, its answer is not visible, or the CA holds it as over.
+/// Fails with the lowest exit code of all: when a challenge is not there, its answer is not visible, or the CA holds it as over.
 pub async fn run(args: CheckArgs, context: &mut Context) -> Result<(), Failure> {
     let store = context.store(Access::ReadOnly).await?;
-    let name = &target::name_of(Kind::Challenge, &args.name)?;
-    let key = target::key(Kind::Challenge, name, context.namespace());
-    let challenge: Challenge = typed(target::read(&store, &key).await?)?;
-    let kind = challenge.spec.kind;
-    let is_http = kind == ChallengeType::Http01;
-    let answer = Answer::of(&challenge).map_err(|why| {
-        Failure::new(FailureKind::Solver, format!("cannot look at challenge {name}: {why}"))
-    })?;
+    let challenges = challenges(&args.names, &store, context).await?;
+    let mut printer = context.printer(&(&args.output).into());
+    let is_one = challenges.len() == 1 && args.names.len() == 1;
+    if challenges.is_empty() && printer.format().is_for_people() {
+        let namespace = context.namespace();
+        printer.note(&format!("No challenge waits for its answer in namespace {namespace}."));
+        return Ok(());
+    }
     let stop = CancellationToken::new();
-    let inside = args.probe_pod.inside(true, &stop, context)?.filter(|_| is_http);
-    let look_inside = inside
-        .as_ref()
-        .map(|probe| invocation::current().kubectl(&probe.words(&challenge, &answer)));
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
-    let namespace = &context.global.cluster_resource_namespace;
+    let namespace = context.global.cluster_resource_namespace.clone();
     let reach = Reach::usual(context);
-    let resolver = Arc::clone(&fetcher.resolver);
-    let dns01 = reach.providers(&store, zones.clone(), &fetcher.resolver, namespace);
-    let probe: Box<dyn Probe> = match kind {
-        ChallengeType::Http01 => Box::new(HttpProbe { fetcher }),
-        ChallengeType::TlsAlpn01 => Box::new(TlsAlpnProbe { fetcher }),
-        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
-            Box::new(DnsProbe { zones: zones.clone() })
-        }
+    let dns01 = reach.providers(&store, zones.clone(), &fetcher.resolver, &namespace);
+    let inspector = AnswerInspector {
+        store: Arc::clone(&store),
+        cluster_resource_namespace: namespace,
+        inside: args.probe_pod.inside(true, &stop, context)?,
+        dns: args.look.server().await?.and_then(|addresses| addresses.first().copied()),
+        fetcher,
+        zones,
+        stop,
+        now: context.now(),
     };
-    let now = context.now();
-    let (mut observations, held) = tokio::join!(
-        probe.look(&challenge, &answer),
-        authority::read(&challenge, &store, &resolver, namespace),
-    );
-    if let Some(inside) = inside {
-        let mut look = inside.look(&challenge, &answer);
-        tokio::select! {
-            seen = &mut look => observations.extend(seen),
-            kind = context.interrupted().wait() => {
-                stop.cancel();
-                // Its Pod is removed first.
-                look.await;
-                return Err(Failure::new(kind, "interrupted"));
+    let interrupted = context.interrupted();
+    let looks = challenges.into_iter().map(|challenge| inspector.look(challenge, interrupted));
+    // All are heard to their end, so that no Pod is left behind.
+    let looked: Vec<_> = stream::iter(looks).buffered(AT_ONCE).collect().await;
+    let seen: Vec<_> = looked.iter().flatten().map(InspectedAnswer::sight).collect();
+    let reports: Vec<_> = seen.iter().map(Sight::report).collect();
+    let report = match reports.as_slice() {
+        [report] if is_one => report.clone(),
+        _ => document::list(reports),
+    };
+    if !seen.is_empty() || !is_one {
+        printer.report(&report, |colour| {
+            let texts = seen.iter().map(|sight| sight.text(colour, args.show_commands));
+            texts.collect::<Vec<_>>().join("\n")
+        })?;
+    }
+    let mut failures = Vec::new();
+    for looked in looked {
+        let failure = match looked {
+            Ok(looked) => {
+                let in_cluster = store.in_cluster();
+                Box::pin(failure(looked, &dns01, &printer, in_cluster, context)).await
+            }
+            Err(failure) => Some(failure),
+        };
+        failures.extend(failure);
+    }
+    conclude(failures, &printer)
+}
+
+/// The challenges that the words lead to; all that have not ended where there are none.
+async fn challenges(
+    words: &[String],
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Vec<Challenge>, Failure> {
+    let namespace = context.namespace();
+    if words.is_empty() {
+        let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
+        let mut waiting = all.list(&target::scope(Kind::Challenge, Some(namespace))).await?;
+        waiting.retain(|challenge| !challenge.has_ended());
+        waiting.sort_by(|a, b| a.spec.dns_name.cmp(&b.spec.dns_name));
+        return Ok(waiting);
+    }
+    let mut found: Vec<Challenge> = Vec::new();
+    for word in words {
+        let name = target::name_of(Kind::Challenge, word)?;
+        let named = target::key(Kind::Challenge, &name, namespace);
+        let keys = lookup::keys(store, &named).await?;
+        if keys.is_empty() {
+            return Err(lookup::not_found(store, &named).await?);
+        }
+        for key in &keys {
+            if !found.iter().any(|known| known.name() == key.name) {
+                found.push(typed(lookup::read(store, key).await?)?);
             }
         }
     }
-    for observation in &mut observations {
-        observation.at = now;
+    Ok(found)
+}
+
+/// One failure as it is; of several each is told, and the one with the lowest exit code counts.
+fn conclude(mut failures: Vec<Failure>, printer: &Printer) -> Result<(), Failure> {
+    if failures.len() == 1 {
+        return Err(failures.remove(0));
     }
-    let verdict = match kind {
-        ChallengeType::Http01 => visible::judge(&answer, &observations),
-        ChallengeType::TlsAlpn01 => shown::judge(&answer, &observations),
-        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
-            published::judge(&challenge, &answer, &observations)
-        }
-    };
-    let named = zones_of(&challenge, &zones).unwrap_or(zones);
-    let hosts = args.look.server().await?.and_then(|addresses| addresses.first().copied());
-    let means = Instruments { hosts, zones: named.resolvers().to_vec(), inside: look_inside };
-    let sight = Sight {
-        challenge: &challenge,
-        answer: &answer,
-        observations: &observations,
-        verdict: &verdict,
-        means: &means,
-        held: &held,
-    };
-    let mut printer = context.printer(&(&args.output).into());
-    let (report, commands) = (sight.report(), args.show_commands);
-    printer.report(&report, |colour| sight.text(colour, commands))?;
+    for failure in &failures {
+        printer.error(&failure.message, &failure.hints);
+    }
+    let lowest = failures.iter().map(|failure| failure.kind).min_by_key(|kind| kind.exit_code());
+    lowest.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
+}
+
+/// Why the CA would not take an answer, if it would not.
+async fn failure(
+    looked: InspectedAnswer,
+    dns01: &Dns01,
+    printer: &Printer,
+    in_cluster: bool,
+    context: &mut Context,
+) -> Option<Failure> {
+    let InspectedAnswer { challenge, verdict, held, .. } = looked;
+    let name = &challenge.metadata.name;
     if held.is_valid() {
-        return Ok(());
+        return None;
     }
     if let Some(ended) = held.ended() {
         let problem = held.challenge(&challenge.spec.url).and_then(|said| said.error.as_ref());
         let problem = problem.map(|problem| format!(": {problem}")).unwrap_or_default();
         let what = format!("the CA holds challenge {name} as {}{problem}", ended.status);
-        return Err(Failure::new(FailureKind::Validation, what).hint(fresh_order(&challenge)));
+        return Some(Failure::new(FailureKind::Validation, what).hint(fresh_order(&challenge)));
     }
-    let Readiness::NotYet { reason, cause } = verdict else { return Ok(()) };
+    let Readiness::NotYet { reason, cause } = verdict else { return None };
     let what = format!("the CA would not see the answer of challenge {name}: {reason}");
     let failure = Failure::new(FailureKind::Solver, what);
-    let failure = provider_check::explain(&challenge, &dns01, &printer, failure).await;
-    Err(unseen(failure, challenge, cause, store.in_cluster(), context).await)
+    let failure = provider_check::explain(&challenge, dns01, printer, failure).await;
+    Some(unseen(failure, challenge, cause, in_cluster, context).await)
 }
 
 /// What helps where the answer of a challenge is not seen.

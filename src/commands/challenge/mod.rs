@@ -68,7 +68,7 @@ pub async fn run(args: ChallengeArgs, context: &mut Context) -> Result<(), Failu
             let store = context.store(Access::ReadOnly).await?;
             waiting_orders::tell(&store, target::scope(Kind::Order, namespace), &printer).await
         }
-        ChallengeCommand::Check(args) => check::run(args, context).await,
+        ChallengeCommand::Check(args) => Box::pin(check::run(args, context)).await,
         ChallengeCommand::Present(args) => {
             Box::pin(answer::run(*args, AnswerAction::Present, context)).await
         }

@@ -16,7 +16,7 @@ use crate::app::flags::drive::lasting_http01;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::OutputArgs;
 use crate::app::follow::supervise::removable;
-use crate::app::input::{completers, target};
+use crate::app::input::{completers, lookup, target};
 use crate::app::lead::{Claim, claim};
 use crate::app::preflight::announce;
 use crate::app::preflight::permissions::Permissions;
@@ -80,7 +80,7 @@ pub async fn run(args: DeleteOrderArgs, context: &Context) -> Result<(), Failure
     let mut orders = Vec::new();
     for name in &names {
         let key = target::key(Kind::Order, name, namespace);
-        let record = target::read(&store, &key).await?;
+        let record = lookup::read(&store, &key).await?;
         orders.push((key, record.uid().to_owned()));
     }
     announce::work(context, &store, &BTreeSet::new(), &[], &claim, None).await?;

@@ -9,7 +9,7 @@ use self::create::CreateArgs;
 use self::delete::DeleteOrderArgs;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::follow::again::{AgainArgs, Named, Rerun, certificate_of_order};
+use crate::app::follow::again::{AgainArgs, Named, Rerun, certificate_and_order};
 use crate::app::follow::work::WorkArgs;
 use crate::app::input::{completers, target};
 use crate::app::listing::{self, ListArgs};
@@ -114,8 +114,8 @@ async fn go_on(args: AgainArgs, wanted: Rerun, context: &Context) -> Result<(), 
     let mut named = Named::new();
     for word in &args.names {
         let order = ObjectName::new(context.namespace(), target::name_of(Kind::Order, word)?);
-        match certificate_of_order(&store, &order).await {
-            Ok(certificate) => named.entry(certificate).or_default().push(order),
+        match certificate_and_order(&store, order).await {
+            Ok((certificate, order)) => named.entry(certificate).or_default().extend(order),
             Err(failure) => return Err(all_that_is_missing(context, failure).await),
         }
     }

@@ -17,7 +17,8 @@ use crate::app::context::{Context, store_when_there};
 use crate::app::failure::Failure;
 use crate::app::flags::output::StreamArgs;
 use crate::app::input::completers;
-use crate::app::input::target::{self, Targets};
+use crate::app::input::lookup;
+use crate::app::input::target;
 use crate::model::{Key, Kind};
 use crate::print::screen::Screen;
 use crate::print::{Printer, terminal};
@@ -46,14 +47,7 @@ pub struct WatchArgs {
 /// # Errors
 /// Fails when the words name no object, the store cannot be read, or by being interrupted.
 pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> {
-    let root = match args.object.as_slice() {
-        [] => None,
-        words => {
-            let (kind, name) = Targets::parse_one(words)?;
-            Some(target::key(kind, &name, context.namespace()))
-        }
-    };
-    if root.is_some() && args.all_namespaces {
+    if !args.object.is_empty() && args.all_namespaces {
         let what = "a name belongs to one namespace, so it cannot be combined with -A";
         return Err(Failure::usage(what));
     }
@@ -62,6 +56,10 @@ pub async fn run(args: WatchArgs, context: &mut Context) -> Result<(), Failure> 
         && std::io::stdout().is_terminal()
         && terminal::is_capable();
     let store = store_when_there(context).await?;
+    let root = match args.object.as_slice() {
+        [] => None,
+        words => Some(lookup::object(&store, words, context.namespace()).await?),
+    };
     let namespace = (!args.all_namespaces).then(|| context.namespace().to_owned());
     let root_kind = root.as_ref().map(|key| key.kind);
     let mut changes = changes(&store, root.as_ref(), namespace.as_deref());
@@ -141,7 +139,7 @@ async fn tell_missing(
     root: &Key,
     context: &Context,
 ) -> Result<(), Failure> {
-    let failure = target::not_found(store, root).await?;
+    let failure = lookup::not_found(store, root).await?;
     context.talk().line(&format!("{failure}; waiting for it until Ctrl-C"));
     for hint in failure.hints {
         context.talk().line(&hint);

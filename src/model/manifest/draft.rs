@@ -1,8 +1,9 @@
 //! A document on its way from tree to typed manifest.
 
 use super::fields;
-use super::schema::{Findings, check, closest};
+use super::schema::{Findings, check};
 use super::tree::{Content, FieldEntry, Node, Position};
+use crate::model::closest::closest;
 use crate::model::conversion::version::Version;
 use crate::model::field::{FieldPath, Matter, Remark};
 use crate::model::key::Kind;

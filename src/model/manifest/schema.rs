@@ -1,7 +1,7 @@
 //! What a manifest may hold, checked field by field, so that every mistake is told at once and in its place.
 
+use crate::model::closest::closest;
 use serde_json::{Map, Value};
-use strsim::osa_distance;
 
 use super::tree::{Content, FieldEntry, Node};
 use crate::model::common::{Blob, Duration};
@@ -277,17 +277,6 @@ fn wrong_kind_hint(shape: Shape, node: &Node) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// The word that was probably meant: at most two letters wrong, missing, too many or swapped; one in short words.
-pub(crate) fn closest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = if text.chars().count() <= 4 { 1 } else { 2 };
-    let lower = text.to_lowercase();
-    known
-        .map(|word| (osa_distance(&lower, &word.to_lowercase()), word))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::yaml;
@@ -399,21 +388,5 @@ mod tests {
             serde_json::json!({"name": "a", "any": {"x": null}, "future": {"w": null}})
         );
         assert_eq!(found, ["future: unknown field, kept but not read"]);
-    }
-
-    #[test]
-    fn what_was_probably_meant_is_close() {
-        let known = ["dnsNames", "ipAddresses", "uris", "key"];
-        for (text, expected) in [
-            ("dnsName", Some("dnsNames")),
-            ("dnsnames", Some("dnsNames")),
-            ("dsnNames", Some("dnsNames")),
-            ("ipAdresses", Some("ipAddresses")),
-            ("url", None),
-            ("uri", Some("uris")),
-            ("domains", None),
-        ] {
-            assert_eq!(closest(text, known.into_iter()), expected, "{text}");
-        }
     }
 }

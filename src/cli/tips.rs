@@ -1,0 +1,83 @@
+//! Tips of refusals: none leads to a command that is not for people, and a folder that stands apart from its `--local` is
+//! seen.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue};
+
+use crate::app::invocation::quoted;
+
+/// The same refusal with tips that help.
+pub(super) fn mended(
+    mut error: clap::Error,
+    command: &clap::Command,
+    words: &[OsString],
+) -> clap::Error {
+    let is_shown =
+        |name: &String| command.find_subcommand(name).is_none_or(|command| !command.is_hide_set());
+    match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(name)) if is_shown(&name) => {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(name));
+        }
+        Some(ContextValue::Strings(names)) => {
+            let names: Vec<String> = names.into_iter().filter(is_shown).collect();
+            if !names.is_empty() {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+            }
+        }
+        _ => {}
+    }
+    if let Some(folder) = folder_apart(command, words) {
+        let flag = quoted(&format!("--local={folder}"));
+        let tip = format!("a folder stands behind =: {flag}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// The word after a `--local` without a value, where it is neither a flag nor a command.
+fn folder_apart<'a>(command: &clap::Command, words: &'a [OsString]) -> Option<&'a str> {
+    let pair = words.windows(2).find(|pair| pair[0] == "--local")?;
+    let word = pair[1].to_str()?;
+    (!word.starts_with('-') && !is_command(command, word)).then_some(word)
+}
+
+fn is_command(command: &clap::Command, word: &str) -> bool {
+    command.find_subcommand(word).is_some()
+        || command.get_subcommands().any(|below| is_command(below, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    /// The tips to a command line that is refused.
+    #[track_caller]
+    fn check(line: &str, expected: &[&str]) {
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let mut command = Cli::command();
+        let error = command.try_get_matches_from_mut(&words).unwrap_err();
+        let said = mended(error, &command, &words).to_string();
+        let tips: Vec<_> =
+            said.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
+        assert_eq!(tips, expected, "{said}");
+    }
+
+    #[test]
+    fn no_tip_leads_to_a_command_that_is_not_for_people() {
+        check("kubectl-acme prob", &[]);
+        check("kubectl-acme revoke", &[]);
+        check("kubectl-acme timelin", &["a similar subcommand exists: 'timeline'"]);
+    }
+
+    #[test]
+    fn a_folder_apart_from_its_flag_is_seen() {
+        let tip = "a folder stands behind =: --local=ci";
+        check("kubectl-acme order -f a --local ci", &[tip]);
+        check("kubectl-acme version --local ci", &[tip]);
+        check("kubectl-acme version --local order", &[]);
+    }
+}
