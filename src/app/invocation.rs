@@ -35,6 +35,8 @@ pub struct Invocation {
     program: String,
     words: Vec<String>,
     placing: Vec<Placing>,
+    /// The command tree; none in tests, which nobody has called.
+    tree: Option<fn() -> clap::Command>,
     is_given_names: bool,
     reads_stdin: bool,
     listeners: Vec<String>,
@@ -75,8 +77,8 @@ pub fn current() -> &'static Invocation {
 }
 
 /// Keeps how this process was called.
-pub fn remember(words: &[OsString], matches: &ArgMatches) {
-    let invocation = Invocation::new(program(), words, matches);
+pub fn remember(words: &[OsString], matches: &ArgMatches, tree: fn() -> clap::Command) {
+    let invocation = Invocation { tree: Some(tree), ..Invocation::new(program(), words, matches) };
     // It is called once.
     let _first = CURRENT.set(invocation);
 }
@@ -89,6 +91,7 @@ impl Invocation {
             program: program.to_owned(),
             placing: placing(&words, matches),
             words,
+            tree: None,
             is_given_names: is_given(matches, "domain"),
             reads_stdin: values(matches, "files").iter().any(|path| path == "-"),
             listeners: values(matches, "http01_listen"),
@@ -119,9 +122,39 @@ impl Invocation {
         self.typed(first, rest.iter().filter(|word| !is_flag(word)))
     }
 
+    /// This command line, to be typed to see the manifests that it stands for.
+    pub fn as_manifests(&self) -> String {
+        let (first, rest) = self.words.split_first().map_or(("", &[][..]), |(a, b)| (a, b));
+        let added = ["--dry-run=client", "-o", "yaml"].map(str::to_owned);
+        let mut words = Vec::new();
+        let mut rest = rest.iter();
+        while let Some(word) = rest.next() {
+            match word.as_str() {
+                // Its value is the next word.
+                "-o" | "--output" => drop(rest.next()),
+                joined if joined.starts_with("-o") || joined.starts_with("--output=") => {}
+                _ => words.push(word),
+            }
+        }
+        self.typed(first, words.into_iter().chain(&added))
+    }
+
     fn typed<'a>(&self, first: &str, words: impl Iterator<Item = &'a String>) -> String {
         let first = if self.program == PLUGIN { PLUGIN.to_owned() } else { quoted(first) };
-        iter::once(first).chain(words.map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
+        let line: Vec<_> = iter::once(first).chain(words.map(|word| quoted(word))).collect();
+        self.checked(line.join(" "))
+    }
+
+    /// A command line that this program takes: where tests run, one that it would refuse is a fault of whoever made it.
+    fn checked(&self, line: String) -> String {
+        if cfg!(debug_assertions)
+            && let Some(tree) = self.tree
+        {
+            let read = tree().no_binary_name(true).try_get_matches_from(unquoted(&line));
+            let refused = read.err().filter(clap::Error::use_stderr);
+            debug_assert!(refused.is_none(), "a hint would be refused: {line}: {refused:?}");
+        }
+        line
     }
 
     /// How to go on with this command, as a hint says it. Standard input is gone.
@@ -178,7 +211,7 @@ impl Invocation {
 
     /// Another command line on the same objects: the same program, state or cluster, and namespace.
     pub fn like(&self, command: &str) -> String {
-        format!("{} {command}{}", self.program, self.placed(|_| true))
+        self.checked(format!("{} {command}{}", self.program, self.placed(|_| true)))
     }
 
     /// The same, on an object of this namespace; of none, where that is empty.
@@ -188,7 +221,7 @@ impl Invocation {
             return self.like(command);
         }
         let place = self.placed(|says| says != Says::Namespace);
-        format!("{} {command}{place} -n {}", self.program, quoted(namespace))
+        self.checked(format!("{} {command}{place} -n {}", self.program, quoted(namespace)))
     }
 
     /// What makes a fresh certificate.
@@ -199,12 +232,13 @@ impl Invocation {
 
     /// The same as `like` in all namespaces.
     pub fn like_in_all(&self, command: &str) -> String {
-        format!("{} {command} -A{}", self.program, self.placed(|says| says != Says::Namespace))
+        let place = self.placed(|says| says != Says::Namespace);
+        self.checked(format!("{} {command} -A{place}", self.program))
     }
 
     /// `run` on the same state or cluster; it works in every namespace and takes none.
     pub fn like_run(&self) -> String {
-        format!("{} run{}", self.program, self.placed(|says| says != Says::Namespace))
+        self.checked(format!("{} run{}", self.program, self.placed(|says| says != Says::Namespace)))
     }
 
     /// A command line for kubectl in the same cluster, with these words. They name the namespace where there is one.
@@ -316,6 +350,23 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// The words of a command line behind its program, as a shell reads them.
+fn unquoted(line: &str) -> Vec<String> {
+    let (mut words, mut is_quoted) = (vec![String::new()], false);
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        let Some(word) = words.last_mut() else { break };
+        match letter {
+            '\'' => is_quoted = !is_quoted,
+            '\\' if !is_quoted => word.extend(letters.next()),
+            ' ' if !is_quoted => words.push(String::new()),
+            _ => word.push(letter),
+        }
+    }
+    let is_plugin = words.iter().map(String::as_str).take(2).eq(PLUGIN.split(' '));
+    words.split_off(if is_plugin { 2 } else { 1 }.min(words.len()))
+}
+
 /// How people start this program.
 pub fn program() -> &'static str {
     let program = env::args_os().next().unwrap_or_default();
@@ -330,4 +381,18 @@ pub(crate) fn is_plugin(program: &Path, path: &OsStr) -> bool {
     program.is_absolute()
         && program.file_name() == Some(OsStr::new(PROGRAM))
         && folders.any(|candidate| candidate == program)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_read_back() {
+        let words = ["order", "--domain", "*.example.com", "it's", "a b", "", "--local=st/ate"];
+        let line: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        for program in [PROGRAM, PLUGIN] {
+            assert_eq!(unquoted(&format!("{program} {}", line.join(" "))), words);
+        }
+    }
 }

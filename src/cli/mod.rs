@@ -146,7 +146,7 @@ pub fn parse() -> Cli {
         matches =
             self::matches(config.applied(command()), &words).unwrap_or_else(|error| error.exit());
     }
-    invocation::remember(&words, &matches);
+    invocation::remember(&words, &matches, command);
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Err(message) = loudness::settle(&mut cli.global.log, &matches) {
         command().error(ErrorKind::ArgumentConflict, message).exit()

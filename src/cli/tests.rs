@@ -114,6 +114,15 @@ fn a_command_line_is_typed_again_as_it_was() {
 }
 
 #[test]
+fn the_manifests_of_a_command_line_are_asked_for_once() {
+    let expected = "kubectl-acme order --domain a.example --dry-run=client -o yaml";
+    for format in ["", " -o name", " -oname", " -o=json", " --output yaml", " --output=wide"] {
+        let line = format!("order --domain a.example{format}");
+        assert_eq!(called(&line).as_manifests(), expected, "{line}");
+    }
+}
+
+#[test]
 fn nobody_is_told_to_type_a_command_that_waits_for_standard_input() {
     for (line, expected) in [
         ("order -f a.yaml", "go on with: kubectl-acme order -f a.yaml"),

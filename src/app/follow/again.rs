@@ -33,7 +33,7 @@ use crate::store::resources::{Resources, typed};
 /// Flags of commands that go on with what is in the store.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AgainArgs {
-    /// Names of objects in the store
+    /// Names of objects in the store, of what they belong to, or domains
     #[arg(value_name = "NAME", required = true)]
     pub names: Vec<String>,
     /// How the work is done

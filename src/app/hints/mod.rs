@@ -217,8 +217,8 @@ impl Words {
             return format!("{deed} {field} of {issuer}");
         }
         format!(
-            "write the manifests down: {} --dry-run=client -o yaml > FILE.yaml; {deed} {field} there; and run: {}",
-            invocation::current().again(),
+            "write the manifests down: {} > FILE.yaml; {deed} {field} there; and run: {}",
+            invocation::current().as_manifests(),
             invocation::current().like("order -f FILE.yaml")
         )
     }

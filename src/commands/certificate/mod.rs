@@ -39,7 +39,7 @@ enum CertificateCommand {
 /// Flags of `certificate get`.
 #[derive(Debug, clap::Args)]
 struct CertificateGetArgs {
-    /// Names; all Certificates when there are none
+    /// Names or domains; all Certificates when there are none
     #[arg(value_name = "NAME", add = completers::names(Kind::Certificate))]
     names: Vec<String>,
     /// Flags of every listing

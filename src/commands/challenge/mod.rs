@@ -43,7 +43,7 @@ pub enum ChallengeCommand {
 /// Flags of `challenge get`.
 #[derive(Debug, clap::Args)]
 pub struct NamesArgs {
-    /// Names; all challenges when there are none
+    /// Names of challenges, of what they belong to, or domains; all challenges when there are none
     #[arg(value_name = "NAME", add = completers::names(Kind::Challenge))]
     pub names: Vec<String>,
     /// Flags of every listing

@@ -32,7 +32,7 @@ pub struct OrderArgs {
 /// Flags of `order get`.
 #[derive(Debug, clap::Args)]
 struct NamesArgs {
-    /// Names; all orders when there are none
+    /// Names of orders, of their Certificates, or domains; all orders when there are none
     #[arg(value_name = "NAME", add = completers::names(Kind::Order))]
     names: Vec<String>,
     /// Flags of every listing
