@@ -67,7 +67,9 @@ impl Sight<'_> {
             }
         }
         lines.push(("At the CA", self.held_by_ca()));
+        // Of a challenge that is over, the error says it.
         let said = self.held.challenge(&self.challenge.spec.url);
+        let said = said.filter(|_| self.held.ended().is_none());
         let problem = said.and_then(|challenge| challenge.error.as_ref());
         lines.extend(problem.map(|problem| ("Problem", problem.to_string())));
         lines.push(("Verdict", self.verdict()));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::ReconcileError;
 use super::accounts::Accounts;
-use super::order_requests::{is_used_up, lost_authorization, lost_word};
+use super::order_requests::{is_used_up, lost_authorization};
 use crate::acme::error::{AcmeError, Retry};
 use crate::acme::{AuthorizationReply, ChallengeReply};
 use crate::model::{Challenge, State};
@@ -97,7 +97,7 @@ fn said(reply: ChallengeReply) -> SeenChallenge {
 /// The state is the authorization's; the problem stands in the challenge that was tried.
 fn read(reply: AuthorizationReply, url: &str) -> SeenChallenge {
     let state = State::of_acme(&reply.status);
-    let lost = lost_word(&reply.status).map(lost_authorization);
+    let lost = State::lost_word(&reply.status).map(lost_authorization);
     let mut problems: Vec<_> = reply
         .challenges
         .into_iter()

@@ -94,7 +94,8 @@ impl OrderAtCa<'_> {
             Ok(read) => read,
             Err(error) => return refused(OrderRequest::FetchAuthorizations, error),
         };
-        let lost = |reply: &AuthorizationReply| Some((name_of(reply), lost_word(&reply.status)?));
+        let lost =
+            |reply: &AuthorizationReply| Some((name_of(reply), State::lost_word(&reply.status)?));
         if let Some((name, word)) = read.iter().find_map(|(_, reply)| lost(reply)) {
             return Ok(Outcome::AuthorizationLost(name, word));
         }
@@ -281,11 +282,6 @@ fn is_under_way(status: &str) -> bool {
 /// Tells whether a challenge takes no answer any more (RFC 8555 §7.1.6).
 pub fn is_used_up(challenge: &ChallengeReply) -> bool {
     is_under_way(&challenge.status) || challenge.status == "invalid"
-}
-
-/// The word for an authorization that holds no more, nor can be shown any more (RFC 8555 §7.1.6).
-pub fn lost_word(status: &str) -> Option<&'static str> {
-    ["deactivated", "expired", "revoked"].into_iter().find(|word| *word == status)
 }
 
 /// The name that an authorization is for.

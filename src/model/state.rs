@@ -56,17 +56,21 @@ impl State {
         }
     }
 
+    /// A CA's word for an authorization that holds no more, nor can be shown any more (RFC 8555 §7.1.6).
+    pub fn lost_word(text: &str) -> Option<&'static str> {
+        ["deactivated", "expired", "revoked"].into_iter().find(|word| *word == text)
+    }
+
     /// Reads a state as a CA writes it; `deactivated` and `revoked` authorizations count as expired,
     /// since the CRD's enum has no word for them and neither can be used any more.
     pub fn of_acme(text: &str) -> Option<Self> {
         match text {
-            "expired" | "deactivated" | "revoked" => Some(Self::Expired),
             "invalid" => Some(Self::Invalid),
             "pending" => Some(Self::Pending),
             "processing" => Some(Self::Processing),
             "ready" => Some(Self::Ready),
             "valid" => Some(Self::Valid),
-            _ => None,
+            _ => Self::lost_word(text).map(|_| Self::Expired),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::app::engine::clients;
 use crate::controllers::ReconcileError;
 use crate::controllers::accounts::Accounts;
 use crate::dns::Resolve;
-use crate::model::Challenge;
+use crate::model::{Challenge, State};
 use crate::store::Store;
 
 /// How long the CA has to answer: a look by a person waits no longer.
@@ -28,15 +28,14 @@ pub enum HeldByCa {
 impl HeldByCa {
     /// Tells whether nothing has to be shown to the CA any more.
     pub fn is_valid(&self) -> bool {
-        matches!(self, Self::Authorization(held) if held.status == "valid")
+        let is_valid = |held: &AuthorizationReply| state(held) == Some(State::Valid);
+        matches!(self, Self::Authorization(held) if is_valid(held))
     }
 
     /// The authorization, where it has ended and can become valid no more (RFC 8555 §7.1.6).
     pub fn ended(&self) -> Option<&AuthorizationReply> {
         let Self::Authorization(held) = self else { return None };
-        let has_ended =
-            matches!(held.status.as_str(), "invalid" | "deactivated" | "expired" | "revoked");
-        has_ended.then_some(held)
+        state(held).is_some_and(State::is_failure).then_some(held)
     }
 
     /// The CA's word about one of the challenges, by its URL.
@@ -44,6 +43,10 @@ impl HeldByCa {
         let Self::Authorization(held) = self else { return None };
         held.challenges.iter().find(|challenge| challenge.url == url)
     }
+}
+
+fn state(held: &AuthorizationReply) -> Option<State> {
+    State::of_acme(&held.status)
 }
 
 /// Reads the authorization of a challenge with the account of its Issuer; `namespace` has the Secrets of ClusterIssuers.

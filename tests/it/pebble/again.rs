@@ -1,10 +1,12 @@
 //! A second run against a real CA: nothing due, renewals, lost state, failed, interrupted and deleted orders.
 
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::support::bed::free_port;
+use crate::support::cluster::eventually;
 use crate::support::fault::Fault;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::proxy::Proxy;
@@ -199,6 +201,41 @@ fn a_refusal_ends_the_order_although_another_name_is_stuck() {
     assert_eq!([good, refused, stuck].map(state), ["valid", "invalid", "errored"]);
     let counts = scene.proxy.counts();
     assert_eq!((counts.at(Endpoint::NewOrder), counts.at(Endpoint::Challenge)), (1, 2), "{counts}");
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn a_look_at_a_challenge_tells_what_the_ca_holds_of_it() {
+    let scene = Scene::new(&PebbleOptions::default());
+    let (good, stuck) = ("good.example.com", "stuck.example.com");
+    let names = json!({"dnsNames": [good, stuck]});
+    let path = scene.terminal.manifests(&[scene.issuer(), certificate("web", &[good], names)]);
+    let nowhere = format!("--http01-resolve={stuck}=127.0.0.1:{}", free_port());
+    let port = scene.terminal.http_port;
+    let listen = format!("--http01-listen=127.0.0.1:{port}");
+    let resolve = format!("--http01-resolve=*=127.0.0.1:{port}");
+    let order = ["order", "-f", path.to_str().unwrap(), "--timeout=5m", &listen];
+    let mut driver = scene.terminal.command(&[&order[..], &[&resolve, &nowhere]].concat());
+    let mut driver = driver.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    let challenge = |name: &str, state: &str| {
+        eventually(&format!("the challenge of {name} is {state}"), || {
+            let challenges = scene.terminal.objects("challenges");
+            let is_it = |c: &&Value| c["spec"]["dnsName"] == name && c["status"]["state"] == state;
+            let name = &challenges.iter().find(is_it)?["metadata"]["name"];
+            name.as_str().map(str::to_owned)
+        })
+    };
+    let (good, stuck) = (challenge(good, "valid"), challenge(stuck, "pending"));
+    let look = |name: &str| scene.terminal.run(&["challenge", "check", name, &resolve, &nowhere]);
+    let said = look(&good);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.stdout.contains("At the CA:   authorization valid, until "), "{said:?}");
+    assert!(said.stdout.contains("Verdict:     the CA holds it as valid, "), "{said:?}");
+    let said = look(&stuck);
+    assert_eq!(said.code, Some(9), "{said:?}");
+    assert!(said.stdout.contains("At the CA:   authorization pending, until "), "{said:?}");
+    driver.kill().unwrap();
+    driver.wait().unwrap();
 }
 
 #[test]
