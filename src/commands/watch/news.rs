@@ -52,14 +52,40 @@ impl News {
 }
 
 /// What is new in an object, one text per change.
-pub(super) fn of_object(before: Option<&Value>, after: &Value) -> Vec<String> {
+pub(super) fn of_object(before: Option<&Value>, after: &Value) -> Vec<Fact> {
     let known = before.map(standing).unwrap_or_default();
-    let mut texts: Vec<String> =
-        standing(after).into_iter().filter(|fact| !known.contains(fact)).collect();
-    if before.is_none() && texts.is_empty() {
-        texts.push("created".to_owned());
+    let is_known = |fact: &Fact| known.iter().any(|known| known.text == fact.text);
+    let mut facts: Vec<Fact> = standing(after).into_iter().filter(|fact| !is_known(fact)).collect();
+    if before.is_none() && facts.is_empty() {
+        facts.push(Fact::new("created", moment(after.pointer("/metadata/creationTimestamp"))));
     }
-    texts
+    facts
+}
+
+/// What can be said of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    /// What it is.
+    pub text: String,
+    /// Since when, where the object says so.
+    pub since: Option<Timestamp>,
+}
+
+impl Fact {
+    fn new(text: impl Into<String>, since: Option<Timestamp>) -> Self {
+        Self { text: text.into(), since }
+    }
+}
+
+fn moment(value: Option<&Value>) -> Option<Timestamp> {
+    value?.as_str()?.parse().ok()
+}
+
+/// When the status was written last, where somebody has noted that.
+fn status_written(object: &Value) -> Option<Timestamp> {
+    let managed = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let of_status = managed.into_iter().flatten().filter(|by| by["subresource"] == "status");
+    of_status.filter_map(|by| moment(by.get("time"))).max()
 }
 
 /// What an event tells; nothing when nothing new was told.
@@ -92,25 +118,29 @@ pub(super) fn is_settled(object: &Value) -> bool {
 }
 
 /// What can be said of an object now.
-fn standing(object: &Value) -> Vec<String> {
+fn standing(object: &Value) -> Vec<Fact> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let flag = |pointer: &str| object.pointer(pointer) == Some(&Value::Bool(true));
-    let mut facts = Vec::new();
+    let mut texts = Vec::new();
     match (text("/status/state"), text("/status/reason")) {
         ("", "") => {}
-        ("", reason) => facts.push(reason.to_owned()),
-        (state, "") => facts.push(state.to_owned()),
-        (state, reason) => facts.push(format!("{state}: {reason}")),
+        ("", reason) => texts.push(reason.to_owned()),
+        (state, "") => texts.push(state.to_owned()),
+        (state, reason) => texts.push(format!("{state}: {reason}")),
     }
     if flag("/status/processing") {
-        facts.push("runs".to_owned());
+        texts.push("runs".to_owned());
     }
     if flag("/status/presented") {
-        facts.push("its answer is up".to_owned());
+        texts.push("its answer is up".to_owned());
     }
-    facts.extend(conditions(object).map(condition));
-    if !text("/metadata/deletionTimestamp").is_empty() {
-        facts.push("being deleted".to_owned());
+    let written = status_written(object);
+    let mut facts: Vec<Fact> = texts.into_iter().map(|text| Fact::new(text, written)).collect();
+    facts.extend(
+        conditions(object).map(|c| Fact::new(condition(c), moment(c.get("lastTransitionTime")))),
+    );
+    if let Some(at) = object.pointer("/metadata/deletionTimestamp") {
+        facts.push(Fact::new("being deleted", moment(Some(at))));
     }
     facts
 }
@@ -139,7 +169,8 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "the tables below read better with values")]
     fn check(before: Option<Value>, after: Value, expected: &[&str]) {
-        assert_eq!(of_object(before.as_ref(), &after), expected);
+        let facts = of_object(before.as_ref(), &after).into_iter().map(|fact| fact.text);
+        assert_eq!(facts.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -217,5 +248,25 @@ mod tests {
         ] {
             assert_eq!(is_settled(&json!({"status": status})), expected, "{status}");
         }
+    }
+
+    #[test]
+    fn what_is_found_is_as_old_as_the_object_says() {
+        let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+        let check = |object: Value, expected: Option<Timestamp>| {
+            let facts = of_object(None, &object);
+            assert_eq!(facts.iter().map(|fact| fact.since).collect::<Vec<_>>(), [expected]);
+        };
+        let (made, ready) = ("2026-11-21T04:30:25Z", "2026-11-21T04:31:25Z");
+        check(json!({"metadata": {"creationTimestamp": made}}), at(made));
+        let condition = json!({"type": "Ready", "status": "True", "lastTransitionTime": ready});
+        check(json!({"status": {"conditions": [condition]}}), at(ready));
+        let written = json!([
+            {"manager": "a", "time": made},
+            {"manager": "b", "time": ready, "subresource": "status"},
+        ]);
+        let status = json!({"state": "pending"});
+        check(json!({"metadata": {"managedFields": written}, "status": status}), at(ready));
+        check(json!({"status": status}), None);
     }
 }

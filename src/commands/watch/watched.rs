@@ -48,21 +48,25 @@ impl WatchedObjects {
     ) -> Result<Vec<News>, StoreError> {
         let mut told = Vec::new();
         match change {
-            Change::Applied(record) => self.applied(record, now, &mut told).await?,
+            Change::Applied(record) => self.applied(record, (false, now), &mut told).await?,
             Change::Deleted(record) => self.deleted(&record.key, now, &mut told),
             Change::Resynced(records) => self.resynced(kind, records, now, &mut told).await?,
         }
+        told.sort_by_key(|news| news.at);
         self.recent.extend(told.iter().cloned());
+        // What is found of one kind may be older than what was found of another.
+        self.recent.make_contiguous().sort_by_key(|news| news.at);
         while self.recent.len() > REMEMBERED {
             self.recent.pop_front();
         }
         Ok(told)
     }
 
+    /// Of what is found, not seen to happen, the object says since when it is so.
     async fn applied(
         &mut self,
         record: Record,
-        now: Timestamp,
+        (is_found, now): (bool, Timestamp),
         told: &mut Vec<News>,
     ) -> Result<(), StoreError> {
         if let Some(family) = &mut self.family
@@ -76,9 +80,12 @@ impl WatchedObjects {
             let subject = involved(&record).map(|(key, _)| key);
             told.extend(subject.zip(text).map(|(subject, text)| self.news(subject, text, now)));
         } else {
-            let texts = news::of_object(before.map(|b| &b.object), &record.object);
+            let facts = news::of_object(before.map(|b| &b.object), &record.object);
             let subject = &record.key;
-            told.extend(texts.into_iter().map(|text| self.news(subject.clone(), text, now)));
+            told.extend(facts.into_iter().map(|fact| {
+                let at = if is_found { fact.since.unwrap_or(now) } else { now };
+                self.news(subject.clone(), fact.text, at)
+            }));
         }
         self.objects.insert(record.key.clone(), record);
         Ok(())
@@ -111,7 +118,7 @@ impl WatchedObjects {
         for record in records {
             let is_old = kind == Kind::Event || news::is_settled(&record.object);
             let mut heard = Vec::new();
-            self.applied(record, now, &mut heard).await?;
+            self.applied(record, (is_first, now), &mut heard).await?;
             if !(is_first && is_old) {
                 told.extend(heard);
             }
