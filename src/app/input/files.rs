@@ -45,6 +45,12 @@ pub enum FileError {
         /// Line, counted from 1.
         line: usize,
     },
+    /// No text at all.
+    #[error("cannot read {name}: there is nothing in it")]
+    Empty {
+        /// As named, or found in a folder.
+        name: String,
+    },
     /// Too large to be a manifest.
     #[error("cannot read {name}: it is larger than 64 MiB")]
     TooLarge {
@@ -71,6 +77,7 @@ impl FileError {
             }
             Self::NotText { .. } => Some("save it as UTF-8".to_owned()),
             Self::EmptyFolder { .. } => Some("-R looks into the folders below".to_owned()),
+            Self::Empty { .. } => Some("write a manifest into it, or take it away".to_owned()),
             Self::Unreadable { .. } | Self::TooLarge { .. } | Self::StdinTwice => None,
         }
     }
@@ -159,6 +166,7 @@ fn read_text(input: &mut dyn Read, name: String) -> Result<Source, FileError> {
         return Err(FileError::TooLarge { name });
     }
     match String::from_utf8(bytes) {
+        Ok(text) if text.trim().is_empty() => Err(FileError::Empty { name }),
         Ok(text) => Ok(Source { name, text }),
         Err(error) => {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -200,6 +208,7 @@ mod tests {
             ("none/readme", b""),
             ("bad", b"a: 1\nb: \xff\n"),
             ("utf16", b"\xff\xfea\0"),
+            ("blank", b" \n\n"),
         ] {
             fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
             fs::write(root.join(name), bytes).unwrap();
@@ -233,11 +242,21 @@ mod tests {
     fn everything_that_cannot_be_read_is_told() {
         assert_eq!(
             check(
-                &["-", "missing.yaml", "none", "bad", "utf16", "-", "https://a.example/m.yaml"],
+                &[
+                    "-",
+                    "missing.yaml",
+                    "none",
+                    "blank",
+                    "bad",
+                    "utf16",
+                    "-",
+                    "https://a.example/m.yaml"
+                ],
                 Depth::Flat
             ),
             "cannot read missing.yaml: there is no such file or folder
 cannot read none: there is no .json, .yaml or .yml file in this folder
+cannot read blank: there is nothing in it
 cannot read bad: line 2 is not UTF-8 text
 cannot read utf16: line 1 is not UTF-8 text
 cannot read standard input twice
