@@ -170,7 +170,10 @@ fn kind(word: &str) -> Result<Kind, Failure> {
             let words: Vec<String> = Kind::SIX.into_iter().flat_map(words).collect();
             let meant = closest(word, words.iter().map(String::as_str));
             let meant = meant.map(|meant| format!("did you mean {meant}?"));
-            let hints = folder_hint(word).or(meant).into_iter().chain([known_kinds()]);
+            let domain = word.contains('.').then(|| {
+                format!("a domain stands behind a kind: certificate/{word}, challenge/{word}")
+            });
+            let hints = folder_hint(word).or(meant).or(domain).into_iter().chain([known_kinds()]);
             Err(hints.fold(failure, Failure::hint))
         }
     }
@@ -246,6 +249,26 @@ mod tests {
         check("cert/", "error: cannot read \"cert/\" as KIND/NAME");
         check("cert/a/b", "error: cannot read \"cert/a/b\" as KIND/NAME");
         check("cert,order/web", "error: cannot read \"cert,order/web\" as KIND/NAME");
+    }
+
+    #[test]
+    fn what_was_meant_by_an_unknown_kind_is_told() {
+        for (word, expected) in [
+            ("certificat", Some("did you mean certificate?")),
+            ("challange", Some("did you mean challenge?")),
+            ("ceert", Some("did you mean cert?")),
+            (
+                "www.example.com",
+                Some(
+                    "a domain stands behind a kind: certificate/www.example.com, challenge/www.example.com",
+                ),
+            ),
+            ("pods", None),
+        ] {
+            let failure = Targets::parse(&words(word)).unwrap_err();
+            let told = failure.hints.len() > 1;
+            assert_eq!(failure.hints.first().filter(|_| told).map(String::as_str), expected);
+        }
     }
 
     #[test]
