@@ -120,3 +120,14 @@ impl From<ClusterFault> for StoreError {
         Self::Cluster(Box::new(fault))
     }
 }
+
+/// What was read; nothing where this user may not read it.
+///
+/// # Errors
+/// Fails with every other refusal.
+pub fn unless_forbidden<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error) if error.lacks_permission() => Ok(None),
+        read => read.map(Some),
+    }
+}

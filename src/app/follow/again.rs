@@ -249,19 +249,19 @@ pub async fn certificate_and_order(
     name: ObjectName,
 ) -> Result<(ObjectName, Option<ObjectName>), Failure> {
     let named = Key::new(Kind::Order, name.clone());
-    let is_order = store.get(&named).await?.is_some();
-    let certificates = lookup::keys(store, &Key::new(Kind::Certificate, name.clone())).await?;
-    let certificate = match certificates.as_slice() {
-        [] if is_order => {
+    if let Some(order) = store.get(&named).await? {
+        // Its owner, whatever else has that name.
+        let Some(owner) = lookup::above(store, order, Kind::Certificate).await? else {
             return Err(Failure::usage(format!("{named} belongs to no Certificate")));
-        }
-        [] => return Err(lookup::not_found(store, &named).await?),
-        [certificate] => certificate.name.clone(),
-        several => return Err(lookup::ambiguous(&Key::new(Kind::Certificate, name), several)),
-    };
-    if is_order {
-        return Ok((certificate, Some(name)));
+        };
+        return Ok((owner.name, Some(name)));
     }
+    let certificate = Key::new(Kind::Certificate, name);
+    let certificate = match lookup::keys(store, &certificate).await?.as_slice() {
+        [] => return Err(lookup::not_found(store, &named).await?),
+        [found] => found.name.clone(),
+        several => return Err(lookup::ambiguous(&certificate, several)),
+    };
     let chain = chain::read(store, &certificate).await?;
     let order = chain.as_ref().and_then(Chain::order).map(Order::name);
     Ok((certificate, order))

@@ -11,7 +11,7 @@ use crate::app::invocation;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::closest::closest;
 use crate::model::{Certificate, Challenge, Key, Kind, ObjectName, Order, Record};
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::Resources;
 use crate::store::{Scope, Store};
 
@@ -123,8 +123,11 @@ async fn relatives(
     Ok(generation.into_iter().map(|record| record.key).collect())
 }
 
-/// The owner of that kind, however far above.
-async fn above(
+/// The owner of that kind, however far above; none where that is gone, or was never there.
+///
+/// # Errors
+/// Fails when the store does.
+pub async fn above(
     store: &Arc<dyn Store>,
     from: Record,
     wanted: Kind,
@@ -274,19 +277,12 @@ async fn led(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<String>, StoreErro
     ])
 }
 
-/// What may not be read is left out.
-fn unless_forbidden<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
-    match read {
-        Err(error) if error.lacks_permission() => Ok(None),
-        read => read.map(Some),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::app::follow::again::certificate_and_order;
     use crate::store::memory::MemoryStore;
 
     /// Puts an object into the store, below another one; its UID.
@@ -358,6 +354,17 @@ mod tests {
             found.sort();
             assert_eq!(found, expected, "{kind} {name}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_order_is_its_owner_s_whatever_else_has_its_name() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        put_chain(&store, "web", &["example.com"]).await;
+        put_chain(&store, "web-1-23", &["other.example"]).await;
+        let name = |name| ObjectName::new("web", name);
+        let named = async |word| certificate_and_order(&store, name(word)).await.unwrap();
+        assert_eq!(named("web-1-23").await, (name("web"), Some(name("web-1-23"))));
+        assert_eq!(named("web").await, (name("web"), Some(name("web-1-23"))));
     }
 
     #[tokio::test]

@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn what_was_meant_by_an_unknown_kind_is_told() {
         for (word, expected) in [
-            ("certificat", Some("did you mean certificate?")),
-            ("challange", Some("did you mean challenge?")),
-            ("ceert", Some("did you mean cert?")),
+            ("border", Some("did you mean order?")),
+            ("insurer", Some("did you mean issuer?")),
+            ("cart", Some("did you mean cert?")),
             (
                 "www.example.com",
                 Some(

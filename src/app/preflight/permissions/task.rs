@@ -13,7 +13,7 @@ use crate::model::{
     Certificate, Challenge, ChallengeSolver, Issuer, Key, Kind, ObjectName, Record, own_solver,
 };
 use crate::store::cluster::Confinement;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::typed;
 use crate::store::{Scope, Store};
 
@@ -280,14 +280,6 @@ async fn issuer(
         Some(None) => IssuerAccess::Absent,
         None => IssuerAccess::Hidden,
     })
-}
-
-/// What may not be read is asked for with all the rest.
-fn unless_forbidden<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
-    match read {
-        Err(error) if error.lacks_permission() => Ok(None),
-        read => read.map(Some),
-    }
 }
 
 #[cfg(test)]
