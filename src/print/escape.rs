@@ -2,6 +2,9 @@
 //!
 //! Of a message only the first line begins at the margin, and what CAs, servers and objects say stands in lines for a
 //! shell as one word: the texts of others must neither pass for ours nor be run.
+//!
+//! A runner of GitHub Actions obeys both streams of what it runs: a line that begins with two colons, whatever blanks
+//! stand before them, and `##[` anywhere. Texts get a backslash there.
 
 use super::colour::Colour;
 use super::palette;
@@ -9,6 +12,10 @@ use crate::model::text::is_steering;
 
 /// Before what does not begin a message.
 const OFFSET: &str = "  ";
+
+/// What commands of a workflow begin with, and what they began with once.
+const COLONS: &str = "::";
+const OLD_COMMAND: &str = "##[";
 
 /// Makes everything visible that would steer the terminal; line breaks and tabs stay.
 pub(super) fn escape(text: &str) -> String {
@@ -46,6 +53,21 @@ pub(super) fn set_off(message: &str) -> String {
         all.push_str(if is_set_off { "" } else { OFFSET });
         all + line
     })
+}
+
+/// Keeps every line of a text from being a command of a workflow; most texts are as they were.
+pub(super) fn no_command(text: String) -> String {
+    let is_one = |line: &str| line.trim_start().starts_with(COLONS);
+    let text = if text.contains(COLONS) && text.lines().any(is_one) {
+        let lines = text.split_inclusive('\n').map(|line| match line.find(COLONS) {
+            Some(at) if is_one(line) => format!("{}\\{}", &line[..at], &line[at..]),
+            Some(_) | None => line.to_owned(),
+        });
+        lines.collect()
+    } else {
+        text
+    };
+    if text.contains(OLD_COMMAND) { text.replace(OLD_COMMAND, "##\\[") } else { text }
 }
 
 /// As `kubectl` writes ESC and CR, `cat -v` the other old controls, and Rust the rest.
@@ -90,6 +112,19 @@ mod tests {
             ("two\n\n    | far", "two\n\n    | far"),
         ] {
             assert_eq!(set_off(message), expected);
+        }
+    }
+
+    #[test]
+    fn no_line_is_a_command_of_a_workflow() {
+        for (text, expected) in [
+            ("::error::x", "\\::error::x"),
+            ("no\n \u{a0}::stop-commands::x\nend", "no\n \u{a0}\\::stop-commands::x\nend"),
+            ("no ##[add-mask]e", "no ##\\[add-mask]e"),
+            ("2001:db8::1 is no command", "2001:db8::1 is no command"),
+            ("## [x]\n", "## [x]\n"),
+        ] {
+            assert_eq!(no_command(text.to_owned()), expected);
         }
     }
 

@@ -143,7 +143,7 @@ impl Printer {
 
     /// Writes text for people: nothing in it but our own colours steers the terminal.
     pub fn text(&mut self, text: &str) -> io::Result<()> {
-        let text = escape::escape_but_colours(text, self.colours.out);
+        let text = escape::no_command(escape::escape_but_colours(text, self.colours.out));
         self.data(&text)
     }
 

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::colour::Colour;
-use super::escape::{escape, escape_but_colours, set_off};
+use super::escape::{escape, escape_but_colours, no_command, set_off};
 use super::json_line::{self, NOTE};
 use super::palette::Ink;
 
@@ -104,7 +104,7 @@ impl Talk {
     }
 
     fn write_line(&self, message: &str) {
-        let line = set_off(message) + "\n";
+        let line = no_command(set_off(message)) + "\n";
         // Nobody is left to be told.
         self.clone().write_all(line.as_bytes()).ok();
     }
