@@ -10,7 +10,7 @@ use crate::diagnosis::failed::Failed;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::NextStep;
 use crate::model::order_report::{ErrorDocument, ErrorReport, InputFault, ReportedProblem};
-use crate::model::{Problem, Time};
+use crate::model::{Key, Problem, Time};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
@@ -37,6 +37,8 @@ pub struct FailureFacts {
     pub retry_after: Option<Timestamp>,
     /// Whether only time was up, so that the same command goes on.
     pub is_late: bool,
+    /// What it is about, where a command of several objects stops by one of them.
+    pub about: Option<Key>,
     /// Every fault of what was given.
     pub faults: Vec<InputFault>,
 }
@@ -85,6 +87,13 @@ impl Failure {
     #[must_use]
     pub fn late(mut self) -> Self {
         self.facts.is_late = true;
+        self
+    }
+
+    /// Adds what it is about.
+    #[must_use]
+    pub fn about(mut self, key: &Key) -> Self {
+        self.facts.about = Some(key.clone());
         self
     }
 

@@ -47,42 +47,55 @@ pub async fn check(
     }
     let mut secrets = BTreeSet::new();
     for certificate in certificates(records) {
-        let name = certificate.name();
-        // Certificates of other namespaces, too: on disk they share one folder.
-        if is_one_folder && !secrets.insert(certificate.spec.secret_name.clone()) {
-            let secret = &certificate.spec.secret_name;
-            return Err(Failure::usage(format!(
-                "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \
-                 written to the same folder"
-            ))
-            .hint("give each its own secretName, or issue them by two commands with two --out folders"));
-        }
-        let group = certificate.spec.issuer_ref.effective_group();
-        if group != "cert-manager.io" {
-            if !venue.is_ours_alone() {
-                continue;
-            }
-            let message =
-                format!("Certificate {name}: issuerRef.group is {group}, which is not ours");
-            return Err(
-                Failure::usage(message).hint("issuerRef.group must be cert-manager.io or absent")
-            );
-        }
-        let Some(key) = issuer_key(&certificate) else {
-            return Err(foreign_issuer(&certificate).into());
-        };
-        let issuer = match records.iter().find(|record| record.key == key) {
-            Some(record) => typed::<Issuer>(record.clone())?,
-            None => match store.get(&key).await? {
-                Some(record) => typed::<Issuer>(record)?,
-                None => return Err(unknown_issuer(&certificate, &key)),
-            },
-        };
-        challenge_types::check(&certificate, &key, &issuer, venue)?;
-        check_own_solvers(&certificate, &key, &issuer, venue)?;
-        check_solvers(&certificate, &key, &issuer, venue, places).await?;
+        let is_first = !is_one_folder || secrets.insert(certificate.spec.secret_name.clone());
+        let checked = check_certificate(&certificate, is_first, records, venue, places).await;
+        checked
+            .map_err(|failure| failure.about(&Key::new(Kind::Certificate, certificate.name())))?;
     }
     Ok(())
+}
+
+/// Checks one Certificate; `is_first` tells whether no other one before it has that folder.
+async fn check_certificate(
+    certificate: &Certificate,
+    is_first: bool,
+    records: &[Record],
+    venue: Venue,
+    places: SecretPlaces<'_>,
+) -> Result<(), Failure> {
+    let name = certificate.name();
+    // Certificates of other namespaces, too: on disk they share one folder.
+    if !is_first {
+        let secret = &certificate.spec.secret_name;
+        return Err(Failure::usage(format!(
+            "Certificate {name}: another Certificate of this set has secretName {secret}, too: both would be \
+             written to the same folder"
+        ))
+        .hint("give each its own secretName, or issue them by two commands with two --out folders"));
+    }
+    let group = certificate.spec.issuer_ref.effective_group();
+    if group != "cert-manager.io" {
+        if !venue.is_ours_alone() {
+            return Ok(());
+        }
+        let message = format!("Certificate {name}: issuerRef.group is {group}, which is not ours");
+        return Err(
+            Failure::usage(message).hint("issuerRef.group must be cert-manager.io or absent")
+        );
+    }
+    let Some(key) = issuer_key(certificate) else {
+        return Err(foreign_issuer(certificate).into());
+    };
+    let issuer = match records.iter().find(|record| record.key == key) {
+        Some(record) => typed::<Issuer>(record.clone())?,
+        None => match places.store.get(&key).await? {
+            Some(record) => typed::<Issuer>(record)?,
+            None => return Err(unknown_issuer(certificate, &key)),
+        },
+    };
+    challenge_types::check(certificate, &key, &issuer, venue)?;
+    check_own_solvers(certificate, &key, &issuer, venue)?;
+    check_solvers(certificate, &key, &issuer, venue, places).await
 }
 
 fn unknown_issuer(certificate: &Certificate, key: &Key) -> Failure {
