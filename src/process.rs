@@ -55,17 +55,26 @@ pub async fn execute(global: GlobalArgs, command: Command) -> ExitCode {
             Err(if is_to_be_told { Failure::interrupted(kind) } else { Failure::silent(kind) })
         }
     };
-    match ended {
+    let code = match &ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            context.print_error(&failure);
-            report(&talk, colours, &failure)
+            context.print_error(failure);
+            report(&talk, colours, failure)
+        }
+    };
+    match context.write_reports(&ended).await {
+        Ok(()) => code,
+        Err(failure) => {
+            let own = report(&talk, colours, &failure);
+            // Why the command failed tells more.
+            if ended.is_ok() { own } else { code }
         }
     }
 }
 
 /// Has the verb do its work.
 async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure> {
+    context.choose_reports().await?;
     if needs_store(&command) {
         context.connect().await?;
         invocation::current().is_at_home_in(context.namespace());

@@ -14,6 +14,7 @@ use super::blocking::{Interrupted, Left, aside};
 use super::failure::Failure;
 use super::flags::global::GlobalArgs;
 use super::flags::output::OutputArgs;
+use super::follow::pipeline::PipelineReports;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
 use crate::print::colour::{Colour, Colours};
@@ -39,6 +40,7 @@ pub struct Context {
     cluster: Option<ClusterStore>,
     lease: Mutex<Option<ClusterGuard>>,
     has_printed: Arc<AtomicBool>,
+    reports: PipelineReports,
 }
 
 /// Standard output, which remembers whether anything was written there.
@@ -59,7 +61,8 @@ impl Context {
     /// What a command works with that was given those flags; no cluster is connected yet.
     pub fn new(global: GlobalArgs, talk: Talk, colours: Colours, interrupted: Interrupted) -> Self {
         let (cluster, lease, has_printed) = (None, Mutex::default(), Arc::default());
-        Self { global, talk, colours, interrupted, cluster, lease, has_printed }
+        let reports = PipelineReports::default();
+        Self { global, talk, colours, interrupted, cluster, lease, has_printed, reports }
     }
 
     /// A printer in the format that was asked for.
@@ -84,6 +87,33 @@ impl Context {
             // The exit code tells more than a reader who is gone.
             self.printer(&output).data(&text).ok();
         }
+    }
+
+    /// What the system is told in which a pipeline runs.
+    pub fn reports(&self) -> &PipelineReports {
+        &self.reports
+    }
+
+    /// Finds out which reports are to be made, and whether they can be written, before anything is begun.
+    ///
+    /// # Errors
+    /// Fails when one cannot be written, or two would be in one place.
+    pub async fn choose_reports(&mut self) -> Result<(), Failure> {
+        let has_document = self.global.format.is_some();
+        let chosen = PipelineReports::chosen(self.global.reports.as_deref(), has_document)?;
+        chosen.expect_writable(&self.interrupted).await?;
+        self.reports = chosen;
+        Ok(())
+    }
+
+    /// Writes the reports of a command that has ended.
+    ///
+    /// # Errors
+    /// Fails when one cannot be written.
+    pub async fn write_reports(&self, ended: &Result<(), Failure>) -> Result<(), Failure> {
+        let mut printer = self.printer(&OutputArgs::default());
+        let tone = self.global.log.tone();
+        self.reports.write(ended, (&mut printer, tone), &self.interrupted).await
     }
 
     /// Standard error.

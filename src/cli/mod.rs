@@ -25,6 +25,7 @@ use clap::{
 
 use self::config::Config;
 use crate::app::flags::global::GlobalArgs;
+use crate::app::flags::report::ReportChoice;
 use crate::app::flags::{connection, lease, solver_pods};
 use crate::app::input::FOR_MANIFESTS;
 use crate::app::input::quick::FOR_NAMES;
@@ -152,6 +153,7 @@ pub fn parse() -> Cli {
         command().error(ErrorKind::ArgumentConflict, message).exit()
     }
     cli.global.format = format_asked_for(&matches);
+    cli.global.reports = reports_asked_for(&matches);
     match chosen(&matches) {
         Chosen::Local => {
             if let Some(flag) = idle(&command(), &matches) {
@@ -182,6 +184,17 @@ fn format_asked_for(matches: &ArgMatches) -> Option<Format> {
     match matches.subcommand() {
         Some((_, below)) => format_asked_for(below),
         None => matches.try_get_one::<Format>("output").ok().flatten().cloned(),
+    }
+}
+
+/// The reports that the command is to make; nothing where it makes none.
+fn reports_asked_for(matches: &ArgMatches) -> Option<Vec<ReportChoice>> {
+    match matches.subcommand() {
+        Some((_, below)) => reports_asked_for(below),
+        None => {
+            let asked = matches.try_get_many::<ReportChoice>("report").ok()?;
+            Some(asked.into_iter().flatten().cloned().collect())
+        }
     }
 }
 

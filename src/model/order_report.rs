@@ -76,6 +76,9 @@ pub struct CertificateResult {
     pub secret_name: String,
     /// Its issuer.
     pub issuer: NamedIssuer,
+    /// Where its manifest begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<InputPlace>,
     /// Whether this run has issued it.
     pub changed: bool,
     /// What came of it.
@@ -127,6 +130,9 @@ pub struct IssuerResult {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// Where its manifest begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<InputPlace>,
     /// What came of it.
     pub outcome: ResultOutcome,
     /// What the command would end with, were it the only one.

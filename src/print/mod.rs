@@ -22,6 +22,7 @@ pub mod log;
 mod palette;
 pub mod paths;
 pub mod progress;
+pub mod report;
 mod rows;
 pub mod screen;
 mod spinner;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::connection::ClusterArgs;
 use super::log::LogArgs;
+use super::report::ReportChoice;
 use crate::print::format::Format;
 
 /// Flags of every command.
@@ -13,6 +14,9 @@ pub struct GlobalArgs {
     /// The format that the command is to write, as its own flags say
     #[arg(skip)]
     pub format: Option<Format>,
+    /// The reports that the command is to make, as its own flags say; nothing where it makes none
+    #[arg(skip)]
+    pub reports: Option<Vec<ReportChoice>>,
     /// Keep resources on this machine, in DIR
     ///
     /// Without DIR they are in $XDG_STATE_HOME/kubectl-acme, else in ~/.local/state/kubectl-acme.

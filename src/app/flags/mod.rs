@@ -9,6 +9,7 @@ pub mod log;
 pub mod look;
 pub mod output;
 pub mod probe_pod;
+pub mod report;
 pub mod slots;
 pub mod solver_pods;
 

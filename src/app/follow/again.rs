@@ -8,10 +8,12 @@ use jiff::Timestamp;
 
 use super::due::Inspection;
 use super::events;
-use super::finish::{self, Results, Unbegun};
+use super::finish::{self, Results};
 use super::renewal::mark_for_renewal;
+use super::report::Places;
 use super::results;
 use super::tracked::Tracked;
+use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
@@ -72,6 +74,8 @@ pub async fn run(
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let times = (started, deadline);
     let events = events::open(args.work.events.as_deref())?;
+    // Their manifests were read by another command.
+    let places = Places::new();
     let keys = named.keys().map(|name| Key::new(Kind::Certificate, name.clone()));
     let keys: Vec<Key> = keys.collect();
     let found = match read(&context.store(Access::ReadWrite).await?, &keys).await {
@@ -82,8 +86,9 @@ pub async fn run(
     let Begun { store, claim, permit, out, records, given, open } = match Box::pin(begun).await {
         Ok(begun) => begun,
         Err(failure) => {
-            let told = Unbegun { records: &found, is_kept: true, times, events: &events };
-            return finish::settle_unbegun(&told, &args.work.output, context, failure).await;
+            let (records, places) = (&found, &places);
+            let told = Unbegun { records, places, is_kept: true, times, events: &events };
+            return unbegun::settle_unbegun(&told, &args.work.output, context, failure).await;
         }
     };
     let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
@@ -110,6 +115,7 @@ pub async fn run(
         times,
         timeline: args.work.timeline,
         records: &records,
+        places: &places,
         followed: &followed,
         events: &events,
     };

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::closing::{self, Issued, Location};
 use super::manual;
-use super::report::{self, Stories, Story};
+use super::report::{self, Places, Stories, Story};
 use super::results::{self, WriteWait, Written};
 use super::tracked::{End, Worked};
 use super::work::interruption;
@@ -27,7 +27,6 @@ use crate::print::table::Headers;
 use crate::print::timeline::{self, Entry, sheet};
 use crate::print::{Group, Printer, Shape, document};
 use crate::store::Store;
-use crate::store::memory::MemoryStore;
 use crate::store::resources::{Resources, typed};
 
 /// Above so many Certificates timelines are left to `timeline`.
@@ -56,6 +55,8 @@ pub struct Results<'a> {
     pub timeline: TimelineChoice,
     /// The objects.
     pub records: &'a [Record],
+    /// Where their manifests begin.
+    pub places: &'a Places,
     /// Those that were followed, and whether they were due.
     pub followed: &'a BTreeMap<Key, bool>,
     /// Where the report is written, too.
@@ -88,7 +89,7 @@ pub async fn settle(
     let due = results.followed.iter().filter(|(_, is_due)| **is_due).map(|(key, _)| key.clone());
     let mut stories = Stories { due: due.collect(), ..Stories::default() };
     if let Some(failure) = worked.stopped {
-        return stop(results, &mut printer, (stories, worked.ends), failure).await;
+        return stop(results, &mut printer, context, (stories, worked.ends), failure).await;
     }
     let ends = worked.ends;
     let of_kind = |key: &&Key| key.kind == Kind::Certificate;
@@ -113,7 +114,7 @@ pub async fn settle(
         }
         failed.insert(key);
     }
-    let is_document = printer.format().is_document();
+    let is_document = printer.format().is_document() || context.reports().take_stdout();
     if is_document {
         if let Some(path) = results.zone_file.filter(|_| !wanted.is_empty()) {
             failures.extend(manual::write(path, &wanted, context.interrupted()).await.err());
@@ -176,7 +177,7 @@ pub async fn settle(
         failures.into_iter().map(|failure| failure.kind).min_by_key(|kind| kind.exit_code());
     let kind = lowest.or(worked.untidy);
     let exit_code = kind.map_or(0, FailureKind::exit_code);
-    tell_programs(results, &mut printer, exit_code, &stories).await?;
+    tell_programs(results, (&mut printer, context), exit_code, &stories).await?;
     match kind {
         None => Ok(()),
         // Each failure has been told already.
@@ -188,6 +189,7 @@ pub async fn settle(
 async fn stop(
     results: &Results<'_>,
     printer: &mut Printer,
+    context: &Context,
     (mut stories, ends): (Stories, BTreeMap<Key, End>),
     failure: Failure,
 ) -> Result<(), Failure> {
@@ -199,7 +201,7 @@ async fn stop(
     let stories_of_ends = ends.iter().map(|(key, end)| (key.clone(), self::story(end)));
     stories.of = results.followed.keys().map(|key| (key.clone(), story.clone())).collect();
     stories.of.extend(stories_of_ends);
-    tell_programs(results, printer, failure.kind.exit_code(), &stories).await?;
+    tell_programs(results, (printer, context), failure.kind.exit_code(), &stories).await?;
     Err(failure)
 }
 
@@ -210,67 +212,28 @@ fn story(end: &End) -> Story {
     }
 }
 
-/// Prints the report where documents are asked for, and writes it behind the steps.
+/// Prints the report where documents are asked for, writes it behind the steps, and leaves it to whatever `--report` asks for.
 async fn tell_programs(
     results: &Results<'_>,
-    printer: &mut Printer,
+    (printer, context): (&mut Printer, &Context),
     exit_code: u8,
     stories: &Stories,
 ) -> Result<(), Failure> {
     let is_document = printer.format().is_document();
-    if !is_document && !results.events.is_open() {
+    let reports = context.reports();
+    if !is_document && !results.events.is_open() && !reports.are_wanted() {
         return Ok(());
     }
     let times = (results.times.0, Timestamp::now());
-    let objects = (results.records, results.store);
+    let objects = (results.records, results.places, results.store);
     let report = report::report((exit_code, !results.is_kept), objects, times, stories).await?;
+    reports.keep(&report);
     let report = json!(report);
     if let Some(text) = printer.format().document(&report) {
         printer.data(&text)?;
     }
     results.events.document(&report);
     Ok(())
-}
-
-/// A command that was refused before any work began.
-#[derive(Debug)]
-pub struct Unbegun<'a> {
-    /// What it was about.
-    pub records: &'a [Record],
-    /// Whether it was no rehearsal.
-    pub is_kept: bool,
-    /// When it began, and when its time would have been up.
-    pub times: (Timestamp, Timestamp),
-    /// Where the report is written, too.
-    pub events: &'a EventLog,
-}
-
-/// Tells programs that nothing was done, and why.
-///
-/// # Errors
-/// Fails with that failure.
-pub async fn settle_unbegun(
-    unbegun: &Unbegun<'_>,
-    output: &OutputArgs,
-    context: &Context,
-    failure: Failure,
-) -> Result<(), Failure> {
-    let followed = unbegun.records.iter().map(|record| (record.key.clone(), false)).collect();
-    // Nobody has looked at the store, or it is what fails.
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let results = Results {
-        store: &store,
-        out: None,
-        out_secret: false,
-        zone_file: None,
-        is_kept: unbegun.is_kept,
-        times: unbegun.times,
-        timeline: TimelineChoice::Never,
-        records: unbegun.records,
-        followed: &followed,
-        events: unbegun.events,
-    };
-    settle(&results, output, context, Worked::stopped(failure)).await
 }
 
 /// Writes the pairs of Certificates side by side, since the folder of one may be held up; tells of each in their order.

@@ -15,8 +15,8 @@ use crate::diagnosis::facts;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::cause::Cause;
 use crate::model::order_report::{
-    CertificateResult, ErrorReport, IssuerResult, LastOrder, NameResult, NamedIssuer, OrderReport,
-    ReportedProblem, ResultOutcome, WrittenFiles, seconds,
+    CertificateResult, ErrorReport, InputPlace, IssuerResult, LastOrder, NameResult, NamedIssuer,
+    OrderReport, ReportedProblem, ResultOutcome, WrittenFiles, seconds,
 };
 use crate::model::{Certificate, Challenge, Key, Kind, Record, State};
 use crate::store::Store;
@@ -54,6 +54,9 @@ pub struct Stories {
     pub stopped: Option<ErrorReport>,
 }
 
+/// Where the manifest of each object begins; nothing is known of what was in the store already.
+pub type Places = BTreeMap<Key, InputPlace>;
+
 /// What a failure makes of whom it ends.
 fn outcome(failure: &Failure) -> ResultOutcome {
     match failure.kind {
@@ -80,7 +83,7 @@ pub fn files(written: &Written) -> WrittenFiles {
 /// Fails when the store does.
 pub async fn report(
     (exit_code, is_rehearsal): (u8, bool),
-    (records, store): (&[Record], &Arc<dyn Store>),
+    (records, places, store): (&[Record], &Places, &Arc<dyn Store>),
     (started, now): (Timestamp, Timestamp),
     stories: &Stories,
 ) -> Result<OrderReport, StoreError> {
@@ -98,17 +101,18 @@ pub async fn report(
         let is_due = stories.due.contains(&record.key);
         let ended = told.done.or_else(|| stories.of.contains_key(&record.key).then_some(now));
         let took = ended.map(|ended| ended.duration_since(started));
-        report.certificates.push(certificate_result(
-            &certificate,
-            chain.as_ref(),
-            told,
-            (is_due, took),
-        ));
+        let result = certificate_result(&certificate, chain.as_ref(), told, (is_due, took));
+        let source = places.get(&record.key).cloned();
+        report.certificates.push(CertificateResult { source, ..result });
     }
     if report.certificates.is_empty() {
         let issuers = records.iter().map(|record| &record.key);
         let issuers = issuers.filter(|key| matches!(key.kind, Kind::Issuer | Kind::ClusterIssuer));
-        report.issuers = issuers.map(|key| issuer_result(key, stories.of.get(key))).collect();
+        let result = |key| {
+            let source = places.get(key).cloned();
+            IssuerResult { source, ..issuer_result(key, stories.of.get(key)) }
+        };
+        report.issuers = issuers.map(result).collect();
     }
     Ok(report)
 }
@@ -139,6 +143,7 @@ fn certificate_result(
             kind: spec.issuer_ref.effective_kind().to_owned(),
             name: spec.issuer_ref.name.clone(),
         },
+        source: None,
         changed,
         outcome,
         exit_code: error.as_ref().map_or(0, |error| error.exit_code),
@@ -213,6 +218,7 @@ fn issuer_result(key: &Key, story: Option<&Story>) -> IssuerResult {
         kind: key.kind.as_str(),
         namespace: key.name.namespace.clone(),
         name: key.name.name.clone(),
+        source: None,
         outcome,
         exit_code: error.as_ref().map_or(0, |error| error.exit_code),
         error,

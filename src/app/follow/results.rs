@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::app::blocking::{Interrupted, Left, aside};
 use crate::app::failure::Failure;
+use crate::app::invocation::quoted;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::disk::{self, Draft, Durability, Folder, Links, Readers};
 use crate::model::Secret;
@@ -31,7 +32,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long a file system may take for what it nearly always does at once.
 const FILE_SYSTEM_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long it may after a signal: a pair should not be left half written.
-const GRACE: Duration = Duration::from_secs(1);
+pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// The files below `DIR/SECRETNAME`.
 const KEY: &str = "tls.key";
@@ -150,6 +151,37 @@ pub async fn write_text(path: &Path, text: &str, interrupted: &Interrupted) -> R
         replaced().map_err(|error| fail(&here, &error))
     })
     .await
+}
+
+/// Looks whether a file can be written, before anything is spent on it; nothing is left there.
+///
+/// # Errors
+/// Fails when it cannot, or a signal came.
+pub async fn expect_file(path: &Path, interrupted: &Interrupted) -> Result<(), Failure> {
+    let here = path.to_owned();
+    on_disk(path, interrupted, move || try_to_replace(&here)).await
+}
+
+fn try_to_replace(path: &Path) -> Result<(), Failure> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let tried = match fs::metadata(path) {
+        Ok(there) if there.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        // A pipe or a terminal has nothing replaced.
+        Ok(there) if !there.is_file() => Ok(()),
+        Ok(_) | Err(_) => disk::trial(folder).map(drop),
+    };
+    tried.map_err(|error| {
+        let failure = fail(path, &error);
+        let is_absent = error.kind() == io::ErrorKind::NotFound;
+        let hint = is_absent.then(|| {
+            format!("make its folder first: mkdir -p {}", quoted(&folder.display().to_string()))
+        });
+        let failure = Failure { kind: FailureKind::Usage, ..failure };
+        hint.into_iter().fold(failure, Failure::hint)
+    })
 }
 
 /// Does file work of a place; a file system that does not answer holds up neither a signal nor the command for ever.
@@ -349,6 +381,26 @@ mod tests {
             let failure = try_to_write(&bad).unwrap_err();
             let expected = format!("cannot write to {}: it is not a folder", bad.display());
             assert_eq!((failure.kind, failure.message), (FailureKind::Usage, expected));
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_is_told_beforehand_and_a_good_one_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("old.xml"), "old").unwrap();
+        for good in ["old.xml", "new.xml"] {
+            try_to_replace(&at(good)).unwrap();
+        }
+        assert_eq!(files(folder.path()), [("old.xml".to_owned(), "old".to_owned())]);
+        for (bad, why, hints) in [
+            ("", "it is a folder, not a file", 0),
+            ("old.xml/new.xml", "it is not a folder", 0),
+            ("none/new.xml", "nothing can be made there", 1),
+        ] {
+            let failure = try_to_replace(&at(bad)).unwrap_err();
+            assert_eq!((failure.kind, failure.hints.len()), (FailureKind::Usage, hints), "{bad}");
+            assert!(failure.message.ends_with(why), "{failure:?}");
         }
     }
 

@@ -22,6 +22,8 @@ use crate::app::failure::Failure;
 use crate::app::flags::drive::DriveArgs;
 use crate::app::flags::duration;
 use crate::app::flags::output::{OutputArgs, TimelineChoice};
+use crate::app::flags::report::ReportChoice;
+use crate::app::input::completers;
 use crate::app::lead::Claim;
 use crate::app::lead::stopping::{say_interrupted, stop};
 use crate::app::lead::sweep::sweep_before_work;
@@ -84,6 +86,19 @@ pub struct WorkArgs {
     /// To a file, or to the file descriptor of that number.
     #[arg(long, hide_short_help = true, value_name = "FILE", help_heading = "Output")]
     pub events: Option<String>,
+    /// Tell a pipeline, too: github, junit=FILE and others
+    ///
+    /// They are sarif=FILE, markdown=FILE and none; =- is standard output. Repeatable, or with commas. On GitHub Actions
+    /// (GITHUB_ACTIONS=true) it is github where nothing is said: annotations on stderr, with file and line of each
+    /// manifest, and a page in the summary of the step.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_delimiter = ',',
+        add = completers::reports(),
+        help_heading = "Output"
+    )]
+    pub report: Vec<ReportChoice>,
     /// How results are written
     #[command(flatten)]
     pub output: OutputArgs,

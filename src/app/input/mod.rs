@@ -10,6 +10,7 @@ pub mod quick;
 pub mod selector;
 pub mod target;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -23,11 +24,11 @@ use super::flags::output::OutputArgs;
 use super::invocation;
 use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::Record;
 use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Location, Set};
 use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::Proof;
+use crate::model::{Key, Record};
 use crate::print::Printer;
 use crate::store::manager::Manager;
 
@@ -73,6 +74,8 @@ pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder 
 pub struct Input {
     set: Set,
     manager: Manager,
+    /// Whether they are manifests that somebody has written.
+    is_written: bool,
 }
 
 impl InputArgs {
@@ -111,6 +114,7 @@ impl InputArgs {
         for warning in &set.warnings {
             printer.warning(&warning.to_string());
         }
+        context.reports().warn(set.warnings.iter().map(fault));
         if !set.skipped.is_empty() {
             let skipped: Vec<String> = set
                 .skipped
@@ -135,7 +139,7 @@ impl InputArgs {
             .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
         let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
-        Ok(Input { set, manager })
+        Ok(Input { set, manager, is_written: self.domain.is_empty() })
     }
 
     async fn sources(
@@ -180,14 +184,17 @@ fn refused(printer: &Printer, complaints: &[Complaint]) -> Failure {
 
 /// A complaint as programs are told of it.
 fn fault(complaint: &Complaint) -> InputFault {
-    let Location { file, at } = &complaint.location;
-    let place = InputPlace { file: file.clone(), line: at.line, column: at.column };
     InputFault {
         message: complaint.remark.to_string(),
         hints: complaint.hint().map(str::to_owned).into_iter().collect(),
         object: complaint.object.clone(),
-        place: Some(place),
+        place: Some(place(&complaint.location)),
     }
+}
+
+fn place(location: &Location) -> InputPlace {
+    let Location { file, at } = location;
+    InputPlace { file: file.clone(), line: at.line, column: at.column }
 }
 
 impl Input {
@@ -199,6 +206,12 @@ impl Input {
     /// Where a manifest begins.
     pub fn location(&self, index: usize) -> Option<&Location> {
         self.set.documents.get(index).map(|document| &document.location)
+    }
+
+    /// Where the manifest of each object begins; those that were made of names have no place.
+    pub fn places(&self) -> BTreeMap<Key, InputPlace> {
+        let written = self.set.documents.iter().filter(|_| self.is_written);
+        written.map(|it| (it.record.key.clone(), place(&it.location))).collect()
     }
 
     /// Under whose name the objects are written.

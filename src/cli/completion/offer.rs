@@ -288,6 +288,8 @@ mod tests {
             ("--color ", "auto always never :4"),
             ("run --driver ", "auto cert-manager self :4"),
             ("order --dry-run ", "none client server :4"),
+            ("order --report ", "github junit= sarif= markdown= none :4"),
+            ("certificate renew web --report=s", "sarif= :6"),
             ("order --challenge-type tls", "tls-alpn-01 :4"),
             ("run --approve=", "true false :4"),
             ("describe cert --show-events=", "true false :4"),
@@ -360,6 +362,7 @@ mod tests {
             &format!("order --filename=a.yaml,{place}/w"),
             &format!("a.yaml,{place}/web.yaml :4"),
         );
+        check(&format!("order --report junit={place}/w"), &format!("junit={place}/web.yaml :4"));
         let offer = offer(&format!("order -f {place}/w"));
         assert_eq!(offer.for_powershell(), format!("{place}/web.yaml\n"));
     }

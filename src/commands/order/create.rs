@@ -11,6 +11,7 @@ use crate::app::failure::Failure;
 use crate::app::follow::finish::{self, Results};
 use crate::app::follow::plan::{Opening, opening};
 use crate::app::follow::tracked::{End, Tracked};
+use crate::app::follow::unbegun::{self, Unbegun};
 use crate::app::follow::work::{Job, WorkArgs, work};
 use crate::app::follow::{events, results};
 use crate::app::input::applying::{self, Target};
@@ -88,12 +89,14 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let events = events::open(args.work.events.as_deref())?;
     let times = (started, deadline);
+    let places = input.places();
     let (workshop, begun) = match Box::pin(begin(&args, &input, context, times)).await {
         Ok(begun) => begun,
         Err(failure) => {
             let (records, is_kept) = (input.records(), args.rehearse.is_none());
-            let told = finish::Unbegun { records: &records, is_kept, times, events: &events };
-            return finish::settle_unbegun(&told, &args.work.output, context, failure).await;
+            let (records, places, events) = (&records, &places, &events);
+            let told = Unbegun { records, places, is_kept, times, events };
+            return unbegun::settle_unbegun(&told, &args.work.output, context, failure).await;
         }
     };
     let Begun { given, open, ends: known } = begun;
@@ -131,6 +134,7 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
         times,
         timeline: args.work.timeline,
         records,
+        places: &places,
         followed: &followed,
         events: &events,
     };

@@ -14,6 +14,7 @@ mod kill;
 mod man;
 mod order_report;
 mod pairs;
+mod pipelines;
 mod recordings;
 mod shells;
 mod solve;

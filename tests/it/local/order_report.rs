@@ -72,6 +72,9 @@ async fn what_is_issued_is_told_with_its_files_and_again_as_up_to_date() {
     let said = terminal.drive(&[&ORDER[..], &["--events=events", "--out-secret"]].concat());
     let issued = report(&said);
     let of = &issued["certificates"][0];
+    // The second document of its file.
+    let source = json!({"file": "manifests.yaml", "line": 3, "column": 1});
+    assert_eq!(of["source"], source, "{said:?}");
     let names = json!([{"name": "web.example.com", "state": "valid"}]);
     assert_eq!((&of["changed"], &of["outcome"]), (&json!(true), &json!("issued")), "{said:?}");
     assert_eq!(of["names"], names);
@@ -242,6 +245,10 @@ fn error(is_whole: bool) -> ErrorReport {
     }
 }
 
+fn place() -> InputPlace {
+    InputPlace { file: "a.yaml".into(), line: 1, column: 2 }
+}
+
 /// A report with every field, and one without those that may be absent.
 fn order_reports() -> [Value; 2] {
     let text = || "x".to_owned();
@@ -259,6 +266,7 @@ fn order_reports() -> [Value; 2] {
         name: text(),
         secret_name: text(),
         issuer: NamedIssuer { kind: text(), name: text() },
+        source: is_whole.then(place),
         changed: true,
         outcome: ResultOutcome::Issued,
         exit_code: 0,
@@ -281,6 +289,7 @@ fn order_reports() -> [Value; 2] {
         kind: "Issuer",
         namespace: text(),
         name: text(),
+        source: Some(place()),
         outcome: ResultOutcome::Ready,
         exit_code: 0,
         error: Some(error(true)),
@@ -316,12 +325,11 @@ fn the_page_of_reports_tells_every_field_of_a_step() {
 
 #[test]
 fn the_page_of_reports_tells_every_field_of_an_error() {
-    let place = InputPlace { file: "a.yaml".into(), line: 1, column: 2 };
     let fault = InputFault {
         message: "no".into(),
         hints: vec!["do".into()],
         object: "Certificate a".into(),
-        place: Some(place),
+        place: Some(place()),
     };
     let whole = ErrorDocument::new(error(true), vec![fault]);
     let bare = ErrorDocument::new(error(false), Vec::new());

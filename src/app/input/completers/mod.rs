@@ -13,7 +13,9 @@ use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
 
+use self::paths::Paths;
 use self::typed::Typed;
+use crate::app::flags::report::REPORTS;
 use crate::model::quick_order::AcmeServer;
 use crate::model::text::without_steering;
 use crate::model::{Kind, Record};
@@ -78,6 +80,17 @@ pub fn contexts() -> ArgValueCompleter {
 /// Completes names of CAs.
 pub fn servers() -> ArgValueCompleter {
     completer(|current, _| starting(AcmeServer::NAMES.map(CompletionCandidate::new), current))
+}
+
+/// Completes forms of reports, and files behind their sign.
+pub fn reports() -> ArgValueCompleter {
+    completer(|current, _| match current.split_once('=') {
+        Some((form, path)) => {
+            let files = Paths::Files.offered(OsStr::new(path)).into_iter();
+            files.map(|file| file.add_prefix(format!("{form}="))).collect()
+        }
+        None => starting(REPORTS.map(CompletionCandidate::new), current),
+    })
 }
 
 fn completer<C>(candidates: C) -> ArgValueCompleter

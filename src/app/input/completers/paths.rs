@@ -43,7 +43,7 @@ impl Paths {
         ArgValueCompleter::new(move |current: &OsStr| self.offered(current))
     }
 
-    fn offered(self, current: &OsStr) -> Vec<CompletionCandidate> {
+    pub(super) fn offered(self, current: &OsStr) -> Vec<CompletionCandidate> {
         let all = match self {
             Self::Files => PathCompleter::any(),
             Self::Folders => PathCompleter::dir(),

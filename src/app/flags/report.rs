@@ -1,0 +1,107 @@
+//! `--report`: in which forms a command reports to the system that runs it, and where.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The forms as they are offered at TAB; a file follows the sign.
+pub const REPORTS: [&str; 5] = ["github", "junit=", "sarif=", "markdown=", "none"];
+
+/// A form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportForm {
+    /// Commands of a workflow of GitHub Actions.
+    Github,
+    /// JUnit's XML.
+    Junit,
+    /// SARIF 2.1.0.
+    Sarif,
+    /// A page in Markdown.
+    Markdown,
+}
+
+/// Where a report is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportPlace {
+    /// Where reports of that form belong: commands of a workflow to standard error, the others to standard output.
+    Unsaid,
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+/// A report that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportChoice {
+    /// None, where one would be chosen.
+    Nothing,
+    /// One in this form.
+    Wanted(ReportForm, ReportPlace),
+}
+
+/// Why a text asks for no report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReportChoiceError {
+    /// There is no such form.
+    #[error(
+        "there is no report {0:?}: github, junit, sarif, markdown or none, and =FILE behind all but the last"
+    )]
+    Unknown(String),
+    /// The sign is there, and no file.
+    #[error("{0}= names no file")]
+    NoFile(String),
+}
+
+impl FromStr for ReportChoice {
+    type Err = ReportChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, ReportChoiceError> {
+        let (form, place) = match text.split_once('=') {
+            Some((form, "")) => return Err(ReportChoiceError::NoFile(form.to_owned())),
+            Some((form, "-")) => (form, ReportPlace::Stdout),
+            Some((form, file)) => (form, ReportPlace::File(file.into())),
+            None => (text, ReportPlace::Unsaid),
+        };
+        let form = match form {
+            "github" => ReportForm::Github,
+            "junit" => ReportForm::Junit,
+            "sarif" => ReportForm::Sarif,
+            "markdown" => ReportForm::Markdown,
+            "none" if place == ReportPlace::Unsaid => return Ok(Self::Nothing),
+            _ => return Err(ReportChoiceError::Unknown(text.to_owned())),
+        };
+        Ok(Self::Wanted(form, place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_and_a_place_are_read() {
+        for (text, expected) in [
+            ("github", Ok(ReportChoice::Wanted(ReportForm::Github, ReportPlace::Unsaid))),
+            (
+                "junit=a=b",
+                Ok(ReportChoice::Wanted(ReportForm::Junit, ReportPlace::File("a=b".into()))),
+            ),
+            ("sarif=-", Ok(ReportChoice::Wanted(ReportForm::Sarif, ReportPlace::Stdout))),
+            ("none", Ok(ReportChoice::Nothing)),
+            ("none=a", Err(ReportChoiceError::Unknown("none=a".to_owned()))),
+            ("xunit", Err(ReportChoiceError::Unknown("xunit".to_owned()))),
+            ("junit=", Err(ReportChoiceError::NoFile("junit".to_owned()))),
+        ] {
+            assert_eq!(text.parse(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_offered_is_taken() {
+        for offered in REPORTS {
+            let whole =
+                if offered.ends_with('=') { format!("{offered}a") } else { offered.to_owned() };
+            assert!(whole.parse::<ReportChoice>().is_ok(), "{offered}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How a command ends that was refused before any work began.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::finish::{Results, settle};
+use super::report::Places;
+use super::tracked::Worked;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::flags::output::{OutputArgs, TimelineChoice};
+use crate::model::Record;
+use crate::print::event_log::EventLog;
+use crate::store::Store;
+use crate::store::memory::MemoryStore;
+
+/// A command that was refused before any work began.
+#[derive(Debug)]
+pub struct Unbegun<'a> {
+    /// What it was about.
+    pub records: &'a [Record],
+    /// Where their manifests begin.
+    pub places: &'a Places,
+    /// Whether it was no rehearsal.
+    pub is_kept: bool,
+    /// When it began, and when its time would have been up.
+    pub times: (Timestamp, Timestamp),
+    /// Where the report is written, too.
+    pub events: &'a EventLog,
+}
+
+/// Tells programs that nothing was done, and why.
+///
+/// # Errors
+/// Fails with that failure.
+pub async fn settle_unbegun(
+    unbegun: &Unbegun<'_>,
+    output: &OutputArgs,
+    context: &Context,
+    failure: Failure,
+) -> Result<(), Failure> {
+    let followed = unbegun.records.iter().map(|record| (record.key.clone(), false)).collect();
+    // Nobody has looked at the store, or it is what fails.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let results = Results {
+        store: &store,
+        out: None,
+        out_secret: false,
+        zone_file: None,
+        is_kept: unbegun.is_kept,
+        times: unbegun.times,
+        timeline: TimelineChoice::Never,
+        records: unbegun.records,
+        places: unbegun.places,
+        followed: &followed,
+        events: unbegun.events,
+    };
+    settle(&results, output, context, Worked::stopped(failure)).await
+}
