@@ -18,14 +18,15 @@ use crate::support::terminal::{Said, Terminal, certificate, issuer};
 const ORDER: [&str; 3] = ["order", "-f", "manifests.yaml"];
 const FILES: [&str; 3] =
     ["--report=junit=report.xml", "--report=sarif=report.sarif", "--report=markdown=report.md"];
-/// A field that is not known on line 6, and one on line 7 whose name would stop all commands of a workflow.
+/// A field that is not known on line 6, and a name on line 7 that would stop all commands of a workflow.
 const WRONG: &str = "apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata: {name: a}
 spec:
   secretName: a
   dnsName: [a.test]
-  \"x\\n::stop-commands::y ##[stop-commands]y\": 1
+  dnsNames: [\"x\\n::stop-commands::y ##[stop-commands]y\"]
+  issuerRef: {name: acme}
 ";
 
 /// A terminal whose Certificates, each of one name, are to be issued by that CA.
@@ -187,15 +188,16 @@ fn a_fault_of_a_manifest_stands_at_its_line_in_the_repository() {
     assert_eq!(said.code, Some(2), "{said:?}");
     let folder = terminal.path("").canonicalize().unwrap();
     let path = format!("{}/deploy/web.yaml", folder.file_name().unwrap().display());
-    let at =
-        |line: u8| format!("::error file={path},line={line},col=3,title=Certificate a%3A usage::");
+    let at = |line: u8, column: u8| {
+        format!("::error file={path},line={line},col={column},title=Certificate a%3A usage::")
+    };
     let found = commands(&said);
-    for line in [6, 7] {
-        assert!(found.iter().any(|it| it.starts_with(&at(line))), "{line}: {said:?}");
+    for place in [at(6, 3), at(7, 14)] {
+        assert!(found.iter().any(|it| it.starts_with(&place)), "{place}: {said:?}");
     }
     let ours = format!("::error file={path},line=");
     assert!(found.iter().all(|it| it.starts_with(&ours)), "{said:?}");
-    let known = found.iter().find(|it| it.starts_with(&at(6))).unwrap();
+    let known = found.iter().find(|it| it.starts_with(&at(6, 3))).unwrap();
     assert!(known.contains("unknown field, did you mean dnsNames?"), "{said:?}");
 
     let said = terminal.run(&[&["order", "-f", "deploy"][..], &FILES].concat());
@@ -238,10 +240,17 @@ fn a_file_that_cannot_be_written_is_told_before_anything_starts() {
 #[test]
 fn a_report_on_stdout_stands_alone_there_whatever_comes_of_the_command() {
     let terminal = Terminal::elsewhere();
-    terminal.manifests(&[certificate("web", &["web.example.com"], json!({}))]);
+    let certificate = |name, more| certificate(name, &["web.example.com"], more);
+    // What stops both is about the second.
+    terminal.manifests(&[
+        issuer("https://ca.example/dir", "", json!({})),
+        certificate("web", json!({})),
+        certificate("other", json!({"issuerRef": {"name": "absent"}})),
+    ]);
     let said = terminal.run(&[&ORDER[..], &["--report", "sarif"]].concat());
     let run = sarif(&said.stdout);
-    assert_eq!(stands_at(&run["results"][0]), ("manifests.yaml", 1), "{said:?}");
+    assert_eq!(run["results"].as_array().map(Vec::len), Some(1), "{said:?}");
+    assert_eq!(stands_at(&run["results"][0]), ("manifests.yaml", 5), "{said:?}");
     assert_eq!(run["invocations"][0]["exitCode"].as_i64(), said.code.map(i64::from));
     let said = terminal.run(&["order", "retry", "absent", "--report", "sarif"]);
     let run = sarif(&said.stdout);
