@@ -62,7 +62,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Issue certificates from manifests, and look after their orders
-    #[command(alias = "orders")]
+    // Its short help has no line more to give; that of `order create` tells it.
+    #[command(alias = "orders", mut_arg("report", |report| report.hide_short_help(true)))]
     Order(Box<order::OrderArgs>),
     /// Show and check challenges, put up and take down their answers
     #[command(alias = "challenges")]
@@ -189,13 +190,11 @@ fn format_asked_for(matches: &ArgMatches) -> Option<Format> {
 
 /// The reports that the command is to make; nothing where it makes none.
 fn reports_asked_for(matches: &ArgMatches) -> Option<Vec<ReportChoice>> {
-    match matches.subcommand() {
-        Some((_, below)) => reports_asked_for(below),
-        None => {
-            let asked = matches.try_get_many::<ReportChoice>("report").ok()?;
-            Some(asked.into_iter().flatten().cloned().collect())
-        }
+    if let Some((_, below)) = matches.subcommand() {
+        return reports_asked_for(below);
     }
+    let asked = matches.try_get_many::<ReportChoice>("report").ok()?;
+    Some(asked.into_iter().flatten().cloned().collect())
 }
 
 /// What the command line says about where resources are.

@@ -199,7 +199,7 @@ impl PipelineReports {
                     Ok(())
                 }
             };
-            failed = failed.or(written.err());
+            failed = failed.or_else(|| written.err());
         }
         let is_on_github = self.wanted.iter().any(|(form, _)| *form == ReportForm::Github);
         if let Some(summary) = self.around.summary.clone().filter(|_| is_on_github && has_told) {

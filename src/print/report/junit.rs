@@ -50,7 +50,9 @@ pub fn document(page: &PipelinePage) -> String {
     // Writing into memory cannot fail.
     let _written =
         write!(xml, "<testsuites {counts}>\n  <testsuite {counts} timestamp=\"{now}\">\n");
-    cases.iter().for_each(|case| push(&mut xml, case, page));
+    for case in &cases {
+        push(&mut xml, case, page);
+    }
     xml + "  </testsuite>\n</testsuites>\n"
 }
 
@@ -127,13 +129,13 @@ fn failure(error: &ErrorReport, state: &str, names: &[NameResult]) -> TestFailur
         let reason = name.reason.iter().map(|reason| format!(": {reason}"));
         let problem = name.problem.iter().map(|it| format!(": {} ({})", it.detail, it.kind));
         let more: String = reason.chain(problem).collect();
-        text += &format!("\n{}: {}{more}", name.name, name.state);
+        let _written = write!(text, "\n{}: {}{more}", name.name, name.state);
     }
     if let Some(problem) = &error.problem {
-        text += &format!("\nthe CA said: {} ({})", problem.detail, problem.kind);
+        let _written = write!(text, "\nthe CA said: {} ({})", problem.detail, problem.kind);
     }
     if let Some(moment) = error.retry_after {
-        text += &format!("\nnot before {moment}");
+        let _written = write!(text, "\nnot before {moment}");
     }
     let text = with_hints(text, &error.hints);
     TestFailure { kind: error.kind.to_owned(), message: error.message.clone(), text }

@@ -136,10 +136,10 @@ fn section(
     text.push('\n');
     text += &block(&error.message);
     if let Some(said) = &error.problem {
-        text += &format!("\nThe CA said {}\n", problem(said));
+        let _written = writeln!(text, "\nThe CA said {}", problem(said));
     }
     if let Some(moment) = error.retry_after {
-        text += &format!("\nNot before {moment}.\n");
+        let _written = writeln!(text, "\nNot before {moment}.");
     }
     let told: Vec<&NameResult> =
         names.iter().filter(|it| it.reason.is_some() || it.problem.is_some()).collect();

@@ -18,14 +18,14 @@ use crate::support::terminal::{Said, Terminal, certificate, issuer};
 const ORDER: [&str; 3] = ["order", "-f", "manifests.yaml"];
 const FILES: [&str; 3] =
     ["--report=junit=report.xml", "--report=sarif=report.sarif", "--report=markdown=report.md"];
-/// A field that is not known on line 6, and a name on line 7 that would stop all commands of a workflow.
+/// A field that is not known on line 6, and an address on line 7 that would stop all commands of a workflow.
 const WRONG: &str = "apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata: {name: a}
 spec:
   secretName: a
   dnsName: [a.test]
-  dnsNames: [\"x\\n::stop-commands::y ##[stop-commands]y\"]
+  ipAddresses: [\"x\\n::stop-commands::y ##[stop-commands]y\"]
   issuerRef: {name: acme}
 ";
 
@@ -192,7 +192,7 @@ fn a_fault_of_a_manifest_stands_at_its_line_in_the_repository() {
         format!("::error file={path},line={line},col={column},title=Certificate a%3A usage::")
     };
     let found = commands(&said);
-    for place in [at(6, 3), at(7, 14)] {
+    for place in [at(6, 3), at(7, 17)] {
         assert!(found.iter().any(|it| it.starts_with(&place)), "{place}: {said:?}");
     }
     let ours = format!("::error file={path},line=");
