@@ -114,28 +114,27 @@ impl Failure {
 
     /// What programs are told that get nothing else; nothing where the words are said already and not known here.
     pub fn document(&self) -> Option<ErrorDocument> {
-        let (faults, mut error) = (&self.facts.faults, self.report());
-        match (&faults[..], self.message.is_empty()) {
-            ([], true) => return None,
-            ([first, more @ ..], true) => {
-                error.message.clone_from(&first.message);
-                if !more.is_empty() {
-                    error.message = format!("{}; and {} more", first.message, more.len());
-                }
-                error.hints = faults.iter().flat_map(|fault| fault.hints.clone()).collect();
-            }
-            (_, false) => {}
-        }
-        Some(ErrorDocument::new(error, faults.clone()))
+        let faults = &self.facts.faults;
+        let is_unknown = faults.is_empty() && self.message.is_empty();
+        (!is_unknown).then(|| ErrorDocument::new(self.report(), faults.clone()))
     }
 
-    /// What programs are told.
+    /// What programs are told; of faults that were told one by one, the first, and how many others there are.
     pub fn report(&self) -> ErrorReport {
+        let (mut message, mut hints) = (self.message.clone(), self.hints.clone());
+        let faults = &self.facts.faults;
+        if let ([first, more @ ..], true) = (&faults[..], message.is_empty()) {
+            message = match more.len() {
+                0 => first.message.clone(),
+                more => format!("{}; and {more} more", first.message),
+            };
+            hints = faults.iter().flat_map(|fault| fault.hints.clone()).collect();
+        }
         ErrorReport {
             kind: self.kind.word(),
             exit_code: self.kind.exit_code(),
-            message: self.message.clone(),
-            hints: self.hints.clone(),
+            message,
+            hints,
             problem: self.facts.problem.as_deref().map(ReportedProblem::from),
             retry_after: self.facts.retry_after.map(Time::new),
         }

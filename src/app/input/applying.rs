@@ -8,11 +8,12 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 
-use super::Input;
+use super::{Input, place};
 use crate::app::failure::Failure;
 use crate::diagnosis::failure_kind::FailureKind;
-use crate::model::Record;
 use crate::model::manifest::Location;
+use crate::model::order_report::InputFault;
+use crate::model::{Key, Record};
 use crate::print::Printer;
 use crate::store::cluster::{ClusterFault, ClusterStore};
 use crate::store::error::StoreError;
@@ -52,7 +53,7 @@ pub async fn apply(
     for (index, record) in records.iter().enumerate() {
         if let Err(error) = store.apply(record.clone()).await {
             let written: Vec<String> = records[..index].iter().map(|r| r.key.to_string()).collect();
-            let failure = refused(&error, input.location(index));
+            let failure = refused(&error, &record.key, input.location(index));
             return Err(match &written[..] {
                 [] => failure,
                 all => failure.hint(format!("applied before that: {}", all.join(", "))),
@@ -76,17 +77,18 @@ pub async fn try_out(
     let tried = records.iter().map(|record| cluster.try_out(record.clone()));
     let tried: Vec<_> = stream::iter(tried).buffered(SIDE_BY_SIDE).collect().await;
     let (mut taken, mut refusals) = (Vec::new(), Vec::new());
-    for (index, result) in tried.into_iter().enumerate() {
+    for (index, (result, record)) in tried.into_iter().zip(records).enumerate() {
         match result {
             Ok(record) => taken.push(record),
-            Err(error) => refusals.push(refused(&error, input.location(index))),
+            Err(error) => refusals.push(refused(&error, &record.key, input.location(index))),
         }
     }
     match lowest(&refusals) {
         None => Ok(taken),
         Some(kind) => {
+            let faults = refusals.iter().map(fault).collect();
             tell(refusals, printer);
-            Err(Failure::silent(kind))
+            Err(Failure::of_faults(kind, faults))
         }
     }
 }
@@ -109,8 +111,19 @@ fn tell(refusals: Vec<Failure>, printer: &Printer) {
     printer.note("nothing was applied");
 }
 
+/// A refusal as programs are told of it.
+fn fault(refusal: &Failure) -> InputFault {
+    let told = refusal.facts.faults.first().cloned();
+    told.unwrap_or_else(|| InputFault {
+        message: refusal.message.clone(),
+        hints: refusal.hints.clone(),
+        object: String::new(),
+        place: None,
+    })
+}
+
 /// A refusal names the place of the manifest, unless it has nothing to do with it.
-fn refused(error: &StoreError, place: Option<&Location>) -> Failure {
+fn refused(error: &StoreError, key: &Key, location: Option<&Location>) -> Failure {
     let is_about_manifest = match error {
         StoreError::Cluster(fault) => matches!(**fault, ClusterFault::NoNamespace { .. }),
         StoreError::Unusable { .. } | StoreError::Exposed { .. } => false,
@@ -122,9 +135,11 @@ fn refused(error: &StoreError, place: Option<&Location>) -> Failure {
         | StoreError::Held { .. }
         | StoreError::Denied { .. } => true,
     };
-    let failure = Failure::of(error);
-    match place.filter(|_| is_about_manifest) {
-        Some(place) => Failure { message: format!("{place}: {}", failure.message), ..failure },
-        None => failure,
+    let mut failure = Failure::of(error);
+    if let Some(location) = location.filter(|_| is_about_manifest) {
+        let (object, place) = (key.to_string(), Some(place(location)));
+        failure.facts.faults = vec![InputFault { object, place, ..fault(&failure) }];
+        failure.message = format!("{location}: {}", failure.message);
     }
+    failure
 }

@@ -31,7 +31,8 @@ struct TestFailure {
 /// Renders one suite.
 pub fn document(page: &PipelinePage) -> String {
     let report = &page.report;
-    let mut cases: Vec<TestCase> = page.faults.iter().map(of_fault).collect();
+    let faults = page.faults.iter().map(|fault| of_fault(page.fault_kind(), fault));
+    let mut cases: Vec<TestCase> = faults.collect();
     cases.extend(report.certificates.iter().map(of_certificate));
     cases.extend(report.issuers.iter().map(of_issuer));
     if let (true, Some(error)) = (cases.is_empty(), &report.error) {
@@ -77,14 +78,13 @@ fn push(xml: &mut String, case: &TestCase, page: &PipelinePage) {
     xml.push_str(&element);
 }
 
-fn of_fault(fault: &InputFault) -> TestCase {
+fn of_fault(kind: &str, fault: &InputFault) -> TestCase {
     let at = fault.place.as_ref().map(|at| format!("{}:{}:{}", at.file, at.line, at.column));
     let parts = [at.unwrap_or_default(), fault.object.clone()];
     let name: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let name = if name.is_empty() { MANIFEST.to_owned() } else { name.join(" ") };
     let text = with_hints(fault.message.clone(), &fault.hints);
-    let failure =
-        TestFailure { kind: super::USAGE.to_owned(), message: fault.message.clone(), text };
+    let failure = TestFailure { kind: kind.to_owned(), message: fault.message.clone(), text };
     TestCase {
         class: MANIFEST.to_owned(),
         name,

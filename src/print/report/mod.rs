@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use crate::model::order_report::{ErrorReport, InputFault, InputPlace, OrderReport, ResultOutcome};
 use crate::model::{Key, Kind, ObjectName};
 
-/// The word of faults of manifests.
+/// The word for what is wrong with manifests by themselves.
 const USAGE: &str = "usage";
 
 /// A report with all that is known around it.
@@ -72,9 +72,15 @@ impl PipelinePage {
         self.paths.get(&place.file).map(String::as_str)
     }
 
+    /// The word for faults of manifests: a cluster may have found them.
+    fn fault_kind(&self) -> &str {
+        self.report.error.as_ref().map_or(USAGE, |error| error.kind)
+    }
+
     /// All that somebody should look at: faults and failures, then warnings. What stopped the whole command is told once.
     fn findings(&self) -> Vec<Finding<'_>> {
-        let faults = self.faults.iter().map(|it| of_fault(FindingLevel::Error, it));
+        let kind = self.fault_kind();
+        let faults = self.faults.iter().map(|it| of_fault(FindingLevel::Error, kind, it));
         let mut found: Vec<Finding<'_>> = faults.collect();
         let ended = self.ended();
         let stopped = self.report.error.as_ref();
@@ -84,17 +90,19 @@ impl PipelinePage {
         let of_one =
             by_it.into_iter().find(|it| count == 1 || self.about.as_ref() == Some(&it.key));
         match (stopped, of_one) {
+            // It was told by the faults that it counts.
+            (Some(_), _) if !found.is_empty() => {}
             (Some(_), Some(one)) => found.push(one.finding()),
             (Some(error), None) if count > 0 => {
                 found.push(of_error(error, level(outcome), format!("{count} objects")));
             }
-            (Some(error), None) if found.is_empty() => {
+            (Some(error), None) => {
                 found.push(of_error(error, level(outcome), String::new()));
             }
-            (Some(_) | None, _) => {}
+            (None, _) => {}
         }
         found.extend(own.iter().map(EndedObject::finding));
-        found.extend(self.warnings.iter().map(|it| of_fault(FindingLevel::Warning, it)));
+        found.extend(self.warnings.iter().map(|it| of_fault(FindingLevel::Warning, USAGE, it)));
         // Those of one level stay in their order.
         found.sort_by_key(|finding| finding.level);
         found
@@ -132,10 +140,10 @@ impl<'a> EndedObject<'a> {
     }
 }
 
-fn of_fault(level: FindingLevel, fault: &InputFault) -> Finding<'_> {
+fn of_fault<'a>(level: FindingLevel, kind: &'a str, fault: &'a InputFault) -> Finding<'a> {
     let InputFault { message, hints, object, place } = fault;
     let (object, place) = (object.clone(), place.as_ref());
-    Finding { level, kind: USAGE, object, message, hints, place }
+    Finding { level, kind, object, message, hints, place }
 }
 
 fn of_error(error: &ErrorReport, level: FindingLevel, object: String) -> Finding<'_> {
@@ -332,6 +340,8 @@ mod tests {
     fn faults_stand_for_the_error_that_counts_them_and_warnings_come_last() {
         let mut page = sample::faulty("unknown field");
         page.warnings = page.faults.clone();
+        let stopped = page.report.error.clone();
+        page.report.certificates = vec![sample::certificate("a", ResultOutcome::Failed, stopped)];
         let levels: Vec<_> = found(&page).into_iter().map(|(level, ..)| level).collect();
         let expected = [[FindingLevel::Error; 2], [FindingLevel::Warning; 2]].concat();
         assert_eq!(levels, expected);
