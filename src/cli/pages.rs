@@ -89,6 +89,10 @@ pub const PAGES: &[CommandPage] = &[
         examples: &[
             ("Every manifest of a folder", "order create -f manifests/ -R --local"),
             (
+                "Rehearse what is due, and issue it only when that has worked",
+                "order create -f manifests/ --local --rehearse-first",
+            ),
+            (
                 "Several names from a test CA, answered by files of a web server",
                 "order create --domain a.example,b.example --local \\\n    --server letsencrypt-staging --http01-webroot /var/www/html",
             ),

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::due::Inspection;
 use super::events;
 use super::finish::{self, Results, Unbegun};
+use super::purpose::Purpose;
 use super::renewal::mark_for_renewal;
 use super::results;
 use super::tracked::Tracked;
@@ -82,7 +83,7 @@ pub async fn run(
     let Begun { store, claim, permit, out, records, given, open } = match Box::pin(begun).await {
         Ok(begun) => begun,
         Err(failure) => {
-            let told = Unbegun { records: &found, is_kept: true, times, events: &events };
+            let told = Unbegun { records: &found, purpose: Purpose::Issue, times, events: &events };
             return finish::settle_unbegun(&told, &args.work.output, context, failure).await;
         }
     };
@@ -106,7 +107,7 @@ pub async fn run(
         out: out.as_deref(),
         out_secret: args.work.out_secret,
         zone_file: manual.dns01_zone_file.as_deref(),
-        is_kept: true,
+        purpose: Purpose::Issue,
         times,
         timeline: args.work.timeline,
         records: &records,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::closing::{self, Issued, Location};
 use super::manual;
+use super::purpose::Purpose;
 use super::report::{self, Stories, Story};
 use super::results::{self, WriteWait, Written};
 use super::tracked::{End, Worked};
@@ -48,8 +49,8 @@ pub struct Results<'a> {
     pub out_secret: bool,
     /// Where records that a person has to make are written, too.
     pub zone_file: Option<&'a Path>,
-    /// Whether the store outlives this process.
-    pub is_kept: bool,
+    /// What it worked for.
+    pub purpose: Purpose,
     /// When this command began, and when its time is up.
     pub times: (Timestamp, Timestamp),
     /// Whether timelines are shown.
@@ -65,7 +66,7 @@ pub struct Results<'a> {
 impl Results<'_> {
     /// What helps when a pair could not be written.
     fn after_a_failed_write(&self) -> &'static str {
-        if self.is_kept {
+        if self.purpose.is_kept() {
             "the certificate is safe in the store; run the same command again to write it out"
         } else {
             "nothing is kept of a rehearsal: put that right, and rehearse again"
@@ -91,6 +92,12 @@ pub async fn settle(
         return stop(results, &mut printer, (stories, worked.ends), failure).await;
     }
     let ends = worked.ends;
+    let is_good = worked.untidy.is_none() && ends.values().all(|end| matches!(end, End::Done(_)));
+    if results.purpose.is_first() && is_good {
+        let took = Timestamp::now().duration_since(results.times.0);
+        results.purpose.say_rehearsed(&printer, took);
+        return Ok(());
+    }
     let of_kind = |key: &&Key| key.kind == Kind::Certificate;
     let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
     let worked_on: BTreeSet<Key> = ends.keys().filter(of_kind).cloned().collect();
@@ -145,7 +152,7 @@ pub async fn settle(
                 let issued = took.map_or(Issued::Before, Issued::After);
                 let place = match &written {
                     Some(written) => Some(Location::Files(written)),
-                    None => results.is_kept.then_some(Location::Secret),
+                    None => results.purpose.is_kept().then_some(Location::Secret),
                 };
                 let line = closing::line(&certificate, issued, place, context.now());
                 printer.note(&line);
@@ -162,8 +169,8 @@ pub async fn settle(
     if worked_on.is_empty() && !certificates.is_empty() && failures.is_empty() {
         printer.note("nothing is due: every certificate is in its Secret and up to date");
     }
-    if !results.is_kept && printer.format().is_for_people() {
-        say_rehearsed(&printer, failures.is_empty());
+    if printer.format().is_for_people() {
+        results.purpose.say_unspent(&printer, failures.is_empty());
     }
     // A Certificate fails by its Issuer, which may be followed, too.
     let mut told = BTreeSet::new();
@@ -193,7 +200,8 @@ async fn stop(
 ) -> Result<(), Failure> {
     let is_told = failure.message.is_empty();
     let is_signal = matches!(failure.kind, FailureKind::Interrupted | FailureKind::Terminated);
-    let told = (is_told && is_signal).then(|| interruption(failure.kind, results.is_kept));
+    let told =
+        (is_told && is_signal).then(|| interruption(failure.kind, results.purpose.is_kept()));
     let story = Story::failed(told.as_ref().unwrap_or(&failure));
     stories.stopped = story.error.as_ref().map(|(_, error)| error.clone());
     let stories_of_ends = ends.iter().map(|(key, end)| (key.clone(), self::story(end)));
@@ -223,7 +231,8 @@ async fn tell_programs(
     }
     let times = (results.times.0, Timestamp::now());
     let objects = (results.records, results.store);
-    let report = report::report((exit_code, !results.is_kept), objects, times, stories).await?;
+    let report =
+        report::report((exit_code, !results.purpose.is_kept()), objects, times, stories).await?;
     let report = json!(report);
     if let Some(text) = printer.format().document(&report) {
         printer.data(&text)?;
@@ -237,8 +246,8 @@ async fn tell_programs(
 pub struct Unbegun<'a> {
     /// What it was about.
     pub records: &'a [Record],
-    /// Whether it was no rehearsal.
-    pub is_kept: bool,
+    /// What it was to work for.
+    pub purpose: Purpose,
     /// When it began, and when its time would have been up.
     pub times: (Timestamp, Timestamp),
     /// Where the report is written, too.
@@ -263,7 +272,7 @@ pub async fn settle_unbegun(
         out: None,
         out_secret: false,
         zone_file: None,
-        is_kept: unbegun.is_kept,
+        purpose: unbegun.purpose,
         times: unbegun.times,
         timeline: TimelineChoice::Never,
         records: unbegun.records,
@@ -370,7 +379,8 @@ async fn timelines(
             let name = &key.name;
             let command = format!("timeline certificate/{}", name.name);
             let command = invocation::current().like_in(&name.namespace, &command);
-            let more = if results.is_kept { format!(": {command}") } else { String::new() };
+            let more =
+                if results.purpose.is_kept() { format!(": {command}") } else { String::new() };
             printer.note(&format!("{key}: {summary}{more}"));
         }
     }
@@ -386,12 +396,4 @@ fn own_issuance(entries: &[Entry]) -> Vec<Entry> {
             && [reason::WAITING_FOR_APPROVAL, reason::ISSUER_NOT_READY].contains(&&*entry.reason)
     };
     own.iter().filter(|entry| !is_noise(entry)).cloned().collect()
-}
-
-/// Says that it was a rehearsal, and what the real thing is.
-fn say_rehearsed(printer: &Printer, is_good: bool) {
-    let real = invocation::current().again_without("--rehearse");
-    let outcome = if is_good { "rehearsed" } else { "the rehearsal failed" };
-    let kept = "nothing was spent at the issuer's CA, and nothing is kept";
-    printer.note(&format!("{outcome}: {kept}; the real thing: {real}"));
 }
