@@ -10,7 +10,7 @@ use crate::diagnosis::failed::Failed;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::next_step::NextStep;
 use crate::model::order_report::{ErrorDocument, ErrorReport, InputFault, ReportedProblem};
-use crate::model::{Problem, Time};
+use crate::model::{Key, Problem, Time};
 use crate::solvers::SolveError;
 use crate::solvers::remedy::Remedy;
 use crate::store::error::StoreError;
@@ -39,6 +39,8 @@ pub struct FailureFacts {
     pub is_late: bool,
     /// Every fault of what was given.
     pub faults: Vec<InputFault>,
+    /// The object that it is about, where it is about one.
+    pub object: Option<Key>,
 }
 
 impl Failure {
@@ -65,7 +67,8 @@ impl Failure {
 
     /// What a store refused, and what helps.
     pub fn of(error: &StoreError) -> Self {
-        let failure = Self::new(FailureKind::of_store(error), error.to_string());
+        let mut failure = Self::new(FailureKind::of_store(error), error.to_string());
+        failure.facts.object = error.key().cloned();
         hints::store::lines(error).into_iter().fold(failure, Self::hint)
     }
 
@@ -79,6 +82,13 @@ impl Failure {
     #[must_use]
     pub fn helped_by(self, remedy: Option<&Remedy>) -> Self {
         remedy.into_iter().flat_map(hints::solver::lines).fold(self, Self::hint)
+    }
+
+    /// Names the object that it is about.
+    #[must_use]
+    pub fn about(mut self, object: &Key) -> Self {
+        self.facts.object = Some(object.clone());
+        self
     }
 
     /// The end of something that stands still: time is up, and the same command goes on.
@@ -103,6 +113,20 @@ impl Failure {
         failure
     }
 
+    /// The end of a command that has told each of these failures; programs are told of all of them.
+    pub fn of_all(failures: &[Self]) -> Option<Self> {
+        let first = failures.first()?;
+        let fault = |failure: &Self| InputFault {
+            message: failure.message.clone(),
+            hints: failure.hints.clone(),
+            object: failure.facts.object.as_ref().map(Key::to_string).unwrap_or_default(),
+            place: None,
+        };
+        let mut all = Self::of_faults(first.kind, failures.iter().map(fault).collect());
+        all.facts.object = first.facts.object.clone().filter(|_| failures.len() == 1);
+        Some(all)
+    }
+
     /// What programs are told that get nothing else; nothing where the words are said already and not known here.
     pub fn document(&self) -> Option<ErrorDocument> {
         let (faults, mut error) = (&self.facts.faults, self.report());
@@ -117,7 +141,7 @@ impl Failure {
             }
             (_, false) => {}
         }
-        Some(ErrorDocument::new(error, faults.clone()))
+        Some(ErrorDocument::new(error, self.facts.object.as_ref(), faults.clone()))
     }
 
     /// What programs are told.
