@@ -29,6 +29,12 @@ const TEXTS: [&str; 16] = [
     include_str!("int.yaml"),
 ];
 
+/// Words that stand for the reader's own names in quotes.
+const STANDING_FOR_NAMES: [&str; 7] =
+    ["DOMAIN", "NAMESERVER", "NAMESPACE", "NAME", "SECRET", "KEY", "example.com"];
+/// Fewest letters of a quote that tells one cause from others.
+const TELLING: usize = 14;
+
 static ENTRIES: LazyLock<Vec<CauseEntry>> = LazyLock::new(|| {
     let read = |text: &&str| serde_yaml::from_str::<Vec<CauseEntry>>(text);
     let read: Result<Vec<_>, _> = TEXTS.iter().map(read).collect();
@@ -130,12 +136,37 @@ pub fn family(family: CauseFamily) -> impl Iterator<Item = &'static CauseEntry> 
     family.ids().map(entry)
 }
 
-/// The entries whose title or looks have this text in them, in any case.
+/// The entries whose title or looks have this text in them, in any case, and those that quote a part of it: people paste whole
+/// lines.
 pub fn mentioning(text: &str) -> Vec<&'static CauseEntry> {
     let plain = |text: &str| text.replace('`', "").to_lowercase();
     let text = plain(text);
-    let has = |said: &String| plain(said).contains(&text);
-    all().iter().filter(|entry| has(&entry.title) || entry.looks.iter().any(has)).collect()
+    let has = |known: &String| plain(known).contains(&text);
+    let fits = |looks: &String| has(looks) || quoted(looks).any(|quote| is_quoted_in(quote, &text));
+    all().iter().filter(|entry| has(&entry.title) || entry.looks.iter().any(fits)).collect()
+}
+
+/// What programs say, between backticks in one line of how it looks.
+fn quoted(looks: &str) -> impl Iterator<Item = &str> {
+    looks.split('`').skip(1).step_by(2)
+}
+
+/// Tells whether a text has all parts of a quote in their order; between them stands what differs from case to case.
+fn is_quoted_in(quote: &str, text: &str) -> bool {
+    let mut quote = quote.to_owned();
+    for name in STANDING_FOR_NAMES {
+        quote = quote.replace(name, "…");
+    }
+    let parts: Vec<String> = quote.split('…').map(|part| part.trim().to_lowercase()).collect();
+    let mut rest = text;
+    let is_there = |part: &String| match rest.find(part.as_str()) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        None => false,
+    };
+    parts.iter().map(String::len).sum::<usize>() >= TELLING && parts.iter().all(is_there)
 }
 
 /// The causes that explain this one.
@@ -252,6 +283,20 @@ mod tests {
             ("authorization must be pending", CauseId::Ord07),
             ("gateway api is not enabled", CauseId::Gw01),
             ("no configured challenge solvers can be used for this challenge", CauseId::Cfg04),
+            (
+                "Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200'",
+                CauseId::Http10,
+            ),
+            (
+                "403 urn:ietf:params:acme:error:caa: While processing CAA for a.example.org: CAA record for \
+                 example.org prevents issuance",
+                CauseId::Caa01,
+            ),
+            (
+                "Waiting for DNS-01 challenge propagation: NS ns1.example.org.:53 returned REFUSED for \
+                 _acme-challenge.a.example.org.",
+                CauseId::Dns03,
+            ),
             ("failed calling webhook \"webhook.cert-manager.io\"", CauseId::Ctl03),
         ] {
             let found = mentioning(pasted);
