@@ -212,8 +212,11 @@ fn every_command_line_of_the_catalogue_is_one_that_this_program_takes() {
         let texts = steps.flatten().chain([&entry.why, &entry.shows]).chain(&entry.looks);
         for line in texts.flat_map(|text| own_lines(text)) {
             let words = iter::once(PROGRAM).chain(line.split_whitespace());
-            let refused = cli::command().try_get_matches_from(words).err();
-            assert!(refused.is_none(), "{}: {line}: {}", entry.id, refused.unwrap());
+            let matches = cli::command().try_get_matches_from(words);
+            let matches = matches.unwrap_or_else(|why| panic!("{}: {line}: {why}", entry.id));
+            let refused = [cli::misplaced(&matches), cli::idle(&cli::command(), &matches)];
+            assert!(!line.contains("--local") || refused[1].is_none(), "{}: {line}", entry.id);
+            assert!(refused[0].is_none(), "{}: {line}: {refused:?}", entry.id);
             read += 1;
         }
     }
