@@ -197,7 +197,8 @@ fn own_lines(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let lines = joined.lines().map(str::trim).chain(joined.split('`').skip(1).step_by(2));
     let own = lines.filter_map(|line| {
-        let rest = line.strip_prefix("kubectl acme ").or_else(|| line.strip_prefix("kubectl-acme "));
+        let rest =
+            line.strip_prefix("kubectl acme ").or_else(|| line.strip_prefix("kubectl-acme "));
         // What a shell does with the output is not ours.
         rest.map(|rest| rest.split(['>', '|']).next().unwrap_or_default().to_owned())
     });

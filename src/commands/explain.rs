@@ -67,7 +67,7 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<(), Failure> {
             printer.text(&text)?;
         }
         Format::Name => {
-            let names: String = entries.iter().map(|entry| format!("{}\n", entry.id)).collect();
+            let names = entries.iter().map(|entry| entry.id.to_string() + "\n").collect::<String>();
             printer.data(&names)?;
         }
         Format::CustomColumns(columns) => {
@@ -186,7 +186,7 @@ fn page(entry: &CauseEntry, width: usize) -> String {
         page.lines(&format!("  {number}. "), &step.does);
         let copied = [&step.run, &step.write].into_iter().flatten();
         for line in copied.flat_map(|text| text.lines()) {
-            page.text += &format!("      {line}\n");
+            page.text.extend(["       ", line, "\n"]);
         }
     }
     page.lines("  Risk: ", &entry.risk);
@@ -210,14 +210,14 @@ struct Page {
 
 impl Page {
     fn head(&mut self, title: &str) {
-        self.text += &format!("\n{title}:\n");
+        self.text.extend(["\n", title, ":\n"]);
     }
 
     /// A text behind a mark; further lines begin below the text.
     fn lines(&mut self, mark: &str, text: &str) {
         let mut mark = mark.to_owned();
         for line in fold(text, self.width.saturating_sub(mark.len())) {
-            self.text += &format!("{mark}{line}\n");
+            self.text.extend([mark.as_str(), line.as_str(), "\n"]);
             mark = " ".repeat(mark.len());
         }
     }
@@ -254,7 +254,8 @@ mod tests {
                 assert!(columns(line) <= PIPED, "{}: {line}", entry.id);
             }
         }
-        let whole = table(&catalogue::all().iter().collect::<Vec<_>>(), false, Headers::Shown, None);
+        let whole =
+            table(&catalogue::all().iter().collect::<Vec<_>>(), false, Headers::Shown, None);
         assert!(whole.lines().all(|line| columns(line) <= PIPED), "{whole}");
     }
 

@@ -65,7 +65,7 @@ macro_rules! causes {
 
 causes! {
     /// Manifests.
-    Cfg "Manifests: issuer, solvers, names, CSR":
+    Cfg "Issuer, solvers, names and CSR":
         Cfg01 Cfg02 Cfg03 Cfg04 Cfg05 Cfg06 Cfg07 Cfg08 Cfg09 Cfg10
         Cfg11 Cfg12 Cfg13 Cfg14 Cfg15 Cfg16 Cfg17 Cfg18 Cfg19 Cfg20;
     /// Accounts.
@@ -168,13 +168,14 @@ impl fmt::Display for CauseId {
 impl FromStr for CauseId {
     type Err = UnknownCause;
 
-    /// Reads `HTTP-10`, `http10` and `HTTP-8` alike.
+    /// Reads `HTTP-08`, `http08`, `HTTP-8` and `http8` alike.
     fn from_str(word: &str) -> Result<Self, UnknownCause> {
-        let plain = match word.rsplit_once('-') {
-            Some((letters, number)) => format!("{letters}{number:0>2}"),
-            None => word.to_owned(),
-        };
-        let found = Self::ALL.iter().find(|id| id.word().eq_ignore_ascii_case(&plain));
+        let plain = word.replace('-', "").to_ascii_lowercase();
+        let found = Self::ALL.iter().find(|id| {
+            let whole = id.word().to_ascii_lowercase();
+            let (letters, number) = whole.split_at(whole.len() - 2);
+            plain == whole || plain == format!("{letters}{}", number.trim_start_matches('0'))
+        });
         found.copied().ok_or_else(|| {
             let known: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
             let meant = closest(word, known.iter().map(String::as_str));
@@ -239,6 +240,9 @@ mod tests {
             ("http-10", "HTTP-10"),
             ("http10", "HTTP-10"),
             ("HTTP-8", "HTTP-08"),
+            ("http8", "HTTP-08"),
+            ("d01-4", "D01-04"),
+            ("d0114", "D01-14"),
             ("D01-04", "D01-04"),
             ("d0104", "D01-04"),
             ("GW-5", "GW-05"),

@@ -9,6 +9,18 @@ use kubectl_acme::diagnosis::catalogue::{self, CauseEntry, FixStep, LabNote};
 /// Most other causes that a page names with their titles; of more, ids alone.
 const TITLED: usize = 12;
 
+/// Projects by the names under which sources have them, and their repositories.
+const PROJECTS: [(&str, &str); 8] = [
+    ("cm", "cert-manager/cert-manager"),
+    ("cmweb", "cert-manager/website"),
+    ("boulder", "letsencrypt/boulder"),
+    ("lego", "go-acme/lego"),
+    ("certbot", "certbot/certbot"),
+    ("acme.sh", "acmesh-official/acme.sh"),
+    ("win-acme", "win-acme/win-acme"),
+    ("argo-cd", "argoproj/argo-cd"),
+];
+
 /// One page for each cause, and the list of all.
 pub(super) fn pages() -> BTreeMap<String, String> {
     let pages = catalogue::all().iter().map(|entry| (file(entry.id), page(entry)));
@@ -30,15 +42,17 @@ fn page(entry: &CauseEntry) -> String {
     section(&mut text, "How it looks", &items);
     section(&mut text, "Why", &format!("{}\n", entry.why));
     let steps = entry.fix.iter().zip(1..).map(|(fix, number)| step(fix, number));
-    let risk = format!("\nRisk: {}\n", entry.risk);
-    section(&mut text, "What helps", &(steps.collect::<String>() + &risk));
+    let steps = steps.collect::<String>();
+    let helps = format!("{}\n\nRisk: {}\n", steps.trim_end(), entry.risk);
+    section(&mut text, "What helps", &helps);
     section(&mut text, "What shows it", &format!("{}\n", entry.shows));
     let explained = entry.explains.iter().map(|id| catalogue::entry(*id));
     section(&mut text, "It explains", &links(explained));
     section(&mut text, "It may come of", &links(catalogue::explained_by(entry.id)));
     let (LabNote::Reproduce(lab) | LabNote::Unseen(lab)) = &entry.lab;
     section(&mut text, "In tests", &format!("{lab}\n"));
-    section(&mut text, "Sources", &format!("{}\n", entry.source.join(", ")));
+    let sources: Vec<String> = entry.source.iter().map(|source| source_link(source)).collect();
+    section(&mut text, "Sources", &format!("{}\n", sources.join(", ")));
     text.trim_end().to_owned() + "\n"
 }
 
@@ -52,12 +66,24 @@ fn step(fix: &FixStep, number: usize) -> String {
     let mut text = format!("{number}. {}\n", fix.does);
     let mut copied = |language: &str, lines: &Option<String>| {
         let Some(lines) = lines else { return };
-        let lines: String = lines.lines().map(|line| format!("   {line}\n")).collect();
-        write!(text, "\n   ```{language}\n{lines}   ```\n\n").unwrap();
+        writeln!(text, "\n   ```{language}").unwrap();
+        lines.lines().for_each(|line| writeln!(text, "   {line}").unwrap());
+        writeln!(text, "   ```\n").unwrap();
     };
     copied("sh", &fix.run);
     copied("", &fix.write);
     text
+}
+
+/// A source, as a link where it is an issue of a project that many entries name.
+fn source_link(source: &str) -> String {
+    let named = source.strip_prefix("PR ").unwrap_or(source).split_once('#');
+    let numbered = named.filter(|(_, number)| number.chars().all(|c| c.is_ascii_digit()));
+    let found = numbered.and_then(|(project, number)| {
+        let (_, repository) = PROJECTS.iter().find(|(name, _)| *name == project)?;
+        Some(format!("[{source}](https://github.com/{repository}/issues/{number})"))
+    });
+    found.unwrap_or_else(|| source.to_owned())
 }
 
 fn links<'a>(entries: impl Iterator<Item = &'a CauseEntry>) -> String {
@@ -78,6 +104,8 @@ fn index() -> String {
          Severity says what it means for the certificate. fatal: nothing is issued by this issuer, account or controller until\n\
          it is mended. error: this certificate is not issued until it is mended. warning: it may pass by itself, or turn into an\n\
          error later. info: nothing is broken.\n\n\
+         Sources: `cm` is cert-manager, `cm-guide` its page on troubleshooting, `cmweb` its website; `le` is the documentation of\n\
+         Let's Encrypt, `boulder` its server, `ld` a check of Let's Debug. Behind a colon stands a file or page, behind # an issue.\n\n\
          These pages are written by `just generate` from `src/diagnosis/catalogue/`.\n",
     );
     for family in CauseFamily::ALL {
