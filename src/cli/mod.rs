@@ -31,8 +31,8 @@ use crate::app::input::FOR_MANIFESTS;
 use crate::app::input::quick::FOR_NAMES;
 use crate::app::invocation::{self, PLACES, PLUGIN, variable};
 use crate::commands::{
-    ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
-    timeline, version, watch,
+    ca, certificate, challenge, crds, delete, describe, explain, get, order, probe, run, schedule,
+    solve, timeline, version, watch,
 };
 use crate::print::format::Format;
 
@@ -78,6 +78,8 @@ pub enum Command {
     Schedule(schedule::ScheduleArgs),
     /// Show changes as they happen
     Watch(watch::WatchArgs),
+    /// Explain why issuance does not go on: causes by id, or by what you see
+    Explain(explain::ExplainArgs),
     /// List objects
     Get(get::GetArgs),
     /// Delete objects on this machine; those of a cluster are kubectl's

@@ -240,6 +240,16 @@ pub const PAGES: &[CommandPage] = &[
         ends: READS,
     },
     CommandPage {
+        path: "explain",
+        examples: &[
+            ("Every cause that is known", "explain"),
+            ("One of them, with what helps", "explain HTTP-10"),
+            ("Those of a family", "explain DNS"),
+            ("Those that look like this", "explain \"connection refused\""),
+        ],
+        ends: PRINTS,
+    },
+    CommandPage {
         path: "get",
         examples: &[
             ("Several kinds, in the cluster", "get certs,orders,challenges -n web"),
