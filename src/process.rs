@@ -15,8 +15,8 @@ use crate::app::flags::global::GlobalArgs;
 use crate::app::invocation;
 use crate::cli::{Command, completion};
 use crate::commands::{
-    ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
-    timeline, version, watch,
+    ca, certificate, challenge, crds, delete, describe, explain, get, order, probe, run, schedule,
+    solve, timeline, version, watch,
 };
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
@@ -87,6 +87,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Timeline(args) => timeline::run(args, context).await,
         Command::Schedule(args) => schedule::run(args, context).await,
         Command::Watch(args) => watch::run(args, context).await,
+        Command::Explain(args) => explain::run(&args, context),
         Command::Get(args) => get::run(args, context).await,
         Command::Delete(args) => delete::run(args, context).await,
         Command::Run(args) => run::run(*args, context).await,
@@ -124,6 +125,7 @@ fn needs_store(command: &Command) -> bool {
         Command::Ca(_)
         | Command::Crds(_)
         | Command::Completion(_)
+        | Command::Explain(_)
         | Command::Version(_)
         | Command::Probe(_)
         | Command::Solve(_) => false,

@@ -37,10 +37,10 @@ pub struct FailureFacts {
     pub retry_after: Option<Timestamp>,
     /// Whether only time was up, so that the same command goes on.
     pub is_late: bool,
-    /// What it is about, where a command of several objects stops by one of them.
-    pub about: Option<Key>,
     /// Every fault of what was given.
     pub faults: Vec<InputFault>,
+    /// The object that it is about, where it is about one.
+    pub object: Option<Key>,
 }
 
 impl Failure {
@@ -67,7 +67,8 @@ impl Failure {
 
     /// What a store refused, and what helps.
     pub fn of(error: &StoreError) -> Self {
-        let failure = Self::new(FailureKind::of_store(error), error.to_string());
+        let mut failure = Self::new(FailureKind::of_store(error), error.to_string());
+        failure.facts.object = error.key().cloned();
         hints::store::lines(error).into_iter().fold(failure, Self::hint)
     }
 
@@ -83,17 +84,17 @@ impl Failure {
         remedy.into_iter().flat_map(hints::solver::lines).fold(self, Self::hint)
     }
 
+    /// Names the object that it is about.
+    #[must_use]
+    pub fn about(mut self, object: &Key) -> Self {
+        self.facts.object = Some(object.clone());
+        self
+    }
+
     /// The end of something that stands still: time is up, and the same command goes on.
     #[must_use]
     pub fn late(mut self) -> Self {
         self.facts.is_late = true;
-        self
-    }
-
-    /// Adds what it is about.
-    #[must_use]
-    pub fn about(mut self, key: &Key) -> Self {
-        self.facts.about = Some(key.clone());
         self
     }
 
@@ -112,11 +113,25 @@ impl Failure {
         failure
     }
 
+    /// The end of a command that has told each of these failures; programs are told of all of them.
+    pub fn of_all(failures: &[Self]) -> Option<Self> {
+        let first = failures.first()?;
+        let fault = |failure: &Self| InputFault {
+            message: failure.message.clone(),
+            hints: failure.hints.clone(),
+            object: failure.facts.object.as_ref().map(Key::to_string).unwrap_or_default(),
+            place: None,
+        };
+        let mut all = Self::of_faults(first.kind, failures.iter().map(fault).collect());
+        all.facts.object = first.facts.object.clone().filter(|_| failures.len() == 1);
+        Some(all)
+    }
+
     /// What programs are told that get nothing else; nothing where the words are said already and not known here.
     pub fn document(&self) -> Option<ErrorDocument> {
-        let faults = &self.facts.faults;
+        let (faults, object) = (&self.facts.faults, self.facts.object.as_ref());
         let is_unknown = faults.is_empty() && self.message.is_empty();
-        (!is_unknown).then(|| ErrorDocument::new(self.report(), faults.clone()))
+        (!is_unknown).then(|| ErrorDocument::new(self.report(), object, faults.clone()))
     }
 
     /// What programs are told; of faults that were told one by one, the first, and how many others there are.

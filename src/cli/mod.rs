@@ -7,6 +7,7 @@ pub mod completion;
 mod config;
 mod loudness;
 pub mod pages;
+mod refusal;
 #[cfg(test)]
 mod tests;
 mod tips;
@@ -31,8 +32,8 @@ use crate::app::input::FOR_MANIFESTS;
 use crate::app::input::quick::FOR_NAMES;
 use crate::app::invocation::{self, PLACES, PLUGIN, variable};
 use crate::commands::{
-    ca, certificate, challenge, crds, delete, describe, get, order, probe, run, schedule, solve,
-    timeline, version, watch,
+    ca, certificate, challenge, crds, delete, describe, explain, get, order, probe, run, schedule,
+    solve, timeline, version, watch,
 };
 use crate::print::format::Format;
 
@@ -79,6 +80,8 @@ pub enum Command {
     Schedule(schedule::ScheduleArgs),
     /// Show changes as they happen
     Watch(watch::WatchArgs),
+    /// Explain why issuance does not go on: causes by id, or by what you see
+    Explain(explain::ExplainArgs),
     /// List objects
     Get(get::GetArgs),
     /// Delete objects on this machine; those of a cluster are kubectl's
@@ -139,27 +142,36 @@ pub fn command() -> clap::Command {
 /// Reads this process's command line; ends the process with usage or help where that is due.
 pub fn parse() -> Cli {
     let words: Vec<_> = env::args_os().collect();
-    let config = Config::read(&words, &command())
-        .unwrap_or_else(|why| command().error(ErrorKind::InvalidValue, why).exit());
+    read(&words).unwrap_or_else(|error| {
+        refusal::print_document(&error, &words);
+        error.exit()
+    })
+}
+
+/// Reads a command line with the environment and the configuration file.
+///
+/// # Errors
+/// Fails with usage or help where that is due.
+fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let refused = |kind, why: String| command().error(kind, why);
+    let config = Config::read(words, &command());
+    let config = config.map_err(|why| refused(ErrorKind::InvalidValue, why))?;
     let configured = config.applied(command());
-    let mut matches = matches(configured.clone(), &words)
-        .unwrap_or_else(|error| tips::mended(error, &configured, &words).exit());
+    let mut matches = matches(configured.clone(), words)
+        .map_err(|error| tips::mended(error, &configured, words))?;
     if let Some(config) = config.without_overruled(&configured, &matches) {
-        matches =
-            self::matches(config.applied(command()), &words).unwrap_or_else(|error| error.exit());
+        matches = self::matches(config.applied(command()), words)?;
     }
-    invocation::remember(&words, &matches, command);
-    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    if let Err(message) = loudness::settle(&mut cli.global.log, &matches) {
-        command().error(ErrorKind::ArgumentConflict, message).exit()
-    }
+    invocation::remember(words, &matches, command);
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let conflict = |message| refused(ErrorKind::ArgumentConflict, message);
+    loudness::settle(&mut cli.global.log, &matches).map_err(conflict)?;
     cli.global.format = format_asked_for(&matches);
     cli.global.reports = reports_asked_for(&matches);
     match chosen(&matches) {
         Chosen::Local => {
             if let Some(flag) = idle(&command(), &matches) {
-                let message = idle_message(&flag, matches.value_source("local"));
-                command().error(ErrorKind::ArgumentConflict, message).exit()
+                return Err(conflict(idle_message(&flag, matches.value_source("local"))));
             }
             cli.global.cluster = cli.global.cluster.without_place();
         }
@@ -167,17 +179,13 @@ pub fn parse() -> Cli {
         Chosen::Both(flag) => {
             let current = invocation::current();
             let (local, flag) = (current.named("local"), current.named(flag));
-            let message = format!(
+            return Err(conflict(format!(
                 "{local} cannot be used with {flag}: one names this machine, the other a cluster"
-            );
-            command().error(ErrorKind::ArgumentConflict, message).exit()
+            )));
         }
         Chosen::Either => {}
     }
-    if let Some(message) = misplaced(&matches) {
-        command().error(ErrorKind::ArgumentConflict, message).exit()
-    }
-    cli
+    misplaced(&matches).map_or(Ok(cli), |message| Err(conflict(message)))
 }
 
 /// The format that the command is to write.

@@ -89,6 +89,10 @@ pub const PAGES: &[CommandPage] = &[
         examples: &[
             ("Every manifest of a folder", "order create -f manifests/ -R --local"),
             (
+                "Rehearse what is due, and issue it only when that has worked",
+                "order create -f manifests/ --local --rehearse-first",
+            ),
+            (
                 "Several names from a test CA, answered by files of a web server",
                 "order create --domain a.example,b.example --local \\\n    --server letsencrypt-staging --http01-webroot /var/www/html",
             ),
@@ -234,6 +238,16 @@ pub const PAGES: &[CommandPage] = &[
             ("For a program", "watch -A -o jsonl"),
         ],
         ends: READS,
+    },
+    CommandPage {
+        path: "explain",
+        examples: &[
+            ("Every cause that is known", "explain"),
+            ("One of them, with what helps", "explain HTTP-10"),
+            ("Those of a family", "explain DNS"),
+            ("Those that look like this", "explain \"connection refused\""),
+        ],
+        ends: PRINTS,
     },
     CommandPage {
         path: "get",

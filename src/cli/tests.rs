@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::app::invocation::{Invocation, PROGRAM, is_plugin, quoted};
 use crate::cli;
+use crate::diagnosis::catalogue::{self, LabNote};
 
 /// How a process was called with this line.
 fn called(line: &str) -> Invocation {
@@ -188,5 +189,48 @@ fn kubectl_starts_plugins_by_the_path_at_which_it_found_them() {
         ("/usr/bin/acme", false),
     ] {
         assert_eq!(is_plugin(Path::new(program), path), expected, "{program}");
+    }
+}
+
+/// The command lines of this program in a text to copy, and between backticks in one to read.
+fn own_lines(text: &str) -> Vec<String> {
+    let joined = text.replace("\\\n", " ");
+    let lines = joined.lines().map(str::trim).chain(joined.split('`').skip(1).step_by(2));
+    let own = lines.filter_map(|line| {
+        let rest =
+            line.strip_prefix("kubectl acme ").or_else(|| line.strip_prefix("kubectl-acme "));
+        // What a shell does with the output is not ours.
+        rest.map(|rest| rest.split(['>', '|']).next().unwrap_or_default().to_owned())
+    });
+    own.collect()
+}
+
+#[test]
+fn every_command_line_of_the_catalogue_is_one_that_this_program_takes() {
+    let mut read = 0;
+    for entry in catalogue::all() {
+        let steps = entry.fix.iter().flat_map(|step| [Some(&step.does), step.run.as_ref()]);
+        let texts = steps.flatten().chain([&entry.why, &entry.shows]).chain(&entry.looks);
+        for line in texts.flat_map(|text| own_lines(text)) {
+            let words = iter::once(PROGRAM).chain(line.split_whitespace());
+            let matches = cli::command().try_get_matches_from(words);
+            let matches = matches.unwrap_or_else(|why| panic!("{}: {line}: {why}", entry.id));
+            let refused = [cli::misplaced(&matches), cli::idle(&cli::command(), &matches)];
+            assert!(!line.contains("--local") || refused[1].is_none(), "{}: {line}", entry.id);
+            assert!(refused[0].is_none(), "{}: {line}: {refused:?}", entry.id);
+            read += 1;
+        }
+    }
+    assert!(read > 50, "only {read} lines were found");
+}
+
+#[test]
+fn every_behaviour_that_the_catalogue_names_is_one_of_our_ca() {
+    for entry in catalogue::all() {
+        let (LabNote::Reproduce(lab) | LabNote::Unseen(lab)) = &entry.lab;
+        for line in lab.split('`').skip(1).step_by(2).filter(|line| line.contains("--behave ")) {
+            let words = [PROGRAM].into_iter().chain(line.split_whitespace());
+            assert!(cli::command().try_get_matches_from(words).is_ok(), "{}: {line}", entry.id);
+        }
     }
 }

@@ -6,6 +6,7 @@ pub mod advice;
 pub mod awaited;
 pub mod blocker;
 pub mod caa;
+pub mod catalogue;
 pub mod chain;
 pub mod facts;
 pub mod failed;

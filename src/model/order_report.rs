@@ -263,16 +263,35 @@ pub struct ErrorDocument {
     /// What failed, and what helps.
     #[serde(flatten)]
     pub error: ErrorReport,
+    /// The object that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ErrorObject>,
     /// Every fault of what was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<InputFault>,
 }
 
 impl ErrorDocument {
-    /// Makes a document of an error and the faults it tells of.
-    pub fn new(error: ErrorReport, errors: Vec<InputFault>) -> Self {
-        Self { api_version: VERSION, document_kind: "Error", error, errors }
+    /// Makes a document of an error, the object that it is about, and the faults it tells of.
+    pub fn new(error: ErrorReport, object: Option<&Key>, errors: Vec<InputFault>) -> Self {
+        let object = object.map(|key| ErrorObject {
+            kind: key.kind.as_str(),
+            namespace: key.name.namespace.clone(),
+            name: key.name.name.clone(),
+        });
+        Self { api_version: VERSION, document_kind: "Error", error, object, errors }
     }
+}
+
+/// The object that an error is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorObject {
+    /// Kind.
+    pub kind: &'static str,
+    /// Namespace; empty for what has none.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
 }
 
 /// A fault of a manifest, or a file that cannot be read.

@@ -104,6 +104,20 @@ impl StoreError {
         }
     }
 
+    /// The object that it is about, where it is about one.
+    pub fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Conflict { key }
+            | Self::AlreadyExists { key }
+            | Self::NotFound { key }
+            | Self::Invalid { key, .. }
+            | Self::Unreadable { key, .. }
+            | Self::Held { key, .. }
+            | Self::Denied { key, .. } => Some(key),
+            Self::Cluster(_) | Self::Unusable { .. } | Self::Exposed { .. } => None,
+        }
+    }
+
     /// Tells whether a permission is missing.
     pub fn lacks_permission(&self) -> bool {
         matches!(self, Self::Cluster(fault) if matches!(**fault, ClusterFault::Forbidden { .. }))

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::due::Inspection;
 use super::events;
 use super::finish::{self, Results};
+use super::purpose::Purpose;
 use super::renewal::mark_for_renewal;
 use super::report::Places;
 use super::results;
@@ -86,8 +87,8 @@ pub async fn run(
     let Begun { store, claim, permit, out, records, given, open } = match Box::pin(begun).await {
         Ok(begun) => begun,
         Err(failure) => {
-            let (records, places) = (&found, &places);
-            let told = Unbegun { records, places, is_kept: true, times, events: &events };
+            let (records, places, purpose) = (&found, &places, Purpose::Issue);
+            let told = Unbegun { records, places, purpose, times, events: &events };
             return unbegun::settle_unbegun(&told, &args.work.output, context, failure).await;
         }
     };
@@ -111,7 +112,7 @@ pub async fn run(
         out: out.as_deref(),
         out_secret: args.work.out_secret,
         zone_file: manual.dns01_zone_file.as_deref(),
-        is_kept: true,
+        purpose: Purpose::Issue,
         times,
         timeline: args.work.timeline,
         records: &records,

@@ -77,8 +77,8 @@ fn names(certificate: &Certificate) -> String {
     }
 }
 
-/// Tenths of a second while they matter.
-fn took(length: SignedDuration) -> String {
+/// A length of time as people read it: tenths of a second while they matter.
+pub fn took(length: SignedDuration) -> String {
     if length < SignedDuration::from_secs(10) {
         return format!("{:.1}s", length.as_secs_f64());
     }

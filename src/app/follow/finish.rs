@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::closing::{self, Issued, Location};
 use super::manual;
+use super::purpose::Purpose;
 use super::report::{self, Places, Stories, Story};
 use super::results::{self, WriteWait, Written};
 use super::tracked::{End, Worked};
@@ -47,8 +48,8 @@ pub struct Results<'a> {
     pub out_secret: bool,
     /// Where records that a person has to make are written, too.
     pub zone_file: Option<&'a Path>,
-    /// Whether the store outlives this process.
-    pub is_kept: bool,
+    /// What it worked for.
+    pub purpose: Purpose,
     /// When this command began, and when its time is up.
     pub times: (Timestamp, Timestamp),
     /// Whether timelines are shown.
@@ -66,7 +67,7 @@ pub struct Results<'a> {
 impl Results<'_> {
     /// What helps when a pair could not be written.
     fn after_a_failed_write(&self) -> &'static str {
-        if self.is_kept {
+        if self.purpose.is_kept() {
             "the certificate is safe in the store; run the same command again to write it out"
         } else {
             "nothing is kept of a rehearsal: put that right, and rehearse again"
@@ -92,6 +93,12 @@ pub async fn settle(
         return stop(results, &mut printer, context, (stories, worked.ends), failure).await;
     }
     let ends = worked.ends;
+    let is_good = worked.untidy.is_none() && ends.values().all(|end| matches!(end, End::Done(_)));
+    if results.purpose.is_first() && is_good {
+        let took = Timestamp::now().duration_since(results.times.0);
+        results.purpose.say_rehearsed(&printer, took);
+        return Ok(());
+    }
     let of_kind = |key: &&Key| key.kind == Kind::Certificate;
     let certificates: Vec<&Key> = results.records.iter().map(|r| &r.key).filter(of_kind).collect();
     let worked_on: BTreeSet<Key> = ends.keys().filter(of_kind).cloned().collect();
@@ -146,7 +153,7 @@ pub async fn settle(
                 let issued = took.map_or(Issued::Before, Issued::After);
                 let place = match &written {
                     Some(written) => Some(Location::Files(written)),
-                    None => results.is_kept.then_some(Location::Secret),
+                    None => results.purpose.is_kept().then_some(Location::Secret),
                 };
                 let line = closing::line(&certificate, issued, place, context.now());
                 printer.note(&line);
@@ -163,8 +170,8 @@ pub async fn settle(
     if worked_on.is_empty() && !certificates.is_empty() && failures.is_empty() {
         printer.note("nothing is due: every certificate is in its Secret and up to date");
     }
-    if !results.is_kept && printer.format().is_for_people() {
-        say_rehearsed(&printer, failures.is_empty());
+    if printer.format().is_for_people() {
+        results.purpose.say_unspent(&printer, failures.is_empty());
     }
     // A Certificate fails by its Issuer, which may be followed, too.
     let mut told = BTreeSet::new();
@@ -195,7 +202,8 @@ async fn stop(
 ) -> Result<(), Failure> {
     let is_told = failure.message.is_empty();
     let is_signal = matches!(failure.kind, FailureKind::Interrupted | FailureKind::Terminated);
-    let told = (is_told && is_signal).then(|| interruption(failure.kind, results.is_kept));
+    let told =
+        (is_told && is_signal).then(|| interruption(failure.kind, results.purpose.is_kept()));
     let story = Story::failed(told.as_ref().unwrap_or(&failure));
     stories.stopped = story.error.as_ref().map(|(_, error)| error.clone());
     let stories_of_ends = ends.iter().map(|(key, end)| (key.clone(), self::story(end)));
@@ -226,7 +234,8 @@ async fn tell_programs(
     }
     let times = (results.times.0, Timestamp::now());
     let objects = (results.records, results.places, results.store);
-    let report = report::report((exit_code, !results.is_kept), objects, times, stories).await?;
+    let report =
+        report::report((exit_code, !results.purpose.is_kept()), objects, times, stories).await?;
     reports.keep(&report);
     let report = json!(report);
     if let Some(text) = printer.format().document(&report) {
@@ -333,7 +342,8 @@ async fn timelines(
             let name = &key.name;
             let command = format!("timeline certificate/{}", name.name);
             let command = invocation::current().like_in(&name.namespace, &command);
-            let more = if results.is_kept { format!(": {command}") } else { String::new() };
+            let more =
+                if results.purpose.is_kept() { format!(": {command}") } else { String::new() };
             printer.note(&format!("{key}: {summary}{more}"));
         }
     }
@@ -349,12 +359,4 @@ fn own_issuance(entries: &[Entry]) -> Vec<Entry> {
             && [reason::WAITING_FOR_APPROVAL, reason::ISSUER_NOT_READY].contains(&&*entry.reason)
     };
     own.iter().filter(|entry| !is_noise(entry)).cloned().collect()
-}
-
-/// Says that it was a rehearsal, and what the real thing is.
-fn say_rehearsed(printer: &Printer, is_good: bool) {
-    let real = invocation::current().again_without("--rehearse");
-    let outcome = if is_good { "rehearsed" } else { "the rehearsal failed" };
-    let kept = "nothing was spent at the issuer's CA, and nothing is kept";
-    printer.note(&format!("{outcome}: {kept}; the real thing: {real}"));
 }

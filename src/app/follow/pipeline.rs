@@ -236,7 +236,7 @@ impl PipelineReports {
             Ok(()) => OrderReport::new(0, false),
             Err(failure) => of_failure(failure),
         });
-        let about = ended.as_ref().err().and_then(|failure| failure.facts.about.clone());
+        let about = ended.as_ref().err().and_then(|failure| failure.facts.object.clone());
         let (faults, warnings) = (faults.unwrap_or_default(), self.warnings.lock().clone());
         let places = [&faults, &warnings].into_iter().flatten().filter_map(|it| it.place.as_ref());
         let of_certificates = report.certificates.iter().filter_map(|it| it.source.as_ref());

@@ -3,7 +3,7 @@
 //! Status, the labels of the Secret and the renewal time are put right here without a certificate: "up to date" has to
 //! be true, and it costs no request to a CA.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -15,14 +15,16 @@ use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::app::lead::Claim;
 use crate::app::preflight::certificates::certificates;
+use crate::controllers::certificate::Due;
 use crate::controllers::obstacles::Obstacles;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::verdict::{Verdict, verdict};
 use crate::model::common::is_true;
-use crate::model::{Issuer, Key, Kind, Record};
+use crate::model::{Certificate, Issuer, Key, Kind, ObjectName, Record};
 use crate::reconcile::issuer::{is_ready, is_ready_to_cert_manager};
-use crate::store::Store;
+use crate::store::memory::MemoryStore;
 use crate::store::resources::typed;
+use crate::store::{Scope, Store};
 
 /// Where an order begins.
 #[derive(Debug)]
@@ -88,6 +90,43 @@ pub async fn opening(
     Ok(Opening { open, ends })
 }
 
+/// The Certificates among the manifests that would be due, were these applied now; nothing is written.
+///
+/// # Errors
+/// Fails when the store does, or two Certificates have one Secret.
+pub async fn would_be_due(
+    records: &[Record],
+    store: &Arc<dyn Store>,
+    now: Timestamp,
+) -> Result<BTreeSet<Key>, Failure> {
+    let of_manifests: Vec<Certificate> = certificates(records).collect();
+    let namespaces: BTreeSet<&str> =
+        of_manifests.iter().map(|c| c.metadata.namespace.as_str()).collect();
+    let mut held = Vec::new();
+    for namespace in namespaces {
+        for kind in [Kind::Certificate, Kind::CertificateRequest] {
+            held.extend(store.list(kind, &Scope::namespace(namespace)).await?);
+        }
+    }
+    for certificate in &of_manifests {
+        let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
+        held.extend(store.get(&Key::new(Kind::Secret, name)).await?);
+    }
+    let copy: Arc<dyn Store> = Arc::new(MemoryStore::of(held));
+    for record in records {
+        copy.apply(record.clone()).await?;
+    }
+    let inspection = Inspection::new(&copy, now);
+    let mut due = BTreeSet::new();
+    for certificate in of_manifests {
+        let key = Key::new(Kind::Certificate, certificate.name());
+        if !matches!(inspection.look(&key.name).await?, Due::No) {
+            due.insert(key);
+        }
+    }
+    Ok(due)
+}
+
 /// Tells whether an Issuer is followed itself: it was given alone; or it has still to be looked at, and the Certificates that
 /// use it do not wait for that. One beside Certificates that nobody uses is set up by whoever drives, and may fail without
 /// failing the command: nobody waits for it.
@@ -129,11 +168,9 @@ mod tests {
 
     use super::*;
     use crate::app::lead::{Other, Program};
+    use crate::model::ConditionStatus;
     use crate::model::common::condition;
-    use crate::model::{Certificate, ConditionStatus, ObjectName};
-    use crate::store::Scope;
     use crate::store::error::StoreError;
-    use crate::store::memory::MemoryStore;
     use crate::store::resources::Resources;
     use crate::store::testing::Front;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::finish::{Results, settle};
+use super::purpose::Purpose;
 use super::report::Places;
 use super::tracked::Worked;
 use crate::app::context::Context;
@@ -22,8 +23,8 @@ pub struct Unbegun<'a> {
     pub records: &'a [Record],
     /// Where their manifests begin.
     pub places: &'a Places,
-    /// Whether it was no rehearsal.
-    pub is_kept: bool,
+    /// What it was to work for.
+    pub purpose: Purpose,
     /// When it began, and when its time would have been up.
     pub times: (Timestamp, Timestamp),
     /// Where the report is written, too.
@@ -48,7 +49,7 @@ pub async fn settle_unbegun(
         out: None,
         out_secret: false,
         zone_file: None,
-        is_kept: unbegun.is_kept,
+        purpose: unbegun.purpose,
         times: unbegun.times,
         timeline: TimelineChoice::Never,
         records: unbegun.records,

@@ -215,7 +215,7 @@ pub async fn not_found(store: &Arc<dyn Store>, key: &Key) -> Result<Failure, Sto
         namespace => format!(" in namespace {namespace}"),
     };
     let what = format!("{}.{} \"{}\" not found{place}", kind.plural(), kind.group(), name.name);
-    let failure = Failure::new(FailureKind::Unexpected, what);
+    let failure = Failure::new(FailureKind::Unexpected, what).about(key);
     if let Some(hint) = target::folder_hint(&name.name) {
         return Ok(failure.hint(hint));
     }

@@ -10,7 +10,7 @@ pub mod quick;
 pub mod selector;
 pub mod target;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -28,7 +28,7 @@ use crate::model::manifest::set::Namespaces;
 use crate::model::manifest::{self, Complaint, Location, Set};
 use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::Proof;
-use crate::model::{Key, Record};
+use crate::model::{Key, Kind, Record};
 use crate::print::Printer;
 use crate::store::manager::Manager;
 
@@ -201,6 +201,16 @@ impl Input {
     /// The objects as they will be applied.
     pub fn records(&self) -> Vec<Record> {
         self.set.documents.iter().map(|document| document.record.clone()).collect()
+    }
+
+    /// The same without Certificates that are not among these.
+    pub fn only(&self, certificates: &BTreeSet<Key>) -> Self {
+        let mut only = self.clone();
+        only.set.documents.retain(|document| {
+            let key = &document.record.key;
+            key.kind != Kind::Certificate || certificates.contains(key)
+        });
+        only
     }
 
     /// Where a manifest begins.

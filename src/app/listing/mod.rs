@@ -98,8 +98,8 @@ pub async fn show(wanted: &Targets, args: &ListArgs, context: &mut Context) -> R
     for failure in &found.missing {
         printer.error(&failure.message, &failure.hints);
     }
-    if let Some(failure) = found.missing.first() {
-        return Err(Failure::silent(failure.kind));
+    if let Some(failure) = Failure::of_all(&found.missing) {
+        return Err(failure);
     }
     if !args.watch {
         // The process ends here; taking ten thousand objects to pieces takes longer than printing them.

@@ -1,29 +1,15 @@
 //! `order create`: from manifests to certificates on disk.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::Arc;
-
 use jiff::Timestamp;
 
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::follow::finish::{self, Results};
-use crate::app::follow::plan::{Opening, opening};
-use crate::app::follow::tracked::{End, Tracked};
-use crate::app::follow::unbegun::{self, Unbegun};
-use crate::app::follow::work::{Job, WorkArgs, work};
-use crate::app::follow::{events, results};
-use crate::app::input::applying::{self, Target};
-use crate::app::input::{DryRun, Input, InputArgs, dry_run, overwritten};
-use crate::app::lead::{Claim, claim};
-use crate::app::preflight::permissions::{Permissions, workplace};
-use crate::app::preflight::{self, announce, provider_check};
-use crate::app::rehearsal::{Rehearsal, Rehearse};
-use crate::app::venue::Venue;
-use crate::model::{Key, Record};
-use crate::store::Store;
-use crate::store::memory::MemoryStore;
+use crate::app::follow::events;
+use crate::app::follow::issuance::Issuance;
+use crate::app::follow::purpose::Purpose;
+use crate::app::follow::work::WorkArgs;
+use crate::app::input::{DryRun, InputArgs, dry_run};
+use crate::app::rehearsal::Rehearse;
 
 /// Flags of `order create`.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,10 +27,25 @@ pub struct CreateArgs {
         require_equals = true,
         default_missing_value = "real",
         value_enum,
-        conflicts_with = "dns01_manual",
+        conflicts_with_all = ["dns01_manual", "rehearse_first"],
         help_heading = "How to issue"
     )]
     pub rehearse: Option<Rehearse>,
+    /// Rehearse what is due, and issue it only when that has worked
+    ///
+    /// A rehearsal that fails ends the command with its exit code, and nothing was spent at the real CA.
+    #[arg(
+        long,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "real",
+        value_enum,
+        conflicts_with = "dns01_manual",
+        hide_short_help = true,
+        help_heading = "How to issue"
+    )]
+    pub rehearse_first: Option<Rehearse>,
     /// How the work is done
     #[command(flatten)]
     pub work: WorkArgs,
@@ -55,16 +56,6 @@ impl CreateArgs {
     pub fn needs_store(&self) -> bool {
         self.rehearse != Some(Rehearse::Loopback) && self.input.dry_run != DryRun::Client
     }
-}
-
-/// Where the work is done, and with what.
-struct Workshop {
-    store: Arc<dyn Store>,
-    records: Vec<Record>,
-    rehearsal: Option<Rehearsal>,
-    out: Option<PathBuf>,
-    claim: Claim,
-    permit: Permissions,
 }
 
 /// Issues what the manifests ask for.
@@ -88,134 +79,16 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
     }
     let deadline = started.saturating_add(args.work.timeout.0).unwrap_or(Timestamp::MAX);
     let events = events::open(args.work.events.as_deref())?;
-    let times = (started, deadline);
-    let places = input.places();
-    let (workshop, begun) = match Box::pin(begin(&args, &input, context, times)).await {
-        Ok(begun) => begun,
-        Err(failure) => {
-            let (records, is_kept) = (input.records(), args.rehearse.is_none());
-            let (records, places, events) = (&records, &places, &events);
-            let told = Unbegun { records, places, is_kept, times, events };
-            return unbegun::settle_unbegun(&told, &args.work.output, context, failure).await;
-        }
-    };
-    let Begun { given, open, ends: known } = begun;
-    let (records, rehearsal) = (&workshop.records, workshop.rehearsal.as_ref());
-    let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
-    let job = Job {
-        store: Arc::clone(&workshop.store),
-        claim: workshop.claim,
-        permit: workshop.permit,
-        drive: &args.work.drive,
-        rehearsal: rehearsal.map(Rehearsal::means),
-        by_hand: manual.dns01_manual,
-        given,
-        open,
-        started,
-        deadline,
-        events: events.clone(),
-    };
-    let mut worked = work(job, context).await;
-    let tidied = match rehearsal {
-        Some(rehearsal) => rehearsal.end(&workshop.store, &args.work.drive, context).await,
-        None => Ok(()),
-    };
-    if let Err(failure) = &tidied {
-        context.printer(&args.work.output).error(&failure.message, &failure.hints);
-        worked.untidy = Some(failure.kind);
-    }
-    worked.ends.extend(known);
-    let results = Results {
-        store: &workshop.store,
-        out: workshop.out.as_deref(),
-        out_secret: args.work.out_secret,
-        zone_file: manual.dns01_zone_file.as_deref(),
-        is_kept: workshop.rehearsal.is_none(),
-        times,
-        timeline: args.work.timeline,
-        records,
-        places: &places,
-        followed: &followed,
+    let issuance = Issuance {
+        work: &args.work,
+        input: &input,
+        is_of_names: !args.input.domain.is_empty(),
+        purpose: args.rehearse.map_or(Purpose::Issue, Purpose::Rehearse),
+        times: (started, deadline),
         events: &events,
     };
-    finish::settle(&results, &args.work.output, context, worked).await
-}
-
-/// What is to be worked on, when all checks have passed.
-struct Begun {
-    given: BTreeSet<Key>,
-    open: BTreeMap<Key, Tracked>,
-    ends: BTreeMap<Key, End>,
-}
-
-/// Checks everything, applies the manifests, and finds what is due.
-async fn begin(
-    args: &CreateArgs,
-    input: &Input,
-    context: &Context,
-    (started, deadline): (Timestamp, Timestamp),
-) -> Result<(Workshop, Begun), Failure> {
-    let manual = &args.work.manual;
-    let workshop = open(args, input, context, deadline).await?;
-    let records = &workshop.records;
-    manual.check_turn(&workshop.claim)?;
-    let venue = match args.rehearse {
-        Some(_) => Venue::of_rehearsal(context),
-        None => Venue::of(context, &workshop.claim).by_hand(manual.dns01_manual),
-    };
-    let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
-    preflight::check(records, &workshop.store, venue, folder, namespace).await?;
-    if let Some(folder) = folder {
-        results::expect_writable(folder, context.interrupted()).await?;
+    if let Some(how) = args.rehearse_first {
+        issuance.rehearse_what_is_due(how, context).await?;
     }
-    if !args.input.domain.is_empty() {
-        overwritten::check(records, &workshop.store, &context.printer(&args.work.output)).await?;
-    }
-    let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
-    given.extend(preflight::certificates::issuers(records));
-    if let Some(rehearsal) = &workshop.rehearsal {
-        announce::rehearsal(context, rehearsal.is_in_cluster(), records)?;
-    } else {
-        let (Workshop { store, claim, .. }, drive) = (&workshop, Some(&args.work.drive));
-        announce::work(context, store, &given, records, claim, drive).await?;
-    }
-    let printer = context.printer(&args.work.output);
-    if !workshop.claim.is_cert_manager() {
-        input.tell_not_acted_on(&printer);
-    }
-    let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
-    let target = Target { store: &workshop.store, cluster };
-    applying::apply(input, records, target, &printer).await?;
-    let Opening { open, ends } =
-        opening(records, &workshop.store, &workshop.claim, started).await?;
-    let rehearsal = workshop.rehearsal.as_ref();
-    if venue.has_providers() && args.rehearse != Some(Rehearse::Loopback) {
-        let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key);
-        let (drive, fetcher) = (&args.work.drive, rehearsal.map(|r| &r.fetcher));
-        let told = (context, &args.work.output);
-        provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
-    }
-    Ok((workshop, Begun { given, open, ends }))
-}
-
-async fn open(
-    args: &CreateArgs,
-    input: &Input,
-    context: &Context,
-    deadline: Timestamp,
-) -> Result<Workshop, Failure> {
-    if let Some(how) = args.rehearse {
-        let drive = &args.work.drive;
-        let (rehearsal, records) = Rehearsal::start(how, drive, input, deadline, context).await?;
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (rehearsal, out) = (Some(rehearsal), args.work.out.clone());
-        let (claim, permit) = (Claim::Alone, Permissions::default());
-        return Ok(Workshop { store, records, rehearsal, out, claim, permit });
-    }
-    let records = input.records();
-    let places = args.work.drive.places(context);
-    let (store, permit) = workplace(context, &records, true, places).await?;
-    let claim = claim(context, deadline, &permit).await?;
-    let out = context.out(args.work.out.as_deref())?;
-    Ok(Workshop { store, records, rehearsal: None, out, claim, permit })
+    issuance.run(context).await
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use kubectl_acme::cli::completion::{self, Shell};
 use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
 
+use super::causes;
 use super::man::pages;
 use crate::cluster::side_by_side;
 
@@ -50,6 +51,11 @@ fn man_pages_tell_of_every_command() {
     let pages = pages();
     assert!(pages.contains_key("kubectl-acme.1") && pages.contains_key("kubectl-acme-order.1"));
     check("man", &pages);
+}
+
+#[test]
+fn the_pages_of_causes_tell_what_the_catalogue_does() {
+    check("docs/causes", &causes::pages());
 }
 
 /// A provider's fields as the example's page shows them: those that may be left out stand in brackets.

@@ -2,6 +2,7 @@
 
 mod adversary;
 mod behaviours;
+mod causes;
 mod certificate_show;
 mod challenge_answer;
 mod cli;

@@ -15,6 +15,7 @@ use kubectl_acme::model::{DnsName, Key, Kind, ObjectName};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::support::bed::free_port;
 use crate::support::ca::TestCa;
 use crate::support::cluster::eventually;
 use crate::support::reports;
@@ -219,6 +220,66 @@ fn a_command_that_fails_before_there_is_anything_to_report_prints_its_error() {
     failed(&terminal, &["certificate", "renew", "absent", "-o", "json"]);
 }
 
+#[test]
+fn what_is_not_there_is_told_as_a_document_that_names_it() {
+    let terminal = Terminal::elsewhere();
+    let (said, one) = failed(&terminal, &["get", "certificate", "absent", "-o", "json"]);
+    let object = json!({"kind": "Certificate", "namespace": "default", "name": "absent"});
+    assert_eq!((said.code, &one["object"]), (Some(1), &object), "{one}");
+    let (_, two) = failed(&terminal, &["get", "certificate/a", "order/b", "-o", "json"]);
+    assert_eq!(two["errors"].as_array().map(Vec::len), Some(2), "{two}");
+    assert_eq!(
+        (&two["object"], &two["errors"][1]["object"]),
+        (&Value::Null, &json!("Order default/b"))
+    );
+    let (_, described) = failed(&terminal, &["challenge", "check", "absent", "-o", "json"]);
+    assert_eq!(described["object"]["kind"], "Challenge");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_reports_tells_every_field_of_a_look_at_a_challenge() {
+    let ca = TestCa::start(Config::default(), |fetcher| fetcher).await;
+    let mut terminal = site(&ca, &["web.example.com"]);
+    terminal.http_port = free_port();
+    let nowhere = format!("--http01-resolve=*=127.0.0.1:{}", free_port());
+    let listen = format!("--http01-listen=127.0.0.1:{}", terminal.http_port);
+    let order = ["order", "-f", "manifests.yaml", "--timeout=2s", &nowhere, &listen];
+    assert_eq!(terminal.run(&order).code, Some(124));
+    let said = terminal.run(&["challenge", "check", "web", "-o", "json", &nowhere]);
+    let look: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+    assert_eq!((&look["kind"], &look["visible"]), (&json!("ChallengeCheck"), &json!(false)));
+    let rows = reports::rows("ChallengeCheck");
+    let fields = reports::fields(&look);
+    for (path, _) in &fields {
+        let mut ways =
+            std::iter::successors(Some(path.as_str()), |way| Some(way.rsplit_once('.')?.0));
+        let is_told = ways.any(|way| {
+            rows.get(way).is_some_and(|(kind, _)| way == path || kind.contains("object"))
+        });
+        assert!(is_told, "{path} is not told");
+    }
+    let is_there = |row: &str| fields.iter().any(|(path, _)| path.starts_with(row));
+    for (row, (_, may_be_absent)) in &rows {
+        assert!(*may_be_absent || is_there(row), "{row} is not there: {look}");
+    }
+}
+
+#[test]
+fn a_command_line_that_cannot_be_read_is_told_as_a_document() {
+    let mut terminal = Terminal::elsewhere();
+    let (said, error) = failed(&terminal, &["get", "certs", "--no-header", "-o", "json"]);
+    assert_eq!((said.code, &error["type"]), (Some(2), &json!("usage")));
+    assert_eq!(error["message"], "unexpected argument '--no-header' found");
+    assert!(error["hints"][0].as_str().unwrap().contains("--no-headers"), "{error}");
+    failed(&terminal, &["order", "--local", "--context=a", "-f", "x", "-ojson"]);
+    let people = terminal.run(&["get", "certs", "--no-header"]);
+    assert_eq!((people.code, people.stdout.as_str()), (Some(2), ""));
+    terminal.set("KUBECTL_ACME_OUTPUT", "json");
+    failed(&terminal, &["get", "certs", "--no-header"]);
+    let help = terminal.run(&["get", "--help"]);
+    assert!(help.code == Some(0) && !help.stdout.contains("apiVersion: "), "{help:?}");
+}
+
 /// Runs a command that prints its error as a document.
 fn failed(terminal: &Terminal, words: &[&str]) -> (Said, Value) {
     let said = terminal.run(words);
@@ -331,7 +392,8 @@ fn the_page_of_reports_tells_every_field_of_an_error() {
         object: "Certificate a".into(),
         place: Some(place()),
     };
-    let whole = ErrorDocument::new(error(true), vec![fault]);
-    let bare = ErrorDocument::new(error(false), Vec::new());
+    let key = Key::new(Kind::Certificate, ObjectName::new("web", "a"));
+    let whole = ErrorDocument::new(error(true), Some(&key), vec![fault]);
+    let bare = ErrorDocument::new(error(false), None, Vec::new());
     reports::is_told("Error", &[json!(whole), json!(bare)]);
 }

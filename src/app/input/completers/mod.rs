@@ -16,6 +16,8 @@ use clap_complete::engine::{
 use self::paths::Paths;
 use self::typed::Typed;
 use crate::app::flags::report::REPORTS;
+use crate::diagnosis::catalogue;
+use crate::diagnosis::catalogue::id::CauseFamily;
 use crate::model::quick_order::AcmeServer;
 use crate::model::text::without_steering;
 use crate::model::{Kind, Record};
@@ -90,6 +92,32 @@ pub fn reports() -> ArgValueCompleter {
             files.map(|file| file.add_prefix(format!("{form}="))).collect()
         }
         None => starting(REPORTS.map(CompletionCandidate::new), current),
+    })
+}
+
+/// Completes ids and families of causes, in the case that is typed.
+pub fn causes() -> ArgValueCompleter {
+    completer(|current, typed| {
+        let is_lower = current.chars().any(char::is_lowercase);
+        let cased = |word: String| if is_lower { word.to_lowercase() } else { word };
+        let families = CauseFamily::ALL.iter().map(|family| {
+            CompletionCandidate::new(cased(family.to_string())).help(Some(family.title().into()))
+        });
+        let entries = catalogue::all().iter().map(|entry| {
+            let id = CompletionCandidate::new(cased(entry.id.to_string()));
+            id.help(Some(entry.title.as_str().into()))
+        });
+        let is_new = |c: &CompletionCandidate| {
+            let word = c.get_value().to_string_lossy();
+            !typed.words.iter().any(|typed| typed.eq_ignore_ascii_case(&word))
+        };
+        let mut found = starting(families, current);
+        // Ids once their family is known: there are many.
+        if !current.is_empty() {
+            found.extend(starting(entries, current));
+        }
+        found.retain(is_new);
+        found
     })
 }
 

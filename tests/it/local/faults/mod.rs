@@ -12,6 +12,7 @@ mod manifests;
 mod nothing_due;
 mod polls;
 mod processes;
+mod rehearse_first;
 mod run_says;
 mod screen;
 mod sharing;

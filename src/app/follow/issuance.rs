@@ -1,0 +1,233 @@
+//! Working on manifests once, from the checks before the first write to what is said at the end: for certificates, or as a
+//! rehearsal in a store that is thrown away.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::finish::{self, Results};
+use super::plan::{Opening, opening, would_be_due};
+use super::purpose::Purpose;
+use super::results;
+use super::tracked::{End, Tracked};
+use super::unbegun::{self, Unbegun};
+use super::work::{Job, WorkArgs, work};
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::input::applying::{self, Target};
+use crate::app::input::{Input, overwritten};
+use crate::app::lead::{Claim, claim};
+use crate::app::preflight::permissions::{Permissions, workplace};
+use crate::app::preflight::{self, announce, provider_check};
+use crate::app::rehearsal::{Rehearsal, Rehearse};
+use crate::app::venue::Venue;
+use crate::model::{Key, Record};
+use crate::print::event_log::EventLog;
+use crate::store::Store;
+use crate::store::local::Access;
+use crate::store::memory::MemoryStore;
+
+/// One time that manifests are worked on.
+#[derive(Clone, Copy, Debug)]
+pub struct Issuance<'a> {
+    /// Flags of the work.
+    pub work: &'a WorkArgs,
+    /// The manifests.
+    pub input: &'a Input,
+    /// Whether they were made of names.
+    pub is_of_names: bool,
+    /// What for.
+    pub purpose: Purpose,
+    /// When the command began, and when its time is up.
+    pub times: (Timestamp, Timestamp),
+    /// Where every step is written for programs.
+    pub events: &'a EventLog,
+}
+
+/// Where the work is done, and with what.
+struct Workshop {
+    store: Arc<dyn Store>,
+    records: Vec<Record>,
+    rehearsal: Option<Rehearsal>,
+    out: Option<PathBuf>,
+    claim: Claim,
+    permit: Permissions,
+}
+
+impl Issuance<'_> {
+    /// Rehearses what would be due, were the manifests applied now; nothing where nothing is.
+    ///
+    /// # Errors
+    /// Fails as the rehearsal does; what came of it has been said.
+    pub async fn rehearse_what_is_due(
+        self,
+        how: Rehearse,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let due = match self.due(context).await {
+            Ok(due) => due,
+            Err(failure) => return self.settle_unbegun(context, failure).await,
+        };
+        if due.is_empty() {
+            return Ok(());
+        }
+        let (input, purpose) = (&self.input.only(&due), Purpose::RehearseFirst(how));
+        Issuance { input, purpose, ..self }.run(context).await
+    }
+
+    async fn due(&self, context: &Context) -> Result<BTreeSet<Key>, Failure> {
+        let store = context.store(Access::ReadOnly).await?;
+        would_be_due(&self.input.records(), &store, self.times.0).await
+    }
+
+    /// Works until all has ended, and says what came of it.
+    ///
+    /// # Errors
+    /// Fails with the lowest exit code of all Certificates.
+    pub async fn run(&self, context: &Context) -> Result<(), Failure> {
+        let Self { work: flags, purpose, times, events, .. } = *self;
+        let begun = Box::pin(begin(self, context)).await;
+        let (workshop, Begun { given, open, ends: known }) = match begun {
+            Ok(begun) => begun,
+            Err(failure) => return self.settle_unbegun(context, failure).await,
+        };
+        let (records, rehearsal) = (&workshop.records, workshop.rehearsal.as_ref());
+        let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
+        // Programs are told of what is issued, not of what is tried before.
+        let steps = if purpose.is_first() { EventLog::default() } else { events.clone() };
+        let job = Job {
+            store: Arc::clone(&workshop.store),
+            claim: workshop.claim,
+            permit: workshop.permit,
+            drive: &flags.drive,
+            rehearsal: rehearsal.map(Rehearsal::means),
+            by_hand: flags.manual.dns01_manual,
+            given,
+            open,
+            started: times.0,
+            deadline: times.1,
+            events: steps,
+        };
+        let mut worked = work(job, context).await;
+        let tidied = match rehearsal {
+            Some(rehearsal) => rehearsal.end(&workshop.store, &flags.drive, context).await,
+            None => Ok(()),
+        };
+        if let Err(failure) = &tidied {
+            context.printer(&flags.output).error(&failure.message, &failure.hints);
+            worked.untidy = Some(failure.kind);
+        }
+        worked.ends.extend(known);
+        let results = Results {
+            store: &workshop.store,
+            out: workshop.out.as_deref(),
+            out_secret: flags.out_secret,
+            zone_file: flags.manual.dns01_zone_file.as_deref(),
+            purpose,
+            times,
+            timeline: flags.timeline,
+            records,
+            places: &self.input.places(),
+            followed: &followed,
+            events,
+        };
+        finish::settle(&results, &flags.output, context, worked).await
+    }
+
+    /// Says that nothing was done, and why.
+    async fn settle_unbegun(&self, context: &Context, failure: Failure) -> Result<(), Failure> {
+        let Self { work: flags, purpose, times, events, .. } = *self;
+        let records = self.input.records();
+        let (records, places) = (&records, &self.input.places());
+        let told = Unbegun { records, places, purpose, times, events };
+        unbegun::settle_unbegun(&told, &flags.output, context, failure).await
+    }
+}
+
+/// What is to be worked on, when all checks have passed.
+struct Begun {
+    given: BTreeSet<Key>,
+    open: BTreeMap<Key, Tracked>,
+    ends: BTreeMap<Key, End>,
+}
+
+/// Checks everything, applies the manifests, and finds what is due.
+async fn begin(issuance: &Issuance<'_>, context: &Context) -> Result<(Workshop, Begun), Failure> {
+    let Issuance { work, input, purpose, times: (started, deadline), .. } = *issuance;
+    let manual = &work.manual;
+    let workshop = match purpose.rehearsed() {
+        Some(how) => rehearsed(issuance, how, context).await?,
+        None => open(work, input, context, deadline).await?,
+    };
+    let records = &workshop.records;
+    manual.check_turn(&workshop.claim)?;
+    let venue = match purpose.rehearsed() {
+        Some(_) => Venue::of_rehearsal(context),
+        None => Venue::of(context, &workshop.claim).by_hand(manual.dns01_manual),
+    };
+    let (folder, namespace) = (workshop.out.as_deref(), &context.global.cluster_resource_namespace);
+    preflight::check(records, &workshop.store, venue, folder, namespace).await?;
+    if let Some(folder) = folder {
+        results::expect_writable(folder, context.interrupted()).await?;
+    }
+    if issuance.is_of_names {
+        overwritten::check(records, &workshop.store, &context.printer(&work.output)).await?;
+    }
+    let mut given: BTreeSet<Key> = records.iter().map(|record| record.key.clone()).collect();
+    given.extend(preflight::certificates::issuers(records));
+    if let Some(rehearsal) = &workshop.rehearsal {
+        announce::rehearsal(context, rehearsal.is_in_cluster(), records)?;
+    } else {
+        let (Workshop { store, claim, .. }, drive) = (&workshop, Some(&work.drive));
+        announce::work(context, store, &given, records, claim, drive).await?;
+    }
+    let printer = context.printer(&work.output);
+    if !workshop.claim.is_cert_manager() {
+        input.tell_not_acted_on(&printer);
+    }
+    let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
+    let target = Target { store: &workshop.store, cluster };
+    applying::apply(input, records, target, &printer).await?;
+    let Opening { open, ends } =
+        opening(records, &workshop.store, &workshop.claim, started).await?;
+    let rehearsal = workshop.rehearsal.as_ref();
+    if venue.has_providers() && purpose.rehearsed() != Some(Rehearse::Loopback) {
+        let due = open.iter().filter(|(_, tracked)| tracked.is_due()).map(|(key, _)| key);
+        let (drive, fetcher) = (&work.drive, rehearsal.map(|r| &r.fetcher));
+        let told = (context, &work.output);
+        provider_check::check(due, &workshop.store, drive, fetcher, told).await?;
+    }
+    Ok((workshop, Begun { given, open, ends }))
+}
+
+/// Where a rehearsal works: in a store that is thrown away.
+async fn rehearsed(
+    issuance: &Issuance<'_>,
+    how: Rehearse,
+    context: &Context,
+) -> Result<Workshop, Failure> {
+    let Issuance { work, input, purpose, times: (_, deadline), .. } = *issuance;
+    let drive = &work.drive;
+    let (rehearsal, records) = Rehearsal::start(how, drive, input, deadline, context).await?;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    // Where the real certificate goes nothing else does before.
+    let out = work.out.clone().filter(|_| !purpose.is_first());
+    let (rehearsal, claim, permit) = (Some(rehearsal), Claim::Alone, Permissions::default());
+    Ok(Workshop { store, records, rehearsal, out, claim, permit })
+}
+
+async fn open(
+    work: &WorkArgs,
+    input: &Input,
+    context: &Context,
+    deadline: Timestamp,
+) -> Result<Workshop, Failure> {
+    let records = input.records();
+    let places = work.drive.places(context);
+    let (store, permit) = workplace(context, &records, true, places).await?;
+    let claim = claim(context, deadline, &permit).await?;
+    let out = context.out(work.out.as_deref())?;
+    Ok(Workshop { store, records, rehearsal: None, out, claim, permit })
+}

@@ -1,0 +1,90 @@
+//! What programs are told of a command line that cannot be read: the document that `-o json` gets of every other error.
+//!
+//! The words are clap's, whose errors tell their parts only as text.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use serde_json::json;
+
+use crate::app::failure::Failure;
+use crate::app::invocation::variable;
+use crate::print::format::Format;
+
+/// Writes the document to standard output where the words, or the environment, ask for one; clap says it on stderr, too.
+pub(super) fn print_document(error: &clap::Error, words: &[OsString]) {
+    // Help and version are what was asked for.
+    if !error.use_stderr() {
+        return;
+    }
+    let asked = format_in(words).or_else(|| env::var(variable("output")).ok());
+    let Some(format @ (Format::Json | Format::Jsonl | Format::Yaml)) =
+        asked.and_then(|asked| asked.parse().ok())
+    else {
+        return;
+    };
+    let document = failure(&error.to_string()).document();
+    if let Some(text) = document.and_then(|document| format.document(&json!(document))) {
+        // The exit code tells more than a reader who is gone.
+        let _unread = std::io::stdout().write_all(text.as_bytes());
+    }
+}
+
+/// What a refusal says: why in its first paragraph, then its tips.
+fn failure(rendered: &str) -> Failure {
+    let (first, rest) = rendered.split_once("\n\n").unwrap_or((rendered, ""));
+    let first = first.trim().strip_prefix("error: ").unwrap_or(first);
+    let why = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let tips = rest.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
+    tips.fold(Failure::usage(why), Failure::hint)
+}
+
+/// The format that the words name last.
+fn format_in(words: &[OsString]) -> Option<String> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let words = words.iter().skip(1).take_while(|word| *word != "--").collect::<Vec<_>>();
+    let named = |(at, word): (usize, &&std::borrow::Cow<'_, str>)| match &***word {
+        "-o" | "--output" => words.get(at + 1).map(|word| word.to_string()),
+        word => {
+            let joined = word.strip_prefix("--output=");
+            let short =
+                || word.strip_prefix("-o").map(|rest| rest.strip_prefix('=').unwrap_or(rest));
+            joined.or_else(short).map(str::to_owned)
+        }
+    };
+    words.iter().enumerate().filter_map(named).last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_found_as_it_may_be_typed() {
+        let check = |line: &str, expected: Option<&str>| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(format_in(&words).as_deref(), expected, "{line}");
+        };
+        check("kubectl-acme get certs -o json", Some("json"));
+        check("kubectl-acme get certs -ojson", Some("json"));
+        check("kubectl-acme get certs -o=yaml", Some("yaml"));
+        check("kubectl-acme get certs --output=json", Some("json"));
+        check("kubectl-acme get certs --output jsonl", Some("jsonl"));
+        check("kubectl-acme get certs -o", None);
+        check("kubectl-acme get certs", None);
+        check("kubectl-acme get -- -o json", None);
+    }
+
+    #[test]
+    fn why_and_tips_are_told_apart() {
+        let said = "error: unexpected argument '--forse' found\n\n  tip: a similar argument exists: '--force'\n\nUsage: x\n";
+        let failure = failure(said);
+        assert_eq!(failure.message, "unexpected argument '--forse' found");
+        assert_eq!(failure.hints, ["a similar argument exists: '--force'"]);
+        let missing = super::failure(
+            "error: the following required arguments were not provided:\n  <KIND>\n\nUsage: x\n",
+        );
+        assert_eq!(missing.message, "the following required arguments were not provided: <KIND>");
+    }
+}
