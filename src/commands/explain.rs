@@ -277,7 +277,7 @@ mod tests {
     fn what_is_not_found_is_told() {
         let failure = ask(&["HTTP-99"]).unwrap_err();
         assert_eq!(failure.message, "there is no cause HTTP-99");
-        let failure = ask(&["HTTP-10", "HTTTP-11"]).unwrap_err();
+        let failure = ask(&["HTTP-10", "HTTPS-11"]).unwrap_err();
         assert!(failure.hints[0].starts_with("did you mean HTTP-11?"), "{:?}", failure.hints);
         let failure = ask(&["no", "such", "text"]).unwrap_err();
         assert_eq!(failure.message, "no cause has \"no such text\" in how it looks");

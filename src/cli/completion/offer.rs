@@ -226,6 +226,13 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_causes_are_offered_in_the_case_that_is_typed() {
+        check("explain GW", "GW GW-01 GW-02 GW-03 GW-04 GW-05 :4");
+        check("explain gw-01 gw-0", "gw-02 gw-03 gw-04 gw-05 :4");
+        check("explain ", "CFG ACC LIM ORD CTL HTTP GW TLS DNS D01 PRV CAA PER ENV HYG INT :4");
+    }
+
+    #[test]
     fn flags_are_offered_once_a_dash_is_typed() {
         check("run ", ":4");
         check("get certs --sort", "--sort-by :4");

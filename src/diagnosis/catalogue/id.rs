@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn an_unknown_id_leads_to_the_closest() {
         for (word, expected) in
-            [("HTTTP-10", Some("HTTP-10")), ("HTP-07", Some("HTTP-07")), ("XYZW-77", None)]
+            [("HTTPS-10", Some("HTTP-10")), ("HTP-07", Some("HTTP-07")), ("XYZW-77", None)]
         {
             let unknown = word.parse::<CauseId>().unwrap_err();
             assert_eq!(unknown.meant.map(|id| id.to_string()).as_deref(), expected, "{word}");

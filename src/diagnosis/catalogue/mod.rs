@@ -33,7 +33,7 @@ const TEXTS: [&str; 16] = [
 const STANDING_FOR_NAMES: [&str; 7] =
     ["DOMAIN", "NAMESERVER", "NAMESPACE", "NAME", "SECRET", "KEY", "example.com"];
 /// Fewest letters of a quote that tells one cause from others.
-const TELLING: usize = 14;
+const TELLING: usize = 12;
 
 static ENTRIES: LazyLock<Vec<CauseEntry>> = LazyLock::new(|| {
     let read = |text: &&str| serde_yaml::from_str::<Vec<CauseEntry>>(text);
@@ -139,7 +139,8 @@ pub fn family(family: CauseFamily) -> impl Iterator<Item = &'static CauseEntry> 
 /// The entries whose title or looks have this text in them, in any case, and those that quote a part of it: people paste whole
 /// lines.
 pub fn mentioning(text: &str) -> Vec<&'static CauseEntry> {
-    let plain = |text: &str| text.replace('`', "").to_lowercase();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = |text: &str| words(text).replace('`', "").to_lowercase();
     let text = plain(text);
     let has = |known: &String| plain(known).contains(&text);
     let fits = |looks: &String| has(looks) || quoted(looks).any(|quote| is_quoted_in(quote, &text));
@@ -306,6 +307,29 @@ mod tests {
                 "Waiting for DNS-01 challenge propagation: NS ns1.example.org.:53 returned REFUSED for \
                  _acme-challenge.a.example.org.",
                 CauseId::Dns03,
+            ),
+            (
+                "Waiting for http-01 challenge propagation: failed to perform self check GET request \
+                 'http://example.org/.well-known/acme-challenge/x': Get \"http://example.org/x\": remote error: tls: \
+                 handshake failure",
+                CauseId::Http14,
+            ),
+            (
+                "Failed to update ACME account:400 urn:ietf:params:acme:error:invalidEmail: Unable to update account",
+                CauseId::Acc01,
+            ),
+            (
+                "Error initializing issuer: Failed to register ACME account: secrets \"acme-key\" already exists",
+                CauseId::Acc02,
+            ),
+            (
+                "400 urn:ietf:params:acme:error:connection: 203.0.113.5: Fetching http://a.example.org/x: Timeout\n  \
+                 during connect (likely firewall problem)",
+                CauseId::Http04,
+            ),
+            (
+                "403 urn:ietf:params:acme:error:unauthorized: No TXT record found at _acme-challenge.a.example.org",
+                CauseId::D0101,
             ),
             ("failed calling webhook \"webhook.cert-manager.io\"", CauseId::Ctl03),
         ] {
