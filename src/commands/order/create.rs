@@ -13,8 +13,7 @@ use crate::app::follow::plan::{Opening, opening};
 use crate::app::follow::tracked::{End, Tracked};
 use crate::app::follow::work::{Job, WorkArgs, work};
 use crate::app::follow::{events, results};
-use crate::app::input::applying::{self, Target};
-use crate::app::input::{DryRun, Input, InputArgs, dry_run, overwritten};
+use crate::app::input::{DryRun, Input, InputArgs, applying, dry_run, overwritten};
 use crate::app::lead::{Claim, claim};
 use crate::app::preflight::permissions::{Permissions, workplace};
 use crate::app::preflight::{self, announce, provider_check};
@@ -179,9 +178,7 @@ async fn begin(
     if !workshop.claim.is_cert_manager() {
         input.tell_not_acted_on(&printer);
     }
-    let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
-    let target = Target { store: &workshop.store, cluster };
-    applying::apply(input, records, target, &printer).await?;
+    applying::apply(input, records, &workshop.store, context, &printer).await?;
     let Opening { open, ends } =
         opening(records, &workshop.store, &workshop.claim, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();
