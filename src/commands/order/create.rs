@@ -95,6 +95,8 @@ pub async fn run(args: CreateArgs, context: &Context) -> Result<(), Failure> {
             return finish::settle_unbegun(&told, &args.work.output, context, failure).await;
         }
     };
+    // Of thousands of manifests this is as much as all that is kept of them while they are followed.
+    drop(input);
     let Begun { given, open, ends: known } = begun;
     let (records, rehearsal) = (&workshop.records, workshop.rehearsal.as_ref());
     let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
