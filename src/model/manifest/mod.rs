@@ -285,10 +285,12 @@ spec:
             let set = read(&[source(text)], LOCAL).unwrap();
             for document in &set.documents {
                 let Record { key, object } = &document.record;
-                let typed = match key.kind {
-                    Kind::Certificate => Certificate::deserialize(object).map(|it| json!(it)),
-                    Kind::Secret => Secret::deserialize(object).map(|it| json!(it)),
-                    _ => Issuer::deserialize(object).map(|it| json!(it)),
+                let typed = if key.kind == Kind::Certificate {
+                    Certificate::deserialize(object).map(|it| json!(it))
+                } else if key.kind == Kind::Secret {
+                    Secret::deserialize(object).map(|it| json!(it))
+                } else {
+                    Issuer::deserialize(object).map(|it| json!(it))
                 };
                 let mut typed = typed.unwrap();
                 typed.as_object_mut().unwrap().remove("status");

@@ -69,8 +69,8 @@ fn fields(schema: &Value, path: &str, lines: &mut Vec<String>) {
         let required = if words(&schema["required"]).contains(&&**name) { " required" } else { "" };
         let mut choice = words(&item["enum"]);
         choice.sort_unstable();
-        let choice = choice.iter().map(|word| format!(" '{word}'")).collect::<String>();
-        lines.push(format!("{path} {holds}{required}{choice}\n"));
+        let choice: Vec<String> = choice.iter().map(|word| format!(" '{word}'")).collect();
+        lines.push(format!("{path} {holds}{required}{}\n", choice.concat()));
         // Tolerations and the like are not looked into, either.
         if !is_closed && !path.contains(".podTemplate.spec.") {
             fields(item, &path, lines);
