@@ -177,9 +177,6 @@ fn issuer_reference() -> Value {
 fn acme() -> Value {
     let mut acme = open(&json!({
         "server": {"type": "string"},
-        "renewalInformationSource": {
-            "type": "string", "default": "ARI", "enum": ["ARI", "None"],
-        },
         "solvers": {"type": "array", "items": solver()},
     }));
     acme["required"] = json!(["privateKeySecretRef", "server"]);
@@ -235,7 +232,6 @@ fn conditions() -> Value {
         "reason": {"type": "string"},
         "message": {"type": "string"},
         "lastTransitionTime": {"type": "string", "format": "date-time"},
-        "observedGeneration": {"type": "integer", "format": "int64"},
     }));
     condition["required"] = json!(["status", "type"]);
     json!({

@@ -41,7 +41,7 @@ pub fn new_secret(acme: &AcmeIssuer, namespace: &str, pem: &str) -> Secret {
 pub fn names_secret(issuer: &Issuer, name: &str) -> bool {
     let Some(acme) = &issuer.spec.acme else { return false };
     let binding = acme.external_account_binding.iter().map(|binding| &binding.key_secret_ref);
-    let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+    let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_deref());
     let mut solvers = solvers.flat_map(Dns01Solver::secrets);
     let key = std::iter::once(&acme.private_key_secret_ref);
     key.chain(binding).any(|selector| selector.name == name)

@@ -27,7 +27,7 @@ impl AwaitedSecrets {
         if challenge.has_ended() && is_tidy {
             return self.forget(&changed.key.name);
         }
-        let secrets = spec.solver.dns01.iter().flat_map(Dns01Solver::secrets);
+        let secrets = spec.solver.dns01.as_deref().into_iter().flat_map(Dns01Solver::secrets);
         let secrets = secrets.map(|secret| ObjectName::new(namespace, &secret.name)).collect();
         self.lock().insert(changed.key.name.clone(), secrets);
     }

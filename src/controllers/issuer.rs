@@ -94,7 +94,7 @@ impl IssuerController {
         };
         let mut revisions: Vec<String> = key_secret.iter().map(revision).collect();
         let mut secrets = BTreeMap::new();
-        let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+        let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_deref());
         for selector in named.flat_map(Dns01Solver::secrets) {
             if self.by_hand {
                 let keys = secrets.entry(selector.name.clone()).or_insert_with(BTreeSet::new);

@@ -19,9 +19,9 @@ pub struct ChallengeSolver {
     /// HTTP-01.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http01: Option<Http01Solver>,
-    /// DNS-01.
+    /// DNS-01; boxed, since it has room for every provider, and thousands of Challenges are kept that have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dns01: Option<Dns01Solver>,
+    pub dns01: Option<Box<Dns01Solver>>,
     /// Wait this long after presenting in place of the self-check (cert-manager 1.21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_instead_of_self_check: Option<Duration>,

@@ -312,7 +312,8 @@ mod tests {
     fn judged(strategy: &str, observations: &[Observation]) -> String {
         let challenge = challenge("www.example.com").change(|c| {
             let cname_strategy = strategy.to_owned();
-            c.spec.solver.dns01 = Some(Dns01Solver { cname_strategy, ..Dns01Solver::default() });
+            let solver = Dns01Solver { cname_strategy, ..Dns01Solver::default() };
+            c.spec.solver.dns01 = Some(Box::new(solver));
             c.spec.key = "text".to_owned();
         });
         let challenge = challenge.build();

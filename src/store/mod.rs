@@ -18,7 +18,6 @@ pub mod event_cache;
 mod event_retention;
 pub mod events;
 pub mod folder;
-pub mod glance;
 mod ids;
 pub mod lease;
 pub mod local;

@@ -12,7 +12,7 @@ use crate::controllers::recorder::Recorder;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::ObjectName;
 use crate::store::Store;
-use crate::store::glance::Glance;
+use crate::store::mirror::Mirror;
 
 /// Looks at any number of Certificates; each namespace is read once.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Inspection {
     pub fn new(store: &Arc<dyn Store>, now: Timestamp) -> Self {
         // This machine's own store finds by itself what belongs to an object.
         let store = if store.in_cluster() {
-            Arc::new(Glance::new(Arc::clone(store)))
+            Arc::new(Mirror::for_one_look(Arc::clone(store)))
         } else {
             Arc::clone(store)
         };

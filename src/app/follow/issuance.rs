@@ -16,8 +16,7 @@ use super::unbegun::{self, Unbegun};
 use super::work::{Job, WorkArgs, work};
 use crate::app::context::Context;
 use crate::app::failure::Failure;
-use crate::app::input::applying::{self, Target};
-use crate::app::input::{Input, overwritten};
+use crate::app::input::{Input, applying, overwritten};
 use crate::app::lead::{Claim, claim};
 use crate::app::preflight::permissions::{Permissions, workplace};
 use crate::app::preflight::{self, announce, provider_check};
@@ -187,9 +186,7 @@ async fn begin(issuance: &Issuance<'_>, context: &Context) -> Result<(Workshop, 
     if !workshop.claim.is_cert_manager() {
         input.tell_not_acted_on(&printer);
     }
-    let cluster = context.cluster().filter(|_| workshop.rehearsal.is_none());
-    let target = Target { store: &workshop.store, cluster };
-    applying::apply(input, records, target, &printer).await?;
+    applying::apply(input, records, &workshop.store, context, &printer).await?;
     let Opening { open, ends } =
         opening(records, &workshop.store, &workshop.claim, started).await?;
     let rehearsal = workshop.rehearsal.as_ref();

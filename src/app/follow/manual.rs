@@ -13,6 +13,7 @@ use crate::app::blocking::Interrupted;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::app::lead::{Claim, Other};
+use crate::app::venue::Venue;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::order_report::{NamedObject, RecordToMake};
 use crate::model::quick_order::Proof;
@@ -44,7 +45,7 @@ impl ManualArgs {
     /// # Errors
     /// Fails in a cluster.
     pub fn check(&self, context: &Context) -> Result<(), Failure> {
-        if !self.dns01_manual || context.cluster().is_none() {
+        if !self.dns01_manual || Venue::of(context, &Claim::Alone) == Venue::Local {
             return Ok(());
         }
         let message = "--dns01-manual cannot be used in a cluster: whoever drives there next, cert-manager or \

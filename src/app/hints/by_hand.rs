@@ -34,7 +34,7 @@ pub(crate) fn by_hand(challenge: &Challenge, namespace: &str) -> Option<String> 
         webhook.group_name == own_solver::names::GROUP
             && webhook.solver_name == own_solver::names::MANUAL
     };
-    let solver = challenge.spec.solver.dns01.as_ref();
+    let solver = challenge.spec.solver.dns01.as_deref();
     let is_theirs = is_a_persons(challenge)
         || solver.and_then(|solver| solver.webhook.as_ref()).is_some_and(is_manual);
     let flag = match challenge.spec.kind {

@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 
 use super::{Input, place};
+use crate::app::context::Context;
 use crate::app::failure::Failure;
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::model::manifest::Location;
@@ -22,13 +23,9 @@ use crate::store::{Store, under};
 /// How many requests of one command are under way at once.
 const SIDE_BY_SIDE: usize = 16;
 
-/// Where manifests go.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
-    /// The store.
-    pub store: &'a Arc<dyn Store>,
-    /// The same, where it is a cluster.
-    pub cluster: Option<&'a ClusterStore>,
+/// The cluster behind a store, where manifests are tried out; none behind any other store, that of a rehearsal included.
+pub fn behind<'a>(store: &Arc<dyn Store>, context: &'a Context) -> Option<&'a ClusterStore> {
+    context.cluster().filter(|_| store.in_cluster())
 }
 
 /// Applies the manifests; a cluster that refuses one of them gets none.
@@ -38,10 +35,11 @@ pub struct Target<'a> {
 pub async fn apply(
     input: &Input,
     records: &[Record],
-    target: Target<'_>,
+    store: &Arc<dyn Store>,
+    context: &Context,
     printer: &Printer,
 ) -> Result<(), Failure> {
-    if let Some(cluster) = target.cluster {
+    if let Some(cluster) = behind(store, context) {
         // Half of the definitions take manifests that nobody can issue then.
         cluster.check_definitions().await?;
         // A single object is taken or refused as a whole.
@@ -49,7 +47,7 @@ pub async fn apply(
             try_out(input, records, cluster, printer).await?;
         }
     }
-    let store = under(target.store, input.manager());
+    let store = under(store, input.manager());
     for (index, record) in records.iter().enumerate() {
         if let Err(error) = store.apply(record.clone()).await {
             let written: Vec<String> = records[..index].iter().map(|r| r.key.to_string()).collect();

@@ -63,7 +63,7 @@ pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result
     let printer = context.printer(output);
     let records = input.records();
     let store = context.store(Access::ReadOnly).await?;
-    let cluster = context.cluster();
+    let cluster = applying::behind(&store, context);
     if let Some(cluster) = cluster {
         cluster.check_definitions().await?;
     }

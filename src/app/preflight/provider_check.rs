@@ -201,7 +201,12 @@ fn wanted(certificate: &Certificate, issuer: &Issuer) -> Vec<NameToCheck> {
         if let (Ok(Identifier::Dns(name)), Some(solver)) = (Identifier::parse(text), solver) {
             // The account that a label would name may not be there yet.
             let record_name = record_name(kind, name.base(), "");
-            wanted.push(NameToCheck { text: text.to_owned(), record_name, position, solver });
+            wanted.push(NameToCheck {
+                text: text.to_owned(),
+                record_name,
+                position,
+                solver: *solver,
+            });
         }
     }
     wanted

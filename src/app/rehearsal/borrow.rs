@@ -83,7 +83,7 @@ fn account_key(record: &Record, context: &Context) -> Result<Option<Key>, StoreE
 /// The Secrets that the solvers of an Issuer name.
 fn solver_keys(record: &Record, context: &Context) -> Result<Vec<Key>, StoreError> {
     let Some((namespace, acme)) = acme(record, context)? else { return Ok(Vec::new()) };
-    let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+    let solvers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_deref());
     let names = solvers.flat_map(Dns01Solver::secrets).map(|selector| selector.name);
     Ok(names.map(|name| Key::new(Kind::Secret, ObjectName::new(namespace, name))).collect())
 }

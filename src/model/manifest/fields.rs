@@ -1,4 +1,10 @@
 //! The fields of the kinds that manifests may hold, by the API reference of cert-manager 1.21.
+//!
+//! This grammar is written by hand. Deriving it from the model's structs was weighed: they take what stands in a cluster as it
+//! is (words, lengths and keys as text, all of it optional), and know neither which fields must be there, nor old names, nor
+//! what to do instead; attributes for each would be longer than these lines. What is said here twice is held by tests:
+//! against the structs by manifests that hold every field, against cert-manager's own definitions by
+//! `tests/fixtures/definitions/fields.txt`, which `tests/it/local/definitions.rs` makes of them.
 
 use super::schema::Shape::{
     Any, Base64, Choice, Flag, Gone, Length, List, Map, Object, Renamed, Text, Whole,
@@ -360,6 +366,8 @@ const AZURE_DNS: Shape = Object(&[
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::super::tree::Node;
     use super::super::yaml;
     use super::*;
@@ -387,6 +395,53 @@ mod tests {
             Any | Base64 | Choice(_) | Flag | Gone(_) | Length | Map(_) | Renamed(_) | Text
             | Whole(_) => {}
         }
+    }
+
+    /// A line for each field of a shape, as the list has it: its path, what it holds, and the words that it takes.
+    fn lines(fields: &[Field], path: &str, found: &mut Vec<String>) {
+        for field in fields {
+            let path = format!("{path}.{}", field.name);
+            let holds = match field.shape {
+                Any => "any",
+                Base64 => "bytes",
+                Choice(_) | Length | Text => "string",
+                Flag => "boolean",
+                Gone(_) | Renamed(_) => continue,
+                List(_) => "array",
+                Map(_) | Object(_) => "object",
+                Whole(_) => "integer",
+            };
+            let item = if let List(item) = field.shape { item } else { &field.shape };
+            let mut words = if let Choice(words) = item { words.to_vec() } else { Vec::new() };
+            words.sort_unstable();
+            let words: Vec<String> = words.iter().map(|word| format!(" '{word}'")).collect();
+            let required = if field.required { " required" } else { "" };
+            found.push(format!("{path} {holds}{required}{}", words.concat()));
+            if let Object(fields) = item {
+                lines(fields, &path, found);
+            }
+        }
+    }
+
+    #[test]
+    fn the_fields_are_those_of_cert_managers_definitions() {
+        let theirs = include_str!("../../../tests/fixtures/definitions/fields.txt");
+        let mut ours = Vec::new();
+        lines(CERTIFICATE_SPEC, "", &mut ours);
+        let Object(issuer) = ISSUER_SPEC else { panic!("{ISSUER_SPEC:?}") };
+        lines(issuer, "", &mut ours);
+        // The definition takes any text, and cert-manager's webhook only these.
+        let only = " 'ClusterIP' 'NodePort'";
+        let ours: Vec<String> = ours.iter().map(|line| line.replace(only, "")).collect();
+        let ours: BTreeSet<&str> = ours.iter().map(String::as_str).collect();
+        let theirs: BTreeSet<&str> = theirs.lines().collect();
+        assert_eq!(theirs.difference(&ours).collect::<Vec<_>>(), [] as [&&str; 0]);
+        // Read here, and no fields of cert-manager 1.21: its definitions leave them out of what is applied.
+        let own = [
+            ".acme.renewalInformationSource string 'ARI' 'None'",
+            ".acme.solvers.dns01.nameservers array",
+        ];
+        assert_eq!(ours.difference(&theirs).copied().collect::<Vec<_>>(), own);
     }
 
     #[test]

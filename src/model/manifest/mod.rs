@@ -31,21 +31,8 @@ pub struct Document {
     pub record: Record,
     /// Where it begins.
     pub location: Location,
-    /// The object, typed.
-    pub manifest: Manifest,
     /// Fields that cert-manager acts on, and this program does not yet.
     pub not_acted_on: Vec<FieldPath>,
-}
-
-/// The kinds that are read.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Manifest {
-    /// A Certificate.
-    Certificate(Box<Certificate>),
-    /// An Issuer or ClusterIssuer.
-    Issuer(Box<Issuer>),
-    /// A Secret.
-    Secret(Box<Secret>),
 }
 
 /// An object of a kind that we do not read: left alone, and named in one line.
@@ -157,13 +144,10 @@ impl Reading<'_> {
     /// Checks one object on its own and takes it in.
     fn finish(&mut self, mut draft: Draft) {
         let object = draft.check_fields();
-        let (manifest, verdict) = match typed(draft.kind, &object) {
-            Ok(found) => found,
-            Err(error) => {
-                draft.found.error(&FieldPath::default(), format!("cannot be read: {error}"));
-                (None, Validation::default())
-            }
-        };
+        let verdict = verdict(draft.kind, &object).unwrap_or_else(|error| {
+            draft.found.error(&FieldPath::default(), format!("cannot be read: {error}"));
+            Validation::default()
+        });
         for error in verdict.errors {
             draft.found.refuse(error);
         }
@@ -184,9 +168,9 @@ impl Reading<'_> {
             (complaints(&draft.found.errors), complaints(&draft.found.warnings));
         self.errors.extend(errors);
         self.set.warnings.extend(warnings);
-        if let (Some(manifest), Some(record)) = (manifest, Record::new(object)) {
+        if let Some(record) = Record::new(object) {
             let location = self.location(draft.source, draft.node.at);
-            self.set.documents.push(Document { record, location, manifest, not_acted_on });
+            self.set.documents.push(Document { record, location, not_acted_on });
         }
     }
 
@@ -217,27 +201,13 @@ impl Reading<'_> {
 }
 
 /// Reads an object whose fields were checked, and asks the rules about it.
-fn typed(
-    kind: Kind,
-    object: &serde_json::Value,
-) -> Result<(Option<Manifest>, Validation), serde_json::Error> {
+fn verdict(kind: Kind, object: &serde_json::Value) -> Result<Validation, serde_json::Error> {
     Ok(match kind {
-        Kind::Certificate => {
-            let certificate = Certificate::deserialize(object)?;
-            let verdict = validation::certificate(&certificate);
-            (Some(Manifest::Certificate(Box::new(certificate))), verdict)
-        }
-        Kind::ClusterIssuer | Kind::Issuer => {
-            let issuer = Issuer::deserialize(object)?;
-            let verdict = validation::issuer(&issuer);
-            (Some(Manifest::Issuer(Box::new(issuer))), verdict)
-        }
-        Kind::Secret => {
-            let secret = Secret::deserialize(object)?;
-            (Some(Manifest::Secret(Box::new(secret))), Validation::default())
-        }
+        Kind::Certificate => validation::certificate(&Certificate::deserialize(object)?),
+        Kind::ClusterIssuer | Kind::Issuer => validation::issuer(&Issuer::deserialize(object)?),
+        Kind::Secret => Secret::deserialize(object).map(|_| Validation::default())?,
         Kind::CertificateRequest | Kind::Challenge | Kind::Event | Kind::Order => {
-            (None, Validation::default())
+            Validation::default()
         }
     })
 }
@@ -314,14 +284,17 @@ spec:
         ] {
             let set = read(&[source(text)], LOCAL).unwrap();
             for document in &set.documents {
-                let typed = match &document.manifest {
-                    Manifest::Certificate(certificate) => serde_json::to_value(certificate),
-                    Manifest::Issuer(issuer) => serde_json::to_value(issuer),
-                    Manifest::Secret(secret) => serde_json::to_value(secret),
+                let Record { key, object } = &document.record;
+                let typed = if key.kind == Kind::Certificate {
+                    Certificate::deserialize(object).map(|it| json!(it))
+                } else if key.kind == Kind::Secret {
+                    Secret::deserialize(object).map(|it| json!(it))
+                } else {
+                    Issuer::deserialize(object).map(|it| json!(it))
                 };
                 let mut typed = typed.unwrap();
                 typed.as_object_mut().unwrap().remove("status");
-                assert_eq!(typed, document.record.object);
+                assert_eq!(typed, *object);
             }
             let expected = [
                 "m.yaml:28:14: Certificate every-field: spec.dnsNames[0]: \"www.example.com\" is covered by *.example.com, and some CAs (Let's Encrypt) refuse an order for both: leave one out",

@@ -67,7 +67,7 @@ fn key_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
 
 /// Every Secret that a DNS-01 solver names must exist and hold the key.
 fn solver_fault(acme: &AcmeIssuer, observed: &Observed) -> Option<Fault> {
-    let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+    let named = acme.solvers.iter().filter_map(|solver| solver.dns01.as_deref());
     let mut faults: Vec<String> = Vec::new();
     for selector in named.flat_map(Dns01Solver::secrets) {
         let (name, key) = (&selector.name, &selector.key);

@@ -174,7 +174,7 @@ impl Dns01 {
         answer: &Answer,
     ) -> Result<(Arc<dyn Provider>, TxtRecord), SolveError> {
         let spec = &challenge.spec;
-        let solver = spec.solver.dns01.as_ref().ok_or_else(|| {
+        let solver = spec.solver.dns01.as_deref().ok_or_else(|| {
             site::unusable("no dns01 challenge solver configuration found".to_owned())
         })?;
         let namespace = &challenge.metadata.namespace;
@@ -232,7 +232,7 @@ impl Solver for Dns01 {
     async fn place(&self, challenge: &Challenge, answer: &Answer) -> String {
         let (own, text) = (challenge.spec.record_name(), &answer.key_authorization);
         let found = timeout(ZONE_TIMEOUT, async {
-            let solver = challenge.spec.solver.dns01.as_ref()?;
+            let solver = challenge.spec.solver.dns01.as_deref()?;
             let name = self.record_name(solver, own.clone()).await.ok()?;
             let zone = self.zones_of(solver).ok()?.zone_of(&name).await.ok();
             Some((name, zone))

@@ -24,6 +24,8 @@ pub(super) struct KindCache {
     unheard: HashMap<ObjectName, String>,
     gone: Gone,
     standing: Standing,
+    /// Namespaces in which all that has a managing owner was read, once, where nothing is watched.
+    read: BTreeSet<String>,
     watchers: Vec<Watcher>,
 }
 
@@ -57,6 +59,7 @@ impl KindCache {
             unheard: HashMap::new(),
             gone: Gone::default(),
             standing: Standing::Unknown,
+            read: BTreeSet::new(),
             watchers: Vec::new(),
         }
     }
@@ -64,6 +67,17 @@ impl KindCache {
     /// Whether everything there is is known.
     pub(super) fn is_whole(&self) -> bool {
         self.standing == Standing::Whole
+    }
+
+    /// Whether all that has an owner in a namespace was read.
+    pub(super) fn has_read(&self, namespace: &str) -> bool {
+        self.read.contains(namespace)
+    }
+
+    /// Takes in a namespace that was read whole; nobody asks for what has no owner.
+    pub(super) fn read(&mut self, namespace: &str, records: &[Record]) {
+        records.iter().filter(|record| owner_uid(record).is_some()).for_each(|r| self.written(r));
+        self.read.insert(namespace.to_owned());
     }
 
     /// An object, when all of it is known.

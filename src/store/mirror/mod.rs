@@ -48,6 +48,8 @@ struct Room {
     /// Ends the watches with the last view; the first to go.
     _close: DropGuard,
     open: CancellationToken,
+    /// Whether kinds are watched; else what belongs to an owner is read with all of its namespace, once.
+    watches: bool,
     /// The store as its watches see it, whoever writes.
     store: Arc<dyn Store>,
     caches: Mutex<BTreeMap<Kind, KindCache>>,
@@ -56,10 +58,21 @@ struct Room {
 impl Mirror {
     /// Makes the view; nothing is watched yet.
     pub fn new(store: Arc<dyn Store>) -> Self {
+        Self::over(store, true)
+    }
+
+    /// Makes a view that never watches, for one look at many objects: an API server would read a whole namespace again for
+    /// each owner whose objects are asked for. Of those, what is written through it is seen, and what others write later is not.
+    pub fn for_one_look(store: Arc<dyn Store>) -> Self {
+        Self::over(store, false)
+    }
+
+    fn over(store: Arc<dyn Store>, watches: bool) -> Self {
         let open = CancellationToken::new();
         let room = Room {
             _close: open.clone().drop_guard(),
             open,
+            watches,
             store: Arc::clone(&store),
             caches: Mutex::default(),
         };
@@ -72,8 +85,34 @@ impl Mirror {
         caches.get(&kind).filter(|cache| cache.is_whole()).map(look)
     }
 
+    /// What is known of a scope; nothing unless it is everything.
+    async fn known(&self, kind: Kind, scope: &Scope) -> Result<Option<Vec<Record>>, StoreError> {
+        let (false, Some(namespace), Some(_)) =
+            (self.room.watches, &scope.namespace, &scope.owner_uid)
+        else {
+            return Ok(self.look(kind, |cache| cache.list(scope)));
+        };
+        let list = |cache: &mut KindCache| cache.has_read(namespace).then(|| cache.list(scope));
+        if let Some(known) = self.room.change(kind, list).flatten() {
+            return Ok(Some(known));
+        }
+        let records = self.store.list(kind, &Scope::namespace(namespace)).await?;
+        let mut caches = self.room.caches();
+        let cache = caches.entry(kind).or_insert_with(KindCache::new);
+        cache.read(namespace, &records);
+        Ok(Some(cache.list(scope)))
+    }
+
     fn has(&self, key: &Key) -> bool {
         self.look(key.kind, |cache| cache.has(&key.name)).unwrap_or(false)
+    }
+
+    /// A Secret that was listed, with its content.
+    async fn content(&self, key: &Key) -> Result<Option<Record>, StoreError> {
+        match self.room.change(key.kind, |cache| cache.get(&key.name).cloned()).flatten() {
+            Some(known) => Ok(Some(known)),
+            None => self.get_anew(key).await,
+        }
     }
 
     /// Keeps what a write brought. A write that rests on something old makes us read the object anew.
@@ -235,11 +274,11 @@ impl Store for Mirror {
     }
 
     async fn list(&self, kind: Kind, scope: &Scope) -> Result<Vec<Record>, StoreError> {
-        let Some(mut records) = self.look(kind, |cache| cache.list(scope)) else {
+        let Some(mut records) = self.known(kind, scope).await? else {
             return self.store.list(kind, scope).await;
         };
         if kind == Kind::Secret {
-            let whole = records.iter().map(|record| self.get(&record.key));
+            let whole = records.iter().map(|record| self.content(&record.key));
             let whole = try_join_all(whole).await?.into_iter().flatten();
             return Ok(whole.filter(|record| scope.fits(record)).collect());
         }
@@ -304,7 +343,7 @@ impl Store for Mirror {
     }
 
     fn watch(&self, kind: Kind, scope: Scope) -> BoxStream<'static, Result<Change, StoreError>> {
-        if kind == Kind::Event {
+        if kind == Kind::Event || !self.room.watches {
             return self.store.watch(kind, scope);
         }
         self.room.begin(kind);

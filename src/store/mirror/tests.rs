@@ -387,3 +387,25 @@ async fn what_goes_while_it_is_looked_for_does_not_come_back() {
     write.await.unwrap_err();
     assert_eq!(mirror.list(Kind::Order, &Scope::all()).await.unwrap(), []);
 }
+
+#[tokio::test]
+async fn for_one_look_a_namespace_is_read_once_and_what_is_written_meanwhile_is_seen() {
+    for kind in [Kind::Order, Kind::Secret] {
+        let store = Distant::new();
+        let (record, owned) = owned(object(kind, "a"), &store).await;
+        let made = store.store.create(record.clone()).await.unwrap();
+        let mirror = Mirror::for_one_look(Arc::new(store.clone()));
+        for _ in 0..2 {
+            assert_eq!(mirror.list(kind, &owned).await.unwrap(), std::slice::from_ref(&made));
+            let nobodys = Scope::owned_by("web", "another");
+            assert_eq!(mirror.list(kind, &nobodys.brief()).await.unwrap(), []);
+        }
+        assert_eq!(store.reads(), 1);
+        mirror.delete(&made.key).await.unwrap();
+        assert_eq!(mirror.list(kind, &owned).await.unwrap(), []);
+        // One of nobody's is not kept, and one that others have made since is there all the same.
+        store.store.create(object(kind, "b")).await.unwrap();
+        assert!(mirror.get(&key(kind, "b")).await.unwrap().is_some());
+        assert_eq!((store.reads(), store.watches.load(Ordering::Relaxed)), (1, 0));
+    }
+}

@@ -7,6 +7,7 @@ mod certificate_show;
 mod challenge_answer;
 mod cli;
 mod crash;
+mod definitions;
 mod deploy;
 mod examples;
 mod faults;

@@ -174,7 +174,8 @@ impl Task {
         let mut secrets = BTreeSet::new();
         // Those of an Issuer are where the Challenge is, with all others.
         if challenge.spec.issuer_ref.is_cluster() {
-            let of_solver = challenge.spec.solver.dns01.iter().flat_map(Dns01Solver::secrets);
+            let of_solver =
+                challenge.spec.solver.dns01.as_deref().into_iter().flat_map(Dns01Solver::secrets);
             let place = &places.cluster_resources;
             secrets.extend(of_solver.map(|secret| ObjectName::new(place, &secret.name)));
         }
@@ -239,7 +240,7 @@ impl IssuerNeeds {
         let account = acme.map(|acme| &acme.private_key_secret_ref);
         let secrets = account.into_iter().chain(binding.map(|binding| &binding.key_secret_ref));
         let solvers = acme.map_or(&[][..], |acme| &acme.solvers);
-        let of_solvers = solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+        let of_solvers = solvers.iter().filter_map(|solver| solver.dns01.as_deref());
         let of_solvers = of_solvers.flat_map(Dns01Solver::secrets);
         let is_ready = issuer.is_some_and(|issuer| is_true(&issuer.status.conditions, "Ready"));
         Self {
