@@ -45,7 +45,7 @@ fn format_in(words: &[OsString]) -> Option<String> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let words = words.iter().skip(1).take_while(|word| *word != "--").collect::<Vec<_>>();
     let named = |(at, word): (usize, &&std::borrow::Cow<'_, str>)| match &***word {
-        "-o" | "--output" => words.get(at + 1).map(|word| word.to_string()),
+        "-o" | "--output" => words.get(at + 1).map(ToString::to_string),
         word => {
             let joined = word.strip_prefix("--output=");
             let short =
@@ -53,7 +53,7 @@ fn format_in(words: &[OsString]) -> Option<String> {
             joined.or_else(short).map(str::to_owned)
         }
     };
-    words.iter().enumerate().filter_map(named).last()
+    words.iter().enumerate().filter_map(named).next_back()
 }
 
 #[cfg(test)]

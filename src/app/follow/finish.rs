@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::closing::{self, Issued, Location};
 use super::manual;
-use super::purpose::Purpose;
+use super::purpose::{Purpose, say_rehearsed};
 use super::report::{self, Places, Stories, Story};
 use super::results::{self, WriteWait, Written};
 use super::tracked::{End, Worked};
@@ -93,10 +93,8 @@ pub async fn settle(
         return stop(results, &mut printer, context, (stories, worked.ends), failure).await;
     }
     let ends = worked.ends;
-    let is_good = worked.untidy.is_none() && ends.values().all(|end| matches!(end, End::Done(_)));
-    if results.purpose.is_first() && is_good {
-        let took = Timestamp::now().duration_since(results.times.0);
-        results.purpose.say_rehearsed(&printer, took);
+    if results.purpose.is_first() && worked.untidy.is_none() && ends.values().all(End::is_good) {
+        say_rehearsed(&printer, Timestamp::now().duration_since(results.times.0));
         return Ok(());
     }
     let of_kind = |key: &&Key| key.kind == Kind::Certificate;

@@ -40,12 +40,6 @@ impl Purpose {
         matches!(self, Self::RehearseFirst(_))
     }
 
-    /// Says that a rehearsal has worked, which the real thing follows.
-    pub(super) fn say_rehearsed(self, printer: &Printer, took: SignedDuration) {
-        let took = closing::took(took);
-        printer.note(&format!("rehearsed in {took}: {UNSPENT}; now the real thing"));
-    }
-
     /// Says of a rehearsal that it was one, and what the real thing is.
     pub(super) fn say_unspent(self, printer: &Printer, is_good: bool) {
         let real = match self {
@@ -56,4 +50,10 @@ impl Purpose {
         let outcome = if is_good { "rehearsed" } else { "the rehearsal failed" };
         printer.note(&format!("{outcome}: {UNSPENT}, and nothing is kept; the real thing: {real}"));
     }
+}
+
+/// Says that a rehearsal has worked, which the real thing follows.
+pub(super) fn say_rehearsed(printer: &Printer, took: SignedDuration) {
+    let took = closing::took(took);
+    printer.note(&format!("rehearsed in {took}: {UNSPENT}; now the real thing"));
 }

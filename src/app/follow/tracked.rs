@@ -25,6 +25,13 @@ pub enum End {
     ByHand(Failure, Vec<ManualRecord>),
 }
 
+impl End {
+    /// Tells whether it ended well.
+    pub fn is_good(&self) -> bool {
+        matches!(self, Self::Done(_))
+    }
+}
+
 /// How the work on all of them ended.
 #[derive(Debug, Default)]
 pub struct Worked {

@@ -204,6 +204,7 @@ impl Input {
     }
 
     /// The same without Certificates that are not among these.
+    #[must_use]
     pub fn only(&self, certificates: &BTreeSet<Key>) -> Self {
         let mut only = self.clone();
         only.set.documents.retain(|document| {
