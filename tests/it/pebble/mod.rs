@@ -3,6 +3,7 @@
 mod again;
 mod bed;
 mod challenge_types;
+mod ci;
 mod dns;
 pub(crate) mod dns01;
 pub(crate) mod dns01_keys;
