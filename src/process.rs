@@ -15,8 +15,8 @@ use crate::app::flags::global::GlobalArgs;
 use crate::app::invocation;
 use crate::cli::{Command, completion};
 use crate::commands::{
-    ca, certificate, challenge, crds, delete, describe, explain, get, order, probe, run, schedule,
-    solve, timeline, version, watch,
+    ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order, probe, run,
+    schedule, solve, timeline, version, watch,
 };
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::print::Printer;
@@ -84,6 +84,7 @@ async fn dispatch(command: Command, context: &mut Context) -> Result<(), Failure
         Command::Challenge(args) => challenge::run(args, context).await,
         Command::Certificate(args) => certificate::run(args, context).await,
         Command::Describe(args) => describe::run(args, context).await,
+        Command::Diagnose(args) => diagnose::run(*args, context).await,
         Command::Timeline(args) => timeline::run(args, context).await,
         Command::Schedule(args) => schedule::run(args, context).await,
         Command::Watch(args) => watch::run(args, context).await,
@@ -114,6 +115,7 @@ fn needs_store(command: &Command) -> bool {
     match command {
         Command::Order(args) => args.needs_store(),
         Command::Certificate(args) => args.needs_store(),
+        Command::Diagnose(args) => args.needs_store(),
         Command::Challenge(_)
         | Command::Describe(_)
         | Command::Timeline(_)

@@ -6,6 +6,7 @@ pub mod chain;
 pub(crate) mod check_report;
 pub mod context;
 pub mod definitions;
+pub mod diagnose;
 pub mod engine;
 pub mod failure;
 pub mod flags;

@@ -32,8 +32,8 @@ use crate::app::input::FOR_MANIFESTS;
 use crate::app::input::quick::FOR_NAMES;
 use crate::app::invocation::{self, PLACES, PLUGIN, variable};
 use crate::commands::{
-    ca, certificate, challenge, crds, delete, describe, explain, get, order, probe, run, schedule,
-    solve, timeline, version, watch,
+    ca, certificate, challenge, crds, delete, describe, diagnose, explain, get, order, probe, run,
+    schedule, solve, timeline, version, watch,
 };
 use crate::print::format::Format;
 
@@ -74,6 +74,8 @@ pub enum Command {
     Certificate(certificate::CertificateArgs),
     /// Show one object in full, with its events
     Describe(describe::DescribeArgs),
+    /// Find out why a certificate does not arrive, and what helps
+    Diagnose(Box<diagnose::DiagnoseArgs>),
     /// Show every event of a Certificate, its Orders and Challenges, in order
     Timeline(timeline::TimelineArgs),
     /// Show which challenges run, which wait, and for what

@@ -23,6 +23,32 @@ const SERVES: &[FailureKind] = &[
     FailureKind::Interrupted,
     FailureKind::Terminated,
 ];
+/// Of commands that work until certificates are there.
+const WORKS: &[FailureKind] = &[
+    FailureKind::Unexpected,
+    FailureKind::Usage,
+    FailureKind::Validation,
+    FailureKind::RateLimited,
+    FailureKind::CaUnreachable,
+    FailureKind::Account,
+    FailureKind::Cluster,
+    FailureKind::Solver,
+    FailureKind::OwnedByAnother,
+    FailureKind::Person,
+    FailureKind::Timeout,
+    FailureKind::Interrupted,
+    FailureKind::Terminated,
+];
+/// Of `diagnose`.
+const FINDS: &[FailureKind] = &[
+    FailureKind::Unexpected,
+    FailureKind::Usage,
+    FailureKind::Cluster,
+    FailureKind::CausesFound,
+    FailureKind::WarningsFound,
+    FailureKind::Interrupted,
+    FailureKind::Terminated,
+];
 /// Of commands that read what is in a store.
 const READS: &[FailureKind] = &[
     FailureKind::Unexpected,
@@ -82,7 +108,7 @@ pub const PAGES: &[CommandPage] = &[
             ("Without manifests", "order --domain www.example.com --local"),
             ("What becomes of orders", "order get --local -w"),
         ],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "order create",
@@ -101,7 +127,7 @@ pub const PAGES: &[CommandPage] = &[
                 "order create --domain a.example --dry-run=client -o yaml",
             ),
         ],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "order get",
@@ -114,12 +140,12 @@ pub const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "order retry",
         examples: &[("A fresh order for one that failed", "order retry web-1-2960432719 --local")],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "order resume",
         examples: &[("Go on after an interruption", "order resume web-1-2960432719 --local")],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "order delete",
@@ -135,7 +161,7 @@ pub const PAGES: &[CommandPage] = &[
                 "challenge check web-1-2960432719-4128531 --local",
             ),
         ],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "challenge get",
@@ -172,7 +198,7 @@ pub const PAGES: &[CommandPage] = &[
     CommandPage {
         path: "certificate",
         examples: &[("Renew now", "certificate renew www-example-com --local")],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "certificate get",
@@ -204,7 +230,7 @@ pub const PAGES: &[CommandPage] = &[
             ("Renew now, due or not", "certificate renew www-example-com --local"),
             ("Several of a namespace", "certificate renew web mail -n shop --timeout 5m"),
         ],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "describe",
@@ -213,6 +239,16 @@ pub const PAGES: &[CommandPage] = &[
             ("Every challenge of a namespace", "describe challenges -n web"),
         ],
         ends: READS,
+    },
+    CommandPage {
+        path: "diagnose",
+        examples: &[
+            ("Why one certificate does not arrive", "diagnose certificate/www-example-com --local"),
+            ("A host, before anything is ordered for it", "diagnose www.example.com"),
+            ("Everything that is not ready, in all namespaces", "diagnose -A"),
+            ("For a program", "diagnose certificate/www-example-com --local -o json"),
+        ],
+        ends: FINDS,
     },
     CommandPage {
         path: "timeline",
@@ -272,7 +308,7 @@ pub const PAGES: &[CommandPage] = &[
             ("Keep everything on this machine renewed", "run --local --out /etc/tls"),
             ("In a cluster, with a log for a collector", "run -v --log-format json"),
         ],
-        ends: &FailureKind::ALL,
+        ends: WORKS,
     },
     CommandPage {
         path: "ca",

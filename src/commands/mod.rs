@@ -7,6 +7,7 @@ pub mod challenge;
 pub mod crds;
 pub mod delete;
 pub mod describe;
+pub mod diagnose;
 pub mod explain;
 pub mod get;
 pub mod order;

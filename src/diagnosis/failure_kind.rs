@@ -25,6 +25,10 @@ pub enum FailureKind {
     Cluster,
     /// Solver or DNS provider.
     Solver,
+    /// `diagnose` has found what keeps a certificate from being issued.
+    CausesFound,
+    /// It has found nothing but warnings, and they count.
+    WarningsFound,
     /// Somebody else drives.
     OwnedByAnother,
     /// A person has to do something first.
@@ -39,7 +43,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every sort, by its exit code.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Unexpected,
         Self::Usage,
         Self::Validation,
@@ -48,6 +52,8 @@ impl FailureKind {
         Self::Account,
         Self::Cluster,
         Self::Solver,
+        Self::CausesFound,
+        Self::WarningsFound,
         Self::OwnedByAnother,
         Self::Person,
         Self::Timeout,
@@ -66,6 +72,8 @@ impl FailureKind {
             Self::Account => "account",
             Self::Cluster => "cluster",
             Self::Solver => "solver",
+            Self::CausesFound => "causesFound",
+            Self::WarningsFound => "warningsFound",
             Self::OwnedByAnother => "ownedByAnother",
             Self::Person => "person",
             Self::Timeout => "timeout",
@@ -89,6 +97,8 @@ impl FailureKind {
                 "The cluster cannot be reached, lacks the definitions, or does not permit it."
             }
             Self::Solver => "A solver or a DNS provider cannot do its work.",
+            Self::CausesFound => "diagnose found what keeps a certificate from being issued.",
+            Self::WarningsFound => "diagnose found warnings only, and they count.",
             Self::OwnedByAnother => "Another controller or process works on the same objects.",
             Self::Person => "A person has to do something first; the message says what.",
             Self::Timeout => "The time given was over before all was done.",
@@ -108,6 +118,8 @@ impl FailureKind {
             Self::Account => 7,
             Self::Cluster => 8,
             Self::Solver => 9,
+            Self::CausesFound => 10,
+            Self::WarningsFound => 11,
             Self::OwnedByAnother => 12,
             Self::Person => 13,
             Self::Timeout => 124,

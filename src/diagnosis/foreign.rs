@@ -135,6 +135,95 @@ pub fn is_about_binding(problem: &Problem) -> bool {
     problem.detail.contains("xternal account binding")
 }
 
+/// Tells whether a CA says that the account is no longer one.
+pub fn says_account_is_over(problem: &Problem) -> bool {
+    ["deactivated", "revoked", "is not valid"].iter().any(|word| problem.detail.contains(word))
+}
+
+/// Which limit of a CA was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Certificates for the same set of names.
+    ExactSet,
+    /// Certificates for a registered domain.
+    RegisteredDomain,
+    /// Failed authorizations of a name.
+    FailedAuthorizations,
+    /// Orders of an account.
+    NewOrders,
+    /// Accounts from an address.
+    Registrations,
+    /// The account is paused for a name.
+    Paused,
+    /// The CA has too much to do, or says no more than that.
+    Busy,
+}
+
+/// Reads which limit it is, in Boulder's words, which others have taken over.
+pub fn limit(problem: &Problem) -> Limit {
+    let detail = problem.detail.to_ascii_lowercase();
+    let says = |words: &str| detail.contains(words);
+    if crate::acme::error::says_paused(problem) {
+        Limit::Paused
+    } else if says("exact set") {
+        Limit::ExactSet
+    } else if says("failed authorizations") {
+        Limit::FailedAuthorizations
+    } else if says("new registrations") || says("too many registrations") {
+        Limit::Registrations
+    } else if says("new orders") {
+        Limit::NewOrders
+    } else if says("too many certificates") {
+        Limit::RegisteredDomain
+    } else {
+        Limit::Busy
+    }
+}
+
+/// Tells whether only remote perspectives of the CA have failed, by Boulder's prefix.
+pub fn is_of_remote_perspective(problem: &Problem) -> bool {
+    problem.detail.contains("During secondary validation")
+        || problem.detail.contains("During secondary domain validation")
+}
+
+/// What is wrong with the record of DNS-01, as a CA says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordFault {
+    /// There is none.
+    None,
+    /// There are others only.
+    Others,
+    /// The name servers answered with an error, or not at all.
+    Servers,
+}
+
+/// Reads what a CA says of the record of DNS-01.
+pub fn record_fault(problem: &Problem) -> Option<RecordFault> {
+    let detail = &problem.detail;
+    let says = |words: &str| detail.contains(words);
+    if says("Incorrect TXT record") || says("Correct value not found") {
+        Some(RecordFault::Others)
+    } else if says("No TXT record") || says("NXDOMAIN looking up TXT") {
+        Some(RecordFault::None)
+    } else if says("SERVFAIL") || says("REFUSED") || says("timed out") || says("DNSSEC") {
+        Some(RecordFault::Servers)
+    } else {
+        None
+    }
+}
+
+/// Tells whether CAA was looked at again when the order was finalized.
+pub fn is_caa_again(problem: &Problem) -> bool {
+    problem.detail.to_ascii_lowercase().contains("rechecking caa")
+}
+
+/// The first address of a page in a text.
+pub fn page_in(text: &str) -> Option<&str> {
+    let start = text.find("https://")?;
+    let page = text[start..].split_whitespace().next()?;
+    Some(page.trim_end_matches(['.', ',', ';', ')', '"']))
+}
+
 /// A name that a CA refuses for the sake of CAA records, in Boulder's words, which our own CA has as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedByCaa<'a> {

@@ -8,7 +8,7 @@ mod connection;
 pub mod outcome;
 mod overrides;
 mod redirect;
-mod reserved;
+pub mod reserved;
 pub mod served;
 mod tls;
 pub mod trust;
@@ -28,6 +28,10 @@ use crate::dns::Resolve;
 const CA_PATIENCE: Patience =
     Patience { connect: Duration::from_secs(10), answer: Duration::from_secs(10) };
 
+/// How long it is waited where a person waits.
+const PERSONS_PATIENCE: Patience =
+    Patience { connect: Duration::from_secs(2), answer: Duration::from_secs(3) };
+
 /// Looks at web servers as a public CA does.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
@@ -43,6 +47,11 @@ impl Fetcher {
     /// The first URL may name any port; a redirect only 80 or 443. Nothing is cached and no proxy is asked.
     pub async fn get(&self, url: &Url) -> Fetched {
         self.get_within(url, CA_PATIENCE).await
+    }
+
+    /// The same with less patience: a person waits for it.
+    pub async fn get_soon(&self, url: &Url) -> Fetched {
+        self.get_within(url, PERSONS_PATIENCE).await
     }
 
     async fn get_within(&self, url: &Url, patience: Patience) -> Fetched {

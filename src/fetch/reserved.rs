@@ -49,7 +49,7 @@ const V6: [Block<Ipv6Addr>; 15] = [
 ];
 
 /// Returns the reserved block that the address lies in, such as `[RFC1918]: Private-Use`.
-pub(super) fn block(address: IpAddr) -> Option<&'static str> {
+pub fn block(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => V4
             .iter()

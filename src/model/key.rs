@@ -5,7 +5,9 @@ use std::fmt;
 use super::names::ObjectName;
 
 /// The kinds we read and write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub enum Kind {
     /// `cert-manager.io/v1` Certificate.
     Certificate,
@@ -138,7 +140,9 @@ impl fmt::Display for Kind {
 }
 
 /// Kind and name: what identifies an object in a store.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct Key {
     /// Kind.
     pub kind: Kind,

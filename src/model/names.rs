@@ -11,7 +11,18 @@ use url::{Host, Url};
 pub const ACME_TLS: &[u8] = b"acme-tls/1";
 
 /// Namespace and name of an object; the namespace of a cluster-scoped object is empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct ObjectName {
     /// Namespace, empty for cluster-scoped objects.
     pub namespace: String,

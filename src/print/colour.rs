@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{IsTerminal as _, stderr, stdout};
 
+use super::palette::Ink;
 use super::terminal;
 
 /// What `--color` may say.
@@ -80,6 +81,32 @@ pub enum Colour {
     Off,
     /// With ANSI escapes.
     On,
+}
+
+/// How much a line asks for somebody's eyes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Something is wrong.
+    Wrong,
+    /// Something may become wrong.
+    Doubtful,
+    /// Nothing is.
+    Fine,
+}
+
+impl Colour {
+    /// A text in the colour of its weight; that repeats what its words say.
+    pub fn weighed(self, weight: Weight, text: &str) -> String {
+        let ink = match weight {
+            Weight::Wrong => Ink::Red,
+            Weight::Doubtful => Ink::Yellow,
+            Weight::Fine => Ink::Green,
+        };
+        match self {
+            Self::On => ink.word(text),
+            Self::Off => text.to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -27,11 +27,23 @@ impl Probe for HttpProbe {
 }
 
 impl HttpProbe {
-    /// Looks at a URL.
+    /// Looks at a URL, as patiently as a CA.
     pub async fn look_at(&self, address: &str) -> Observation {
+        Self::look_by(address, |url| async move { self.fetcher.get(&url).await }).await
+    }
+
+    /// Looks at a URL, while a person waits for it.
+    pub async fn look_soon(&self, address: &str) -> Observation {
+        Self::look_by(address, |url| async move { self.fetcher.get_soon(&url).await }).await
+    }
+
+    async fn look_by<F: Future<Output = Fetched>>(
+        address: &str,
+        get: impl FnOnce(Url) -> F,
+    ) -> Observation {
         let at = Timestamp::now();
         match Url::parse(address) {
-            Ok(url) => observation(at, address.to_owned(), self.fetcher.get(&url).await),
+            Ok(url) => observation(at, address.to_owned(), get(url).await),
             Err(error) => Observation {
                 vantage: Vantage::ThisMachine,
                 at,

@@ -26,7 +26,8 @@ impl Default for Limits {
 }
 
 /// What a queued challenge waits for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Waits {
     /// A slot: all are taken.
     Slot {

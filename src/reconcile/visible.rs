@@ -10,7 +10,7 @@ use crate::model::text::is_steering;
 
 /// How much of a wrong body a reason shows, in characters: as much as cert-manager's, for whoever may make a Certificate reads
 /// what a redirect has led to.
-const EXCERPT: usize = 24;
+pub const EXCERPT: usize = 24;
 
 /// How what was seen inside the cluster is told, beside the fault outside.
 const INSIDE: &str = "from inside the cluster";

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub(crate) mod by_hand;
+pub mod finding;
 mod http01;
 pub mod reproduce;
 pub mod solver;

@@ -49,6 +49,10 @@ pub struct CauseEntry {
     pub id: CauseId,
     /// What is wrong, in one line.
     pub title: String,
+    /// The same of one case, in a sentence: its words in braces stand for what was found. Where it is absent, the title is told of
+    /// whom it concerns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
     /// What it means for the certificate.
     pub severity: CauseSeverity,
     /// What a person sees; texts of programs stand between backticks, as they are.

@@ -49,6 +49,15 @@ pub fn due(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Op
     trigger::due(certificate, observed, now)
 }
 
+/// Says until when a pause after a failure lasts, if one does.
+pub fn held_until(
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    trigger::held_until(certificate, observed, now)
+}
+
 /// Says to which other Certificate the Secret belongs, if it does.
 pub fn rival(certificate: &Certificate, observed: &Observed) -> Option<String> {
     trigger::rival(certificate, observed)

@@ -101,7 +101,11 @@ pub(super) fn rival(certificate: &Certificate, observed: &Observed) -> Option<St
 
 /// Until when a failed issuance is not tried again; nothing once it may be, because the pause is over, the spec was
 /// changed, or a person deleted the failed request or its Order.
-fn held_until(certificate: &Certificate, observed: &Observed, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn held_until(
+    certificate: &Certificate,
+    observed: &Observed,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let failed_at = certificate.status.last_failure_time?.timestamp();
     let failed = next(certificate, observed)?;
     if request::failed_by_order(&failed.request) && !failed.has_order {

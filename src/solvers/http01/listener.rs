@@ -48,6 +48,11 @@ impl Listener {
         Self::serve(sockets::everywhere(port).await?)
     }
 
+    /// Answers for one name and token from now on.
+    pub fn put(&self, answer: &Answer) {
+        self.table.put(answer);
+    }
+
     /// The addresses it listens on, each with its real port.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
@@ -84,7 +89,7 @@ impl Listener {
 #[async_trait]
 impl Solver for Listener {
     async fn present(&self, _: &Challenge, answer: &Answer) -> Result<(), SolveError> {
-        self.table.put(answer);
+        self.put(answer);
         Ok(())
     }
 

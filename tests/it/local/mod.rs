@@ -9,6 +9,7 @@ mod cli;
 mod crash;
 mod definitions;
 mod deploy;
+mod diagnose;
 mod examples;
 mod faults;
 mod generated;

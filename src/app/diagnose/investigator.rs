@@ -1,0 +1,87 @@
+//! What looks, and at what.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::acme::Clients;
+use crate::app::context::Context;
+use crate::app::engine;
+use crate::diagnosis::case::{DriverCase, Unseen};
+use crate::dns::zone::Zones;
+use crate::fetch::Fetcher;
+use crate::model::{Key, ObjectName};
+use crate::reconcile::schedule::Limits;
+use crate::store::Store;
+use crate::store::error::StoreError;
+
+/// How long one probe may take.
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most names of one investigation that are looked at over the network.
+pub(super) const MOST_NAMES: usize = 100;
+
+/// What somebody asks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiagnosisTarget {
+    /// A Certificate and what hangs below it.
+    Certificate(ObjectName),
+    /// An issuer.
+    Issuer(Key),
+    /// A name, whatever objects there are.
+    Domain(String),
+}
+
+/// What looks.
+pub struct Investigator {
+    /// Where the objects are; nothing where only names are asked about.
+    pub(super) store: Option<Arc<dyn Store>>,
+    pub(super) fetcher: Fetcher,
+    pub(super) zones: Zones,
+    pub(super) clients: Clients,
+    pub(super) cluster_resource_namespace: String,
+    pub(super) limits: Limits,
+    pub(super) driver: DriverCase,
+    /// Where this machine answers HTTP-01; nothing where files do.
+    pub(super) http01_listen: Option<Vec<SocketAddr>>,
+    pub(super) now: Timestamp,
+}
+
+impl fmt::Debug for Investigator {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Investigator").finish_non_exhaustive()
+    }
+}
+
+impl Investigator {
+    /// What looks at objects of a store, where there is one, and at names by these means.
+    pub fn new(
+        store: Option<Arc<dyn Store>>,
+        (fetcher, zones): (Fetcher, Zones),
+        (driver, limits): (DriverCase, Limits),
+        http01_listen: Option<Vec<SocketAddr>>,
+        context: &Context,
+    ) -> Self {
+        let clients = engine::clients(&fetcher.resolver);
+        let cluster_resource_namespace = context.global.cluster_resource_namespace.clone();
+        let now = context.now();
+        Self {
+            store,
+            fetcher,
+            zones,
+            clients,
+            cluster_resource_namespace,
+            limits,
+            driver,
+            http01_listen,
+            now,
+        }
+    }
+}
+
+/// What could not be read of the store.
+pub(super) fn unseen(what: String, error: &StoreError) -> Unseen {
+    Unseen { what, why: error.to_string(), is_forbidden: error.lacks_permission() }
+}

@@ -1,0 +1,233 @@
+//! Issuers: what they name, and what their CAs answer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::time::timeout;
+
+use super::investigator::{Investigator, PROBE_TIMEOUT, unseen};
+use crate::acme::error::{AcmeError, Fault};
+use crate::acme::{Directory, TlsOptions};
+use crate::app::failure::Failure;
+use crate::controllers::account_secrets::mac_key;
+use crate::controllers::accounts::{account_key, key_in_secret};
+use crate::diagnosis::case::{
+    DirectoryAnswer, DirectoryCase, IssuerCase, SecretCase, SecretState, SecretUse, Unseen,
+};
+use crate::model::issuer::AcmeIssuer;
+use crate::model::{Issuer, Key, Kind, ObjectName, Secret, SecretKeySelector};
+use crate::store::error::{StoreError, unless_forbidden};
+use crate::store::resources::{Resources, typed};
+use crate::store::{Scope, Store};
+
+impl Investigator {
+    pub(super) async fn issuers(
+        &self,
+        store: &Arc<dyn Store>,
+        keys: BTreeSet<Key>,
+        unseen: &mut Vec<Unseen>,
+    ) -> Result<Vec<IssuerCase>, Failure> {
+        let mut all = Vec::new();
+        for key in keys {
+            all.push(self.issuer(store, key, unseen).await?);
+        }
+        Ok(all)
+    }
+
+    async fn issuer(
+        &self,
+        store: &Arc<dyn Store>,
+        key: Key,
+        missed: &mut Vec<Unseen>,
+    ) -> Result<IssuerCase, StoreError> {
+        let record = match store.get(&key).await {
+            Ok(record) => record,
+            Err(error) if error.lacks_permission() => {
+                missed.push(unseen(key.to_string(), &error));
+                let (near, secrets) = (Vec::new(), Vec::new());
+                return Ok(IssuerCase {
+                    key,
+                    issuer: None,
+                    is_known: false,
+                    near,
+                    secrets,
+                    directory: None,
+                });
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(issuer) = record.map(typed::<Issuer>).transpose()? else {
+            let near = near(store, &key).await?;
+            let secrets = Vec::new();
+            return Ok(IssuerCase {
+                key,
+                issuer: None,
+                is_known: true,
+                near,
+                secrets,
+                directory: None,
+            });
+        };
+        let mut secrets = Vec::new();
+        if let Some(acme) = &issuer.spec.acme {
+            let namespace = issuer.secret_namespace(&self.cluster_resource_namespace);
+            for (purpose, selector) in named_secrets(acme) {
+                match self.secret(store, acme, (purpose, &selector), namespace).await {
+                    Ok(secret) => secrets.push(secret),
+                    Err(error) => {
+                        let what = format!("Secret {namespace}/{} of {key}", selector.name);
+                        missed.push(unseen(what, &error));
+                    }
+                }
+            }
+        }
+        let directory = match &issuer.spec.acme {
+            Some(acme) => Some(self.directory(acme).await),
+            None => None,
+        };
+        Ok(IssuerCase {
+            key,
+            issuer: Some(issuer),
+            is_known: true,
+            near: Vec::new(),
+            secrets,
+            directory,
+        })
+    }
+
+    async fn secret(
+        &self,
+        store: &Arc<dyn Store>,
+        acme: &AcmeIssuer,
+        (purpose, selector): (SecretUse, &SecretKeySelector),
+        namespace: &str,
+    ) -> Result<SecretCase, StoreError> {
+        let name = ObjectName::new(namespace, &selector.name);
+        let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
+        let secret = secrets.get(&name).await?;
+        let entry = match purpose {
+            SecretUse::AccountKey => key_in_secret(acme),
+            SecretUse::Binding | SecretUse::Provider => selector.key.clone(),
+        };
+        let elsewhere = match &secret {
+            Some(_) => Vec::new(),
+            None => elsewhere(store, &name).await?,
+        };
+        let state = secret.map_or(SecretState::Missing, |secret| {
+            state(acme, (purpose, selector), &entry, &secret, namespace)
+        });
+        Ok(SecretCase { purpose, name, entry, state, elsewhere })
+    }
+
+    async fn directory(&self, acme: &AcmeIssuer) -> DirectoryCase {
+        let tls =
+            TlsOptions { ca_bundle: acme.ca_bundle.0.clone(), skip_verify: acme.skip_tls_verify };
+        let asked = timeout(PROBE_TIMEOUT, self.clients.directory(&acme.server, &tls)).await;
+        let answer = match asked {
+            Ok(Ok(directory)) => described(&directory),
+            Ok(Err(error)) => fault(&error),
+            Err(_) => DirectoryAnswer::Unreachable(format!(
+                "no answer within {} s",
+                PROBE_TIMEOUT.as_secs()
+            )),
+        };
+        DirectoryCase { url: acme.server.clone(), at: self.now, answer }
+    }
+}
+
+fn described(directory: &Directory) -> DirectoryAnswer {
+    DirectoryAnswer::Directory {
+        profiles: directory.profiles.keys().cloned().collect(),
+        caa_identities: directory.caa_identities.clone(),
+        external_account_required: directory.external_account_required,
+    }
+}
+
+fn fault(error: &AcmeError) -> DirectoryAnswer {
+    match error {
+        AcmeError::Refused { problem, .. } => DirectoryAnswer::Refused((**problem).clone()),
+        AcmeError::NotAcme { .. } | AcmeError::Protocol { .. } => {
+            DirectoryAnswer::NotAcme(error.to_string())
+        }
+        AcmeError::Transport { fault, why, .. } => match fault {
+            Fault::Untrusted => DirectoryAnswer::Untrusted(why.clone()),
+            Fault::NoSuchHost => DirectoryAnswer::NoSuchHost(why.clone()),
+            Fault::Unusable => DirectoryAnswer::NotAcme(why.clone()),
+            Fault::Lookup => DirectoryAnswer::Lookup(why.clone()),
+            Fault::Passing => DirectoryAnswer::Unreachable(why.clone()),
+        },
+    }
+}
+
+/// The Secrets that an issuer names, each with what it is for.
+fn named_secrets(acme: &AcmeIssuer) -> Vec<(SecretUse, SecretKeySelector)> {
+    let key = (SecretUse::AccountKey, acme.private_key_secret_ref.clone());
+    let binding = acme.external_account_binding.iter();
+    let binding = binding.map(|binding| (SecretUse::Binding, binding.key_secret_ref.clone()));
+    let providers = acme.solvers.iter().filter_map(|solver| solver.dns01.as_ref());
+    let providers = providers.flat_map(|dns01| dns01.secrets());
+    let providers = providers.map(|selector| (SecretUse::Provider, selector));
+    std::iter::once(key).chain(binding).chain(providers).collect()
+}
+
+fn state(
+    acme: &AcmeIssuer,
+    (purpose, selector): (SecretUse, &SecretKeySelector),
+    entry: &str,
+    secret: &Secret,
+    namespace: &str,
+) -> SecretState {
+    let Some(value) = secret.value(entry) else {
+        return SecretState::NoEntry(secret.data.keys().cloned().collect());
+    };
+    if value.trim_ascii().is_empty() {
+        return SecretState::Empty;
+    }
+    match purpose {
+        SecretUse::AccountKey => match account_key(acme, secret) {
+            Ok(key) => SecretState::AccountKey {
+                algorithm: key.algorithm().to_string(),
+                thumbprint: key.thumbprint().to_owned(),
+            },
+            Err(why) => SecretState::Unusable(why),
+        },
+        SecretUse::Binding => match mac_key(Some(secret), selector, namespace) {
+            Ok(_) => SecretState::Present,
+            Err(why) => SecretState::Unusable(why),
+        },
+        SecretUse::Provider => SecretState::Present,
+    }
+}
+
+/// Namespaces that have a Secret of that name; none where they may not be looked into.
+async fn elsewhere(store: &Arc<dyn Store>, name: &ObjectName) -> Result<Vec<String>, StoreError> {
+    let all = unless_forbidden(store.list(Kind::Secret, &Scope::all().brief()).await)?;
+    let of_name = all.into_iter().flatten().filter(|record| record.key.name.name == name.name);
+    Ok(of_name.map(|record| record.key.name.namespace).collect())
+}
+
+/// Issuers that may have been meant: of the same name and the other kind or another namespace, or of a similar name.
+async fn near(store: &Arc<dyn Store>, key: &Key) -> Result<Vec<Key>, StoreError> {
+    let mut near = Vec::new();
+    let mut known = Vec::new();
+    for kind in [Kind::Issuer, Kind::ClusterIssuer] {
+        let listed = unless_forbidden(store.list(kind, &Scope::all().brief()).await)?;
+        known.extend(listed.into_iter().flatten().map(|record| record.key));
+    }
+    near.extend(known.iter().filter(|other| other.name.name == key.name.name).cloned());
+    if near.is_empty() {
+        let is_reachable = |other: &&Key| {
+            other.kind == Kind::ClusterIssuer || other.name.namespace == key.name.namespace
+        };
+        let names = known.iter().filter(is_reachable).map(|other| other.name.name.as_str());
+        let meant = crate::model::closest::closest(&key.name.name, names);
+        near.extend(
+            known
+                .iter()
+                .filter(is_reachable)
+                .find(|other| Some(other.name.name.as_str()) == meant)
+                .cloned(),
+        );
+    }
+    Ok(near)
+}

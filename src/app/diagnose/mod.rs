@@ -1,0 +1,11 @@
+//! Looking at everything that may say why issuance does not go on: objects, the CA's word, names as a CA sees them, and who
+//! drives. Nothing is written, and nothing is spent at a CA: it is asked for its directory, and by POST-as-GET for what it holds.
+//! All probes run side by side, each within its own time; what one of them could not see is told, not guessed.
+
+pub mod investigator;
+mod issuers;
+pub mod look;
+mod names;
+pub mod report;
+pub mod targets;
+mod wanted_names;

@@ -1,0 +1,276 @@
+//! Names as a CA sees them: addresses, web servers, records, CAA.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::investigator::{Investigator, PROBE_TIMEOUT};
+use crate::diagnosis::case::{AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase};
+use crate::dns::{LookupError, Why};
+use crate::fetch::{Fetcher, reserved};
+use crate::model::observation::{Observation, Seen, Vantage};
+use crate::model::{Answer, Challenge, ChallengeType, Identifier};
+use crate::probes::Probe as _;
+use crate::probes::dns::DnsProbe;
+use crate::probes::http::{self, HttpProbe};
+use crate::probes::tls_alpn::TlsAlpnProbe;
+use crate::reconcile::challenge::Readiness;
+use crate::reconcile::{published, shown, visible};
+
+/// Most addresses of one name that are looked at.
+const MOST_ADDRESSES: usize = 8;
+/// Most labels that are climbed for CAA records.
+const MOST_LABELS: usize = 8;
+/// The path of a token that nobody has: what a server says to it is what it says to any.
+const CANARY: &str = "kubectl-acme-diagnose";
+
+/// Looks at one name by all that says something of it.
+pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bool) -> NameCase {
+    let Ok(identifier) = Identifier::parse(&name.shown()) else { return name };
+    let is_ip = matches!(identifier, Identifier::Ip(_));
+    let kind = name.kind;
+    let (caa, addresses, answer) = tokio::join!(
+        async { if is_ip { Vec::new() } else { caa(by, &name.name).await } },
+        async {
+            if kind.is_some_and(ChallengeType::is_by_record) {
+                (LookUp::NotAsked, false, Vec::new())
+            } else {
+                addresses(by, &name, is_listening).await
+            }
+        },
+        answer(by, name.pending.as_ref()),
+    );
+    name.caa = caa;
+    (name.addresses, name.is_looked_for_in_dns, name.looks) = addresses;
+    if let LookUp::Found(addresses) = &name.addresses {
+        let reserved =
+            addresses.iter().filter_map(|at| Some((*at, reserved::block(*at)?.to_owned())));
+        name.reserved = reserved.collect();
+    }
+    if let Some((answer, doubled)) = answer {
+        name.answer = Some(answer);
+        name.doubled = doubled;
+    }
+    name
+}
+
+/// Addresses, whether DNS was asked for them, and a look at each.
+async fn addresses(
+    by: &Investigator,
+    name: &NameCase,
+    is_listening: bool,
+) -> (LookUp<Vec<std::net::IpAddr>>, bool, Vec<AddressLook>) {
+    let overridden = by.fetcher.overrides.address(&name.name, 80);
+    let (found, is_dns) = match (overridden, name.name.parse()) {
+        (Some(address), _) => (LookUp::Found(vec![address.ip()]), false),
+        (None, Ok(address)) => (LookUp::Found(vec![address]), false),
+        (None, Err(_)) => {
+            let asked = timeout(PROBE_TIMEOUT, by.fetcher.resolver.addresses(&name.name)).await;
+            (looked_up(asked), true)
+        }
+    };
+    // TLS-ALPN-01 asks no web server.
+    if name.kind == Some(ChallengeType::TlsAlpn01) {
+        return (found, is_dns, Vec::new());
+    }
+    let LookUp::Found(addresses) = &found else { return (found, is_dns, Vec::new()) };
+    let looks = addresses.iter().take(MOST_ADDRESSES).map(|address| async {
+        let port = overridden.map_or(80, |at| at.port());
+        let at = SocketAddr::new(*address, port);
+        look_at(by, name, at, is_listening).await
+    });
+    let looks = join_all(looks).await;
+    (found, is_dns, looks)
+}
+
+async fn look_at(
+    by: &Investigator,
+    name: &NameCase,
+    address: SocketAddr,
+    is_listening: bool,
+) -> AddressLook {
+    let mut overrides = by.fetcher.overrides.clone();
+    overrides.hosts.insert(name.name.clone(), (address.ip(), Some(address.port())));
+    let fetcher = Fetcher { overrides, ..by.fetcher.clone() };
+    let Some((answer, is_up)) = looked_for(name) else { return not_looked_at(by, address) };
+    let url = http::address(&answer);
+    let probe = HttpProbe { fetcher };
+    let observation = match timeout(2 * PROBE_TIMEOUT, probe.look_soon(&url)).await {
+        Ok(observation) => observation,
+        Err(_) => late(by, url),
+    };
+    let (is_answer, sighting) = match visible::judge(&answer, std::slice::from_ref(&observation)) {
+        Readiness::Ready => (true, None),
+        Readiness::NotYet { cause, .. } => (false, cause),
+    };
+    let disagreement = visible::disagreement(&answer, &observation).map(str::to_owned);
+    let (expected, is_expected) = (answer.key_authorization, is_up || is_listening);
+    AddressLook { address, observation, expected, is_expected, is_answer, sighting, disagreement }
+}
+
+/// What is looked for at a name, and whether somebody has put it up: the answer of its Challenge, else one that nobody has.
+pub(super) fn looked_for(name: &NameCase) -> Option<(Answer, bool)> {
+    let pending = name.pending.as_ref();
+    let pending = pending.filter(|challenge| challenge.spec.kind == ChallengeType::Http01);
+    if let Some(answer) = pending.and_then(|challenge| Answer::of(challenge).ok()) {
+        return Some((answer, true));
+    }
+    let identifier = Identifier::parse(&name.name).ok()?;
+    let key_authorization = format!("{CANARY}.answer");
+    Some((Answer { identifier, token: CANARY.to_owned(), key_authorization }, false))
+}
+
+/// A name that no URL can be made of.
+fn not_looked_at(by: &Investigator, address: SocketAddr) -> AddressLook {
+    let observation = Observation {
+        seen: Seen::NoLook { why: "it is no name".to_owned(), symptom: None },
+        ..late(by, String::new())
+    };
+    let (expected, is_expected, is_answer) = (String::new(), false, false);
+    AddressLook {
+        address,
+        observation,
+        expected,
+        is_expected,
+        is_answer,
+        sighting: None,
+        disagreement: None,
+    }
+}
+
+/// A look that took too long.
+fn late(by: &Investigator, url: String) -> Observation {
+    Observation {
+        vantage: Vantage::ThisMachine,
+        at: by.now,
+        url,
+        hops: Vec::new(),
+        seen: Seen::Nothing {
+            why: format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
+            symptom: Some(crate::model::cause::Symptom::Unreachable),
+        },
+    }
+}
+
+fn looked_up<T>(asked: Result<Result<T, LookupError>, tokio::time::error::Elapsed>) -> LookUp<T> {
+    let error = match asked {
+        Ok(Ok(found)) => return LookUp::Found(found),
+        Ok(Err(error)) => error,
+        Err(_) => {
+            return LookUp::Silence(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()));
+        }
+    };
+    let said = error.to_string();
+    match error {
+        LookupError::NoSuchName { .. } => LookUp::NoName(said),
+        LookupError::NoSuchTarget { target, .. } => LookUp::Dangling { target },
+        LookupError::NoAddress { .. } | LookupError::NoText { .. } => LookUp::NoRecord(said),
+        LookupError::AliasLoop { .. } | LookupError::Failed { why: Why::AliasLoop(_), .. } => {
+            LookUp::Circle(said)
+        }
+        LookupError::Failed { why: Why::Answered { code, .. }, .. }
+        | LookupError::UnexpectedCode { code, .. } => LookUp::Code(code),
+        LookupError::Failed {
+            why: Why::Silent | Why::Slow { .. } | Why::Server { .. }, ..
+        } => LookUp::Silence(said),
+        LookupError::Failed { .. }
+        | LookupError::NoZone { .. }
+        | LookupError::UnknownZone { .. }
+        | LookupError::NoServers { .. } => LookUp::Other(said),
+    }
+}
+
+/// CAA records from the name upwards, up to the first that has any, or that cannot be read.
+async fn caa(by: &Investigator, name: &str) -> Vec<CaaLevel> {
+    let mut levels = Vec::new();
+    let mut rest = Some(name);
+    while let Some(at) = rest.filter(|_| levels.len() < MOST_LABELS) {
+        let asked = timeout(PROBE_TIMEOUT, by.fetcher.resolver.caa(at)).await;
+        let records = match looked_up(asked) {
+            LookUp::Found(records) => LookUp::Found(
+                records
+                    .into_iter()
+                    .map(|record| CaaProperty {
+                        is_critical: record.is_critical,
+                        tag: record.tag,
+                        value: record.value,
+                    })
+                    .collect::<Vec<_>>(),
+            ),
+            LookUp::NoName(why) | LookUp::NoRecord(why) => LookUp::NoRecord(why),
+            LookUp::Dangling { target } => LookUp::Dangling { target },
+            LookUp::Circle(why) => LookUp::Circle(why),
+            LookUp::Code(code) => LookUp::Code(code),
+            LookUp::Silence(why) => LookUp::Silence(why),
+            LookUp::Other(why) => LookUp::Other(why),
+            LookUp::NotAsked => LookUp::NotAsked,
+        };
+        let is_last = match &records {
+            LookUp::Found(records) => !records.is_empty(),
+            LookUp::Code(_) | LookUp::Silence(_) => true,
+            _ => false,
+        };
+        levels.push(CaaLevel { name: at.to_owned(), records, at: by.now });
+        rest = at.split_once('.').map(|(_, above)| above).filter(|_| !is_last);
+    }
+    levels
+}
+
+/// A look at the answer of a Challenge that is up, and where its record was found under a doubled name, that name.
+async fn answer(
+    by: &Investigator,
+    challenge: Option<&Challenge>,
+) -> Option<(AnswerLook, Option<String>)> {
+    // The answer of HTTP-01 is looked for at each address.
+    let challenge = challenge.filter(|challenge| challenge.spec.kind != ChallengeType::Http01)?;
+    let answer = Answer::of(challenge).ok()?;
+    let kind = challenge.spec.kind;
+    let fetcher = by.fetcher.clone();
+    let look = async {
+        match kind {
+            ChallengeType::Http01 => Vec::new(),
+            ChallengeType::TlsAlpn01 => TlsAlpnProbe { fetcher }.look(challenge, &answer).await,
+            ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+                DnsProbe { zones: by.zones.clone() }.look(challenge, &answer).await
+            }
+        }
+    };
+    // A whole zone may be slow.
+    let mut observations = timeout(PROBE_TIMEOUT + Duration::from_secs(3), look)
+        .await
+        .unwrap_or_else(|_| vec![late(by, challenge.spec.record_name())]);
+    for observation in &mut observations {
+        observation.at = by.now;
+    }
+    let (verdict, expected) = match kind {
+        ChallengeType::Http01 => return None,
+        ChallengeType::TlsAlpn01 => {
+            (shown::judge(&answer, &observations), shown::digest_of(&answer))
+        }
+        ChallengeType::Dns01 | ChallengeType::DnsAccount01 | ChallengeType::DnsPersist01 => {
+            (published::judge(challenge, &answer, &observations), answer.key_authorization.clone())
+        }
+    };
+    let (reason, sighting) = match verdict {
+        Readiness::Ready => (None, None),
+        Readiness::NotYet { reason, cause } => (Some(reason), cause),
+    };
+    let doubled = match &reason {
+        Some(_) if kind.is_by_record() => doubled(by, challenge, &expected).await,
+        _ => None,
+    };
+    Some((AnswerLook { expected, observations, reason, sighting }, doubled))
+}
+
+/// The doubled name, where the record is there.
+async fn doubled(by: &Investigator, challenge: &Challenge, expected: &str) -> Option<String> {
+    let record = challenge.spec.record_name();
+    let record = record.trim_end_matches('.');
+    let doubled = format!("{record}.{}", challenge.spec.dns_name);
+    let texts = timeout(PROBE_TIMEOUT, by.fetcher.resolver.texts(&doubled)).await;
+    let is_there =
+        texts.is_ok_and(|texts| texts.is_ok_and(|all| all.iter().any(|t| t == expected)));
+    is_there.then_some(doubled)
+}

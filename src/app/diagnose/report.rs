@@ -1,0 +1,133 @@
+//! What was found, as a page for people and as a report for programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::app::hints::finding::{sentence, steps};
+use crate::app::invocation;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::catalogue::{self, CauseSeverity, FixStep};
+use crate::diagnosis::finding::{Evidence, Finding};
+use crate::model::Time;
+use crate::print::colour::{Colour, Weight};
+use crate::print::fold::fold;
+
+/// Columns of a page where no terminal says how many there are.
+const PIPED: usize = 80;
+/// Columns beyond which lines are hard to read.
+const WIDEST: usize = 100;
+/// Most subjects of one cause that are named.
+const MOST_SUBJECTS: usize = 10;
+/// Most observations that are shown of one finding.
+const MOST_EVIDENCE: usize = 8;
+
+/// One page: a block for each cause, most pressing first, each with all that it concerns.
+pub fn page(findings: &[Finding], width: Option<usize>, colour: Colour) -> String {
+    let width = width.unwrap_or(PIPED).min(WIDEST);
+    let mut blocks = Vec::new();
+    let mut done: Vec<CauseId> = Vec::new();
+    for finding in findings {
+        if done.contains(&finding.cause) {
+            continue;
+        }
+        done.push(finding.cause);
+        let alike: Vec<&Finding> = findings.iter().filter(|f| f.cause == finding.cause).collect();
+        blocks.push(block(&alike, width, colour));
+    }
+    blocks.join("\n")
+}
+
+/// What was found of one cause.
+fn block(alike: &[&Finding], width: usize, colour: Colour) -> String {
+    let Some(first) = alike.first() else { return String::new() };
+    let entry = catalogue::entry(first.cause);
+    let mut text = String::new();
+    let head = format!("{}  {}, {}", first.cause, entry.severity.word(), first.grade.word());
+    let weight = match (first.is_error(), first.is_warning()) {
+        (true, _) => Weight::Wrong,
+        (false, true) => Weight::Doubtful,
+        (false, false) => Weight::Fine,
+    };
+    // Writing into memory cannot fail.
+    let _written = writeln!(text, "{}", colour.weighed(weight, &head));
+    for finding in alike.iter().take(MOST_SUBJECTS) {
+        paragraph(&mut text, "", &sentence(finding), width);
+    }
+    if alike.len() > MOST_SUBJECTS {
+        let more = format!("and {} more", alike.len() - MOST_SUBJECTS);
+        paragraph(&mut text, "", &more, width);
+    }
+    text.push_str("\n  Seen\n");
+    for evidence in first.evidence.iter().take(MOST_EVIDENCE) {
+        paragraph(&mut text, "    ", &shown(evidence), width);
+    }
+    if !first.explains.is_empty() {
+        let ids: Vec<String> = first.explains.iter().map(ToString::to_string).collect();
+        paragraph(&mut text, "", &format!("Explains {}", ids.join(", ")), width);
+    }
+    if entry.severity != CauseSeverity::Info {
+        text.push_str("\n  What helps\n");
+        for (number, step) in steps(first).iter().enumerate() {
+            lines_of_step(&mut text, number + 1, step, width);
+        }
+        if entry.risk != "none" {
+            paragraph(&mut text, "", &format!("Risk: {}", entry.risk), width);
+        }
+    }
+    let _written = writeln!(text, "  More: {} explain {}", invocation::program(), first.cause);
+    text
+}
+
+fn lines_of_step(text: &mut String, number: usize, step: &FixStep, width: usize) {
+    let mut mark = format!("{number}.");
+    for line in fold(&step.does, width.saturating_sub(9)) {
+        let _written = writeln!(text, "      {mark} {}", line.trim_end());
+        mark = " ".repeat(mark.len());
+    }
+    for line in step.run.iter().chain(&step.write).flat_map(|lines| lines.trim_end().lines()) {
+        // A line to copy is not folded.
+        let _written = writeln!(text, "         {line}");
+    }
+}
+
+fn paragraph(text: &mut String, indent: &str, words: &str, width: usize) {
+    for line in fold(words, width.saturating_sub(indent.len() + 2)) {
+        let _written = writeln!(text, "  {indent}{}", line.trim_end());
+    }
+}
+
+/// One observation in one sentence.
+fn shown(evidence: &Evidence) -> String {
+    let from = evidence.vantage.as_ref().map(|vantage| format!(", from {vantage}"));
+    format!("{}{}: {}", evidence.asked, from.unwrap_or_default(), evidence.came)
+}
+
+/// The report for programs.
+pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
+    let findings = findings.iter().map(|finding| {
+        let entry = catalogue::entry(finding.cause);
+        json!({
+            "cause": finding.cause,
+            "title": entry.title,
+            "severity": entry.severity.word(),
+            "grade": finding.grade.word(),
+            "subject": finding.subject,
+            "message": sentence(finding),
+            "evidence": finding.evidence,
+            "explains": finding.explains,
+            "fix": steps(finding),
+            "risk": entry.risk,
+        })
+    });
+    let unseen = case.unseen.iter().map(|unseen| json!({"what": unseen.what, "why": unseen.why}));
+    json!({
+        "apiVersion": "kubectl-acme/v1alpha1",
+        "kind": "Diagnosis",
+        "time": Time::new(case.at),
+        "exitCode": exit_code,
+        "findings": findings.collect::<Vec<_>>(),
+        "unseen": unseen.collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,122 @@
+//! What the words of a command line lead `diagnose` to.
+
+use std::sync::Arc;
+
+use super::investigator::DiagnosisTarget;
+use crate::app::context::Context;
+use crate::app::failure::Failure;
+use crate::app::input::selector::LabelSelector;
+use crate::app::input::target::Targets;
+use crate::app::input::{lookup, target};
+use crate::model::common::is_true;
+use crate::model::{Certificate, Key, Kind};
+use crate::store::Store;
+use crate::store::resources::Resources;
+
+/// Which Certificates are looked at where no word names one.
+#[derive(Clone, Copy, Debug)]
+pub struct UnreadyScope<'a> {
+    /// Those of every namespace.
+    pub all_namespaces: bool,
+    /// Those with these labels.
+    pub selector: Option<&'a LabelSelector>,
+}
+
+/// What the words are about; every Certificate that is not ready where there are none.
+///
+/// # Errors
+/// Fails when an object is not there, or the store cannot be read.
+pub async fn targets(
+    words: &[String],
+    unready_in: UnreadyScope<'_>,
+    store: Option<&Arc<dyn Store>>,
+    context: &Context,
+) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let Some(store) = store else {
+        return Ok(words.iter().cloned().map(DiagnosisTarget::Domain).collect());
+    };
+    if words.is_empty() {
+        return unready(unready_in, store, context).await;
+    }
+    let mut targets = Vec::new();
+    for word in words {
+        for target in of_word(word, store, context).await? {
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+    }
+    Ok(targets)
+}
+
+async fn of_word(
+    word: &str,
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let namespace = context.namespace();
+    let (kind, name) = if word.contains('/') {
+        Targets::parse_one(&[word.to_owned()])?
+    } else {
+        (Kind::Certificate, word.to_owned())
+    };
+    let named = target::key(kind, &name, namespace);
+    match kind {
+        Kind::Issuer | Kind::ClusterIssuer => {
+            lookup::read(store, &named).await?;
+            Ok(vec![DiagnosisTarget::Issuer(named)])
+        }
+        Kind::Certificate | Kind::CertificateRequest | Kind::Order | Kind::Challenge => {
+            let keys = lookup::keys(store, &named).await.or_else(|error| {
+                // A domain can be looked at by whoever may not read the objects.
+                if is_domain(word) && error.lacks_permission() {
+                    Ok(Vec::new())
+                } else {
+                    Err(error)
+                }
+            })?;
+            let mut found = Vec::new();
+            for key in &keys {
+                let record = lookup::read(store, key).await?;
+                let of = lookup::above(store, record, Kind::Certificate).await?;
+                found.extend(of.map(|of| DiagnosisTarget::Certificate(of.name)));
+            }
+            match (found.is_empty(), is_domain(word)) {
+                (false, _) => Ok(found),
+                (true, true) => Ok(vec![DiagnosisTarget::Domain(name)]),
+                (true, false) => Err(lookup::not_found(store, &named).await?),
+            }
+        }
+        Kind::Event | Kind::Secret => {
+            Err(Failure::usage(format!("cannot diagnose {word}: a {kind} is never issued")))
+        }
+    }
+}
+
+/// Every Certificate that is not ready.
+async fn unready(
+    UnreadyScope { all_namespaces, selector }: UnreadyScope<'_>,
+    store: &Arc<dyn Store>,
+    context: &Context,
+) -> Result<Vec<DiagnosisTarget>, Failure> {
+    let namespace = (!all_namespaces).then(|| context.namespace());
+    let all = store.list(Kind::Certificate, &target::scope(Kind::Certificate, namespace)).await?;
+    let fits = |key: &Key| {
+        let record = all.iter().find(|record| record.key == *key);
+        selector.is_none_or(|labels| record.is_some_and(|r| labels.fits(r)))
+    };
+    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+    let listed = certificates.list(&target::scope(Kind::Certificate, namespace)).await?;
+    let unready = listed.into_iter().filter(|certificate| {
+        let conditions = &certificate.status.conditions;
+        !is_true(conditions, "Ready") || is_true(conditions, "Issuing")
+    });
+    let names = unready.map(|certificate| certificate.name());
+    let names = names.filter(|name| fits(&Key::new(Kind::Certificate, name.clone())));
+    Ok(names.map(DiagnosisTarget::Certificate).collect())
+}
+
+/// Tells whether a word may be a domain rather than the name of an object.
+pub fn is_domain(word: &str) -> bool {
+    word.contains('.') && !word.contains('/')
+}

@@ -1,0 +1,138 @@
+//! The names that are to be proven, and how.
+
+use std::collections::BTreeMap;
+
+use crate::diagnosis::case::{Case, LookUp, NameCase};
+use crate::diagnosis::chain::issuer_key;
+use crate::model::solver::ChallengeSolver;
+use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key};
+use crate::reconcile::solver_choice::{Asking, would_choose};
+
+/// A name that somebody asks about, with nothing else known.
+pub(super) fn of_domain(domain: &str) -> NameCase {
+    let (name, wildcard) = match domain.strip_prefix("*.") {
+        Some(bare) => (bare, true),
+        None => (domain, false),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let kind = wildcard.then_some(ChallengeType::Dns01);
+    blank(name, wildcard, kind)
+}
+
+fn blank(name: String, wildcard: bool, kind: Option<ChallengeType>) -> NameCase {
+    NameCase {
+        name,
+        wildcard,
+        namespace: String::new(),
+        issuer: None,
+        kind,
+        unfit: Vec::new(),
+        challenge: None,
+        pending: None,
+        is_looked_for_in_dns: false,
+        addresses: LookUp::NotAsked,
+        reserved: Vec::new(),
+        looks: Vec::new(),
+        answer: None,
+        caa: Vec::new(),
+        doubled: None,
+    }
+}
+
+/// The names of Certificates that have to be issued, each with the Challenge that is there, or the solver that would be taken.
+pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
+    let mut all = Vec::new();
+    for of in &case.certificates {
+        let is_open = of.order().is_some_and(|order| !order.has_ended());
+        if of.due.is_none() && !is_open {
+            continue;
+        }
+        let issuer = issuer_key(&of.certificate);
+        let challenges: BTreeMap<String, &Challenge> =
+            of.current_challenges().map(|c| (c.spec.shown_domain(), c)).collect();
+        for shown in ordered(&of.certificate) {
+            let (bare, wildcard) = match shown.strip_prefix("*.") {
+                Some(bare) => (bare.to_owned(), true),
+                None => (shown.clone(), false),
+            };
+            let mut name = blank(bare, wildcard, None);
+            name.namespace.clone_from(&of.certificate.metadata.namespace);
+            name.issuer.clone_from(&issuer);
+            match challenges.get(&shown) {
+                Some(challenge) => {
+                    name.kind = Some(challenge.spec.kind);
+                    name.challenge = Some(challenge.name());
+                    name.pending = (!challenge.has_ended() && challenge.status.presented)
+                        .then(|| (*challenge).clone());
+                }
+                None => choose(case, issuer.as_ref(), &of.certificate, &mut name),
+            }
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// Every name and address that a Certificate asks for, as it is ordered.
+fn ordered(certificate: &Certificate) -> Vec<String> {
+    let spec = &certificate.spec;
+    let mut all: Vec<String> = Vec::new();
+    let common = Some(&spec.common_name).filter(|name| !name.is_empty());
+    for name in spec.dns_names.iter().chain(&spec.ip_addresses).chain(common) {
+        let name = name.to_ascii_lowercase();
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// Finds the solver that would be taken, before there is an order.
+fn choose(case: &Case, issuer: Option<&Key>, certificate: &Certificate, name: &mut NameCase) {
+    let Some(acme) = issuer
+        .and_then(|key| case.issuer(key)?.issuer.as_ref())
+        .and_then(|issuer| issuer.spec.acme.as_ref())
+    else {
+        return;
+    };
+    let Ok(identifier) = Identifier::parse(&name.shown()) else { return };
+    let metadata = &certificate.metadata;
+    let asking = Asking {
+        namespace: &metadata.namespace,
+        labels: &metadata.labels,
+        annotations: &metadata.annotations,
+        kind: None,
+    };
+    if let Ok(chosen) = would_choose(&acme.solvers, &identifier, asking) {
+        name.kind = Some(chosen.kind);
+        return;
+    }
+    let unfit = acme.solvers.iter().enumerate().map(|(index, solver)| unfit(index, solver, name));
+    name.unfit = unfit.collect();
+    if name.unfit.is_empty() {
+        name.unfit.push("the issuer has no solvers".to_owned());
+    }
+}
+
+/// Why a solver does not fit a name, in a few words.
+fn unfit(index: usize, solver: &ChallengeSolver, name: &NameCase) -> String {
+    let place = format!("solvers[{index}]");
+    if name.wildcard && solver.dns01.is_none() {
+        return format!("{place} is no dns01, which a wildcard needs");
+    }
+    let Some(selector) = &solver.selector else {
+        return format!("{place} is neither http01 nor dns01");
+    };
+    let mut wants = Vec::new();
+    if !selector.match_labels.is_empty() {
+        let labels = selector.match_labels.iter().map(|(name, value)| format!("{name}={value}"));
+        wants.push(format!("labels {}", labels.collect::<Vec<_>>().join(",")));
+    }
+    if !selector.dns_names.is_empty() {
+        wants.push(format!("dnsNames {}", selector.dns_names.join(", ")));
+    }
+    if !selector.dns_zones.is_empty() {
+        wants.push(format!("dnsZones {}", selector.dns_zones.join(", ")));
+    }
+    format!("{place} is for {}", wants.join(" and "))
+}

@@ -1,0 +1,182 @@
+//! `diagnose`: why a certificate does not arrive.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::app::context::Context;
+use crate::app::diagnose::investigator::{DiagnosisTarget, Investigator};
+use crate::app::diagnose::report;
+use crate::app::diagnose::targets::{UnreadyScope, is_domain, targets};
+use crate::app::failure::Failure;
+use crate::app::flags::look::{LookArgs, NameserverArgs};
+use crate::app::flags::output::ReportArgs;
+use crate::app::flags::slots::SlotArgs;
+use crate::app::input::completers;
+use crate::app::input::selector::LabelSelector;
+use crate::app::lead;
+use crate::diagnosis::case::DriverCase;
+use crate::diagnosis::failure_kind::FailureKind;
+use crate::diagnosis::finding::Finding;
+use crate::diagnosis::rules;
+use crate::print::Printer;
+use crate::store::Store;
+use crate::store::local::Access;
+
+/// Flags of `diagnose`.
+#[derive(Debug, clap::Args)]
+pub struct DiagnoseArgs {
+    /// KIND/NAME, the name of a Certificate, or a domain; every Certificate that is not ready when there is none
+    #[arg(value_name = "KIND/NAME|DOMAIN", add = completers::objects())]
+    pub what: Vec<String>,
+    /// Look at the Certificates of all namespaces
+    #[arg(long, short = 'A', conflicts_with = "what")]
+    pub all_namespaces: bool,
+    /// Only Certificates with these labels, such as app=web
+    #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "what")]
+    pub selector: Option<LabelSelector>,
+    /// What ends it with an exit code that is not 0
+    ///
+    /// Errors end it with 10; warnings end it with 11 where they count.
+    #[arg(long, value_name = "SEVERITY", default_value = "error", value_enum)]
+    pub fail_on: FailOn,
+    /// Where answers to HTTP-01 are given on this machine [default: port 80]
+    ///
+    /// With --local, while nobody issues, they are given there for as long as it is looked: whether the way leads here is seen.
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        value_delimiter = ',',
+        help_heading = "Looking at names"
+    )]
+    pub http01_listen: Vec<SocketAddr>,
+    /// Where answers are given as files on this machine; then nobody listens
+    #[arg(long, hide_short_help = true, value_name = "DIR", help_heading = "Looking at names")]
+    pub http01_webroot: Option<PathBuf>,
+    /// How to look
+    #[command(flatten)]
+    pub look: LookArgs,
+    /// Whom to ask about DNS-01
+    #[command(flatten)]
+    pub nameservers: NameserverArgs,
+    /// How many challenges run at once
+    #[command(flatten)]
+    pub slots: SlotArgs,
+    /// How results are written
+    #[command(flatten)]
+    pub output: ReportArgs,
+}
+
+/// What counts as a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FailOn {
+    /// Causes that keep a certificate from being issued
+    Error,
+    /// Those, and what may become one
+    Warning,
+}
+
+impl DiagnoseArgs {
+    /// Tells whether there must be a store: a domain can be looked at without one.
+    pub fn needs_store(&self) -> bool {
+        self.what.is_empty() || !self.what.iter().all(|word| is_domain(word))
+    }
+}
+
+/// Runs `diagnose`. Nothing is written, and nothing is spent at a CA.
+///
+/// # Errors
+/// Fails with 10 when something is wrong, with 11 where warnings count; and when an object is not there.
+pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failure> {
+    let (store, absent) = store(&args, context).await?;
+    let (all_namespaces, selector) = (args.all_namespaces, args.selector.as_ref());
+    let unready = UnreadyScope { all_namespaces, selector };
+    let targets = targets(&args.what, unready, store.as_ref(), context).await?;
+    let mut printer = context.printer(&(&args.output).into());
+    let fetcher = args.look.fetcher().await?;
+    let zones = args.nameservers.zones(&args.look, &fetcher).await?;
+    let driver = match &store {
+        Some(_) => driver(context).await,
+        None => DriverCase::Unknown,
+    };
+    let limits = args.slots.limits();
+    let listen = args.http01_webroot.is_none().then(|| args.http01_listen.clone());
+    let investigator =
+        Investigator::new(store, (fetcher, zones), (driver, limits), listen, context);
+    let looked = tokio::select! {
+        looked = investigator.look(&targets) => looked?,
+        kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
+    };
+    let findings = rules::judge(&looked);
+    let kind = verdict(&findings, args.fail_on);
+    let exit_code = kind.map_or(0, FailureKind::exit_code);
+    let width = printer.width();
+    let document = report::document(&looked, &findings, exit_code);
+    if !findings.is_empty() || !printer.format().is_for_people() {
+        printer.report(&document, |colour| report::page(&findings, width, colour))?;
+    }
+    if let Some(why) = absent {
+        printer.note(&format!("objects were not looked at: {why}"));
+    }
+    conclude(&printer, &targets, &findings);
+    if looked.driver == DriverCase::Nobody && looked.certificates.iter().any(|of| of.due.is_some())
+    {
+        printer.note(lead::NOBODY_DRIVES);
+    }
+    kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
+}
+
+/// The store, where there is one; why not, where domains are looked at without.
+async fn store(
+    args: &DiagnoseArgs,
+    context: &mut Context,
+) -> Result<(Option<Arc<dyn Store>>, Option<String>), Failure> {
+    if args.needs_store() {
+        return Ok((Some(context.store(Access::ReadOnly).await?), None));
+    }
+    if let Err(failure) = context.connect().await {
+        return Ok((None, Some(failure.message)));
+    }
+    match context.store(Access::ReadOnly).await {
+        Ok(store) => Ok((Some(store), None)),
+        Err(failure) => Ok((None, Some(failure.message))),
+    }
+}
+
+/// Who drives; whoever may not see that is told nothing of it.
+async fn driver(context: &Context) -> DriverCase {
+    match lead::is_driven(context).await {
+        Ok(false) => DriverCase::Nobody,
+        Ok(true) => match lead::foreseen(context).await {
+            Ok(claim) => DriverCase::Somebody(claim.driver().to_owned()),
+            Err(_) => DriverCase::Unknown,
+        },
+        Err(_) => DriverCase::Unknown,
+    }
+}
+
+/// With what the command ends.
+fn verdict(findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
+    if findings.iter().any(Finding::is_error) {
+        return Some(FailureKind::CausesFound);
+    }
+    let counts = fail_on == FailOn::Warning && findings.iter().any(Finding::is_warning);
+    counts.then_some(FailureKind::WarningsFound)
+}
+
+fn conclude(printer: &Printer, targets: &[DiagnosisTarget], findings: &[Finding]) {
+    let errors = findings.iter().filter(|finding| finding.is_error()).count();
+    let warnings = findings.iter().filter(|finding| finding.is_warning()).count();
+    let line = match (targets, errors, warnings) {
+        ([], _, _) => "every Certificate is ready".to_owned(),
+        (_, 0, 0) => "nothing is wrong, as far as can be seen from here".to_owned(),
+        (_, errors, warnings) => {
+            let count = |count: usize, word: &str| match count {
+                1 => format!("1 {word}"),
+                _ => format!("{count} {word}s"),
+            };
+            format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
+        }
+    };
+    printer.note(&line);
+}

@@ -1,0 +1,206 @@
+//! What is wrong, as data: a cause of the catalogue, whom it concerns, how sure that is, and what shows it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::catalogue::id::CauseId;
+use super::catalogue::{self, CauseSeverity};
+use crate::model::ObjectName;
+use crate::model::observation::{Observation, Vantage};
+
+/// How sure a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grade {
+    /// What was observed can mean nothing else.
+    Certain,
+    /// Something else is possible, and rare.
+    Likely,
+    /// One of several.
+    Possible,
+}
+
+impl Grade {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Certain => "certain",
+            Self::Likely => "likely",
+            Self::Possible => "possible",
+        }
+    }
+}
+
+/// One observation as it came: what was asked, from where, when, and the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What was asked or read: a field of an object, a URL, a question to a name server.
+    pub asked: String,
+    /// From where it was looked; absent of what stands in the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vantage: Option<Vantage>,
+    /// When.
+    pub at: Timestamp,
+    /// What came.
+    pub came: String,
+}
+
+/// One cause, found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Which.
+    pub cause: CauseId,
+    /// How sure that is.
+    pub grade: Grade,
+    /// Whom it concerns: an object, or a name.
+    pub subject: String,
+    /// Names and values that stand in the catalogue's sentence and steps for words in capitals.
+    pub facts: BTreeMap<&'static str, String>,
+    /// What shows it; never empty.
+    pub evidence: Vec<Evidence>,
+    /// Findings that are explained by this one.
+    pub explains: Vec<CauseId>,
+}
+
+impl Finding {
+    /// Makes a finding that rests on one observation.
+    pub fn new(cause: CauseId, grade: Grade, subject: impl Into<String>, shown: Evidence) -> Self {
+        let (facts, explains) = (BTreeMap::new(), Vec::new());
+        Self { cause, grade, subject: subject.into(), facts, evidence: vec![shown], explains }
+    }
+
+    /// Adds a value for a word of the catalogue.
+    #[must_use]
+    pub fn with(mut self, word: &'static str, value: impl Into<String>) -> Self {
+        self.facts.insert(word, value.into());
+        self
+    }
+
+    /// Adds an observation.
+    #[must_use]
+    pub fn shown_by(mut self, more: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(more);
+        self
+    }
+
+    /// What it means for the certificate.
+    pub fn severity(&self) -> CauseSeverity {
+        catalogue::entry(self.cause).severity
+    }
+
+    /// Tells whether somebody has to act: a cause that breaks issuance, and that is more than one of several.
+    pub fn is_error(&self) -> bool {
+        matches!(self.severity(), CauseSeverity::Fatal | CauseSeverity::Error)
+            && self.grade != Grade::Possible
+    }
+
+    /// Tells whether it counts where warnings do.
+    pub fn is_warning(&self) -> bool {
+        !self.is_error() && self.severity() != CauseSeverity::Info
+    }
+}
+
+/// What follows from other causes, whatever these are: the state in which they leave a Certificate or an issuer.
+const CONSEQUENCES: [CauseId; 3] = [CauseId::Cfg02, CauseId::Ord02, CauseId::Ord04];
+
+/// Which Certificates a subject concerns.
+pub type Concerns<'a> = dyn Fn(&str) -> BTreeSet<ObjectName> + 'a;
+
+/// Puts findings in order, each cause once for each subject, and what a cause explains below it: one finding for each root.
+/// `concerns` tells which Certificates a subject is about: a cause explains what happens to these.
+pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
+    let mut kept: Vec<Finding> = Vec::new();
+    for finding in found {
+        let same =
+            |known: &&mut Finding| known.cause == finding.cause && known.subject == finding.subject;
+        match kept.iter_mut().find(same) {
+            Some(known) => {
+                known.grade = known.grade.min(finding.grade);
+                let is_new = |one: &Evidence| {
+                    !known.evidence.iter().any(|k| k.asked == one.asked && k.vantage == one.vantage)
+                };
+                let more: Vec<Evidence> = finding.evidence.into_iter().filter(is_new).collect();
+                known.evidence.extend(more);
+            }
+            None => kept.push(finding),
+        }
+    }
+    let scopes: Vec<BTreeSet<ObjectName>> = kept.iter().map(|f| concerns(&f.subject)).collect();
+    let explains = |root: usize, other: usize| {
+        let (cause, effect) = (&kept[root], &kept[other]);
+        let is_in_scope = cause.subject == effect.subject
+            || (!scopes[other].is_empty() && scopes[other].is_subset(&scopes[root]));
+        root != other && is_in_scope && cause.may_explain(effect)
+    };
+    let all = 0..kept.len();
+    let below: Vec<Vec<CauseId>> = all
+        .clone()
+        .map(|root| {
+            let mut below: Vec<CauseId> =
+                all.clone().filter(|other| explains(root, *other)).map(|o| kept[o].cause).collect();
+            below.sort_unstable();
+            below.dedup();
+            below
+        })
+        .collect();
+    let is_root: Vec<bool> =
+        all.clone().map(|other| !all.clone().any(|root| explains(root, other))).collect();
+    let mut roots: Vec<Finding> = kept
+        .into_iter()
+        .zip(below)
+        .zip(is_root)
+        .filter(|(_, is_root)| *is_root)
+        .map(|((finding, explains), _)| Finding { explains, ..finding })
+        .collect();
+    let rank = |finding: &Finding| match (finding.severity(), finding.is_error()) {
+        (CauseSeverity::Fatal, true) => 0,
+        (_, true) => 1,
+        _ if finding.is_warning() => 2,
+        _ => 3,
+    };
+    roots.sort_by_key(|finding| (rank(finding), finding.grade));
+    roots
+}
+
+impl Finding {
+    /// Tells whether another finding may be a consequence of this one: the catalogue says so, it is the same cause told of an object
+    /// further down, or it is a state that anything leads to.
+    fn may_explain(&self, other: &Self) -> bool {
+        if self.grade == Grade::Possible && other.grade != Grade::Possible {
+            return false;
+        }
+        let is_consequence = |cause| CONSEQUENCES.contains(&cause);
+        if is_consequence(other.cause) {
+            return !is_consequence(self.cause) && self.is_error();
+        }
+        let same_elsewhere = self.cause == other.cause && self.subject != other.subject;
+        let is_above =
+            self.subject.starts_with("Issuer ") || self.subject.starts_with("ClusterIssuer ");
+        (same_elsewhere && is_above)
+            || (self.cause != other.cause
+                && catalogue::entry(self.cause).explains.contains(&other.cause))
+    }
+}
+
+/// What an observation of a probe shows.
+pub fn seen(observation: &Observation, came: impl Into<String>) -> Evidence {
+    Evidence {
+        asked: observation.url.clone(),
+        vantage: Some(observation.vantage.clone()),
+        at: observation.at,
+        came: came.into(),
+    }
+}
+
+/// What stands in the store.
+pub fn stored(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) -> Evidence {
+    Evidence { asked: asked.into(), vantage: None, at, came: came.into() }
+}
+
+/// What this machine was told.
+pub fn told(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) -> Evidence {
+    let vantage = Some(Vantage::ThisMachine);
+    Evidence { asked: asked.into(), vantage, at, came: came.into() }
+}

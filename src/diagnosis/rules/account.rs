@@ -1,0 +1,287 @@
+//! ACC: the account at the CA, its key and its bindings.
+
+use url::Url;
+
+use super::manifest::present;
+use super::rule::FaultRule;
+use crate::diagnosis::case::{
+    Case, DirectoryAnswer, DriverCase, SecretCase, SecretState, SecretUse,
+};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::{facts, foreign};
+use crate::model::common::condition;
+use crate::model::{Issuer, Problem, State};
+
+pub(super) const RULES: &[FaultRule] = &[
+    issuer_was_refused,
+    contact_is_no_address,
+    account_is_of_another_ca,
+    order_is_of_another_ca,
+    answer_is_of_another_key,
+    key_is_unusable,
+    binding_is_missing,
+    provider_secret_is_missing,
+];
+
+/// Domains that have no mailbox (RFC 2606, RFC 6761).
+const NO_MAIL: [&str; 7] =
+    ["example.com", "example.net", "example.org", "example", "test", "invalid", "localhost"];
+
+/// What the CA said when the account was made or looked up.
+fn issuer_was_refused(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let Some((message, problem)) = refusal(issuer) else { continue };
+        let Some(cause) = of_problem(&problem) else { continue };
+        let shown = stored(format!("{}: condition Ready", of.key), case.at, message);
+        found.push(
+            Finding::new(cause, Grade::Certain, of.key.to_string(), shown)
+                .with("ISSUER", of.key.to_string())
+                .with("DETAIL", problem.detail),
+        );
+    }
+}
+
+/// What the CA refused an issuer with, where it is not ready.
+pub(super) fn refusal(issuer: &Issuer) -> Option<(&str, Problem)> {
+    let ready = condition(&issuer.status.conditions, "Ready")?;
+    let problem = facts::problem_of_issuer(issuer, &ready.message)?;
+    (ready.status != crate::model::ConditionStatus::True).then_some((&ready.message, problem))
+}
+
+/// The cause that a refusal of an account names.
+pub(super) fn of_problem(problem: &Problem) -> Option<CauseId> {
+    Some(match problem.short_kind() {
+        "invalidContact" | "invalidEmail" | "unsupportedContact" => CauseId::Acc01,
+        "accountDoesNotExist" => CauseId::Acc03,
+        "externalAccountRequired" => CauseId::Acc07,
+        "userActionRequired" | "agreementRequired" => CauseId::Acc09,
+        _ if foreign::is_about_binding(problem) => CauseId::Acc08,
+        "unauthorized" if foreign::says_account_is_over(problem) => CauseId::Acc04,
+        _ => return None,
+    })
+}
+
+fn contact_is_no_address(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let Some(acme) = issuer.spec.acme.as_ref().filter(|acme| !acme.email.is_empty()) else {
+            continue;
+        };
+        let domain = acme.email.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+        let is_reserved =
+            NO_MAIL.iter().any(|known| domain == *known || domain.ends_with(&format!(".{known}")));
+        if acme.email.contains('@') && !is_reserved {
+            continue;
+        }
+        // A CA of one's own may take it.
+        let is_public = super::manifest::is_lets_encrypt(&acme.server);
+        if !is_public {
+            continue;
+        }
+        let shown = stored(format!("{}: spec.acme.email", of.key), case.at, &acme.email);
+        found.push(
+            Finding::new(CauseId::Acc01, Grade::Certain, of.key.to_string(), shown)
+                .with("ISSUER", of.key.to_string())
+                .with("DETAIL", format!("{} has no mailbox", acme.email)),
+        );
+    }
+}
+
+/// Host and port of a URL.
+fn origin(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
+    Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
+}
+
+fn account_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let (Some(acme), Some(status)) = (&issuer.spec.acme, &issuer.status.acme) else { continue };
+        let (Some(server), Some(account)) = (origin(&acme.server), origin(&status.uri)) else {
+            continue;
+        };
+        if server == account {
+            continue;
+        }
+        let shown = stored(format!("{}: status.acme.uri", of.key), case.at, &status.uri);
+        let more = stored(format!("{}: spec.acme.server", of.key), case.at, &acme.server);
+        found.push(
+            Finding::new(CauseId::Acc03, Grade::Likely, of.key.to_string(), shown)
+                .shown_by([more])
+                .with("ISSUER", of.key.to_string())
+                .with("DETAIL", format!("its account is at {account}, its server {server}")),
+        );
+    }
+}
+
+fn order_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let Some(order) = of.order().filter(|order| !order.status.url.is_empty()) else { continue };
+        let key = order.spec.issuer_ref.key(&order.metadata.namespace);
+        let Some(acme) =
+            key.as_ref().and_then(|key| case.issuer(key)?.issuer.as_ref()?.spec.acme.as_ref())
+        else {
+            continue;
+        };
+        let (Some(server), Some(at)) = (origin(&acme.server), origin(&order.status.url)) else {
+            continue;
+        };
+        let is_over = order.status.state.is_some_and(State::is_final);
+        if server == at || is_over {
+            continue;
+        }
+        let name = order.name();
+        let shown = stored(format!("Order {name}: status.url"), case.at, &order.status.url);
+        found.push(
+            Finding::new(CauseId::Acc03, Grade::Likely, format!("Order {name}"), shown)
+                .with("ISSUER", key.map(|key| key.to_string()).unwrap_or_default())
+                .with(
+                    "DETAIL",
+                    format!("Order {name} is at {at}, the issuer's server is {server}"),
+                ),
+        );
+    }
+}
+
+/// The Secrets of the issuer of an object.
+fn account_key<'a>(case: &'a Case, key: &crate::model::Key) -> Option<&'a SecretCase> {
+    case.issuer(key)?.secrets.iter().find(|secret| secret.purpose == SecretUse::AccountKey)
+}
+
+fn answer_is_of_another_key(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        for challenge in of.current_challenges().filter(|challenge| !challenge.has_ended()) {
+            let Some(key) = challenge.spec.issuer_ref.key(&challenge.metadata.namespace) else {
+                continue;
+            };
+            let Some(secret) = account_key(case, &key) else { continue };
+            let SecretState::AccountKey { thumbprint, .. } = &secret.state else { continue };
+            let Some((_, used)) = challenge.spec.key.split_once('.') else { continue };
+            if used == thumbprint {
+                continue;
+            }
+            let name = challenge.name();
+            let shown = stored(
+                format!("Challenge {name}: spec.key"),
+                case.at,
+                format!("a key authorization of the key {}", short(used)),
+            );
+            let other = stored(
+                format!("Secret {}", secret.name),
+                case.at,
+                format!("the account key {}", short(thumbprint)),
+            );
+            found.push(
+                Finding::new(CauseId::Acc05, Grade::Certain, format!("Challenge {name}"), shown)
+                    .shown_by([other])
+                    .with("NAME", &name.name)
+                    .with("NAMESPACE", &name.namespace)
+                    .with("ISSUER", key.to_string()),
+            );
+        }
+    }
+}
+
+/// The beginning of a thumbprint tells two apart.
+fn short(thumbprint: &str) -> String {
+    let start: String = thumbprint.chars().take(8).collect();
+    format!("{start}…")
+}
+
+fn key_is_unusable(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let Some(acme) = &issuer.spec.acme else { continue };
+        let keys = of.secrets.iter().filter(|secret| secret.purpose == SecretUse::AccountKey);
+        for secret in keys {
+            let why = match &secret.state {
+                SecretState::Missing if acme.disable_account_key_generation => {
+                    "it does not exist, and disableAccountKeyGeneration keeps it from being made"
+                        .to_owned()
+                }
+                SecretState::NoEntry(_) => format!("it has no entry {}", secret.entry),
+                SecretState::Empty => format!("its entry {} is empty", secret.entry),
+                SecretState::Unusable(why) => why.clone(),
+                SecretState::AccountKey { algorithm, .. }
+                    if algorithm != "RSA" && is_driven_by_cert_manager(case) =>
+                {
+                    format!("its key is {algorithm}, and cert-manager takes RSA only")
+                }
+                SecretState::Missing | SecretState::AccountKey { .. } | SecretState::Present => {
+                    continue;
+                }
+            };
+            let shown = stored(format!("Secret {}", secret.name), case.at, &why);
+            found.push(
+                Finding::new(CauseId::Acc06, Grade::Certain, of.key.to_string(), shown)
+                    .with("ISSUER", of.key.to_string())
+                    .with("SECRET", &secret.name.name)
+                    .with("NAMESPACE", &secret.name.namespace)
+                    .with("WHY", why),
+            );
+        }
+    }
+}
+
+fn is_driven_by_cert_manager(case: &Case) -> bool {
+    matches!(&case.driver, DriverCase::Somebody(who) if who.starts_with("cert-manager"))
+}
+
+fn binding_is_missing(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let Some(acme) = &issuer.spec.acme else { continue };
+        if let (None, Some(directory)) = (&acme.external_account_binding, &of.directory)
+            && let DirectoryAnswer::Directory { external_account_required: true, .. } =
+                &directory.answer
+        {
+            let asked = format!("GET {}: meta.externalAccountRequired", directory.url);
+            let shown = told(asked, directory.at, "true");
+            found.push(
+                Finding::new(CauseId::Acc07, Grade::Certain, of.key.to_string(), shown)
+                    .with("ISSUER", of.key.to_string())
+                    .with("DETAIL", "spec.acme.externalAccountBinding is absent"),
+            );
+        }
+        for secret in of.secrets.iter().filter(|secret| secret.purpose == SecretUse::Binding) {
+            let Some(why) = lack(secret) else { continue };
+            let shown = stored(format!("Secret {}", secret.name), case.at, &why);
+            found.push(
+                Finding::new(CauseId::Acc07, Grade::Certain, of.key.to_string(), shown)
+                    .with("ISSUER", of.key.to_string())
+                    .with("DETAIL", format!("Secret {}: {why}", secret.name)),
+            );
+        }
+    }
+}
+
+/// What a Secret lacks, if it lacks something.
+fn lack(secret: &SecretCase) -> Option<String> {
+    match &secret.state {
+        SecretState::Missing => Some(match &secret.elsewhere[..] {
+            [] => "it does not exist".to_owned(),
+            others => format!("it does not exist there, but in {}", others.join(", ")),
+        }),
+        SecretState::NoEntry(entries) => {
+            Some(format!("it has no entry {}, it has {}", secret.entry, entries.join(", ")))
+        }
+        SecretState::Empty => Some(format!("its entry {} is empty", secret.entry)),
+        SecretState::Unusable(why) => Some(why.clone()),
+        SecretState::AccountKey { .. } | SecretState::Present => None,
+    }
+}
+
+/// PRV-01: the credentials of a DNS provider are not where the solver looks.
+fn provider_secret_is_missing(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.issuers {
+        for secret in of.secrets.iter().filter(|secret| secret.purpose == SecretUse::Provider) {
+            let Some(why) = lack(secret) else { continue };
+            let shown = stored(format!("Secret {}", secret.name), case.at, &why);
+            found.push(
+                Finding::new(CauseId::Prv01, Grade::Certain, of.key.to_string(), shown)
+                    .with("ISSUER", of.key.to_string())
+                    .with("SECRET", &secret.name.name)
+                    .with("NAMESPACE", &secret.name.namespace)
+                    .with("KEY", &secret.entry)
+                    .with("WHY", why),
+            );
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! CAA: who may issue (RFC 8659, RFC 8657). The records that count are those of the first name upwards that has any.
+
+use super::rule::FaultRule;
+use crate::diagnosis::case::{CaaLevel, CaaProperty, Case, DirectoryAnswer, LookUp, NameCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, told};
+
+pub(super) const RULES: &[FaultRule] = &[records_keep_the_ca_out, records_cannot_be_read];
+
+/// By what name records call Let's Encrypt, for whom nobody named a CA.
+const LETS_ENCRYPT: &str = "letsencrypt.org";
+/// Tags that every CA knows (RFC 8659, RFC 9495), and what CAs ignore.
+const KNOWN: [&str; 7] =
+    ["issue", "issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"];
+
+fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
+    for name in &case.names {
+        let Some((level, records)) = name.caa.iter().find_map(set) else { continue };
+        let Some(identities) = identities(case, name) else { continue };
+        if let Some(critical) =
+            records.iter().find(|r| r.is_critical && !KNOWN.contains(&r.tag.as_str()))
+        {
+            found.push(finding(CauseId::Caa02, name, level, records).with("TAG", &critical.tag));
+            continue;
+        }
+        let Some(cause) = refusal(records, &identities, name, account(case, name)) else {
+            continue;
+        };
+        found.push(
+            finding(cause, name, level, records)
+                .with("IDENTITY", identities.first().cloned().unwrap_or_default())
+                .with("TYPE", name.kind.map_or("", |kind| kind.acme_name()))
+                .with("ACCOUNT", account(case, name).unwrap_or_default()),
+        );
+    }
+}
+
+/// Records at a name that has some.
+fn set(level: &CaaLevel) -> Option<(&CaaLevel, &[CaaProperty])> {
+    match &level.records {
+        LookUp::Found(records) if !records.is_empty() => Some((level, records)),
+        _ => None,
+    }
+}
+
+/// The names by which records may call the CA; nothing where the CA does not tell.
+fn identities(case: &Case, name: &NameCase) -> Option<Vec<String>> {
+    let Some(key) = &name.issuer else { return Some(vec![LETS_ENCRYPT.to_owned()]) };
+    match &case.issuer(key)?.directory.as_ref()?.answer {
+        DirectoryAnswer::Directory { caa_identities, .. } if !caa_identities.is_empty() => {
+            Some(caa_identities.clone())
+        }
+        _ => None,
+    }
+}
+
+/// The account's URL.
+fn account<'a>(case: &'a Case, name: &NameCase) -> Option<&'a str> {
+    let issuer = case.issuer(name.issuer.as_ref()?)?.issuer.as_ref()?;
+    let account = issuer.status.acme.as_ref()?.uri.as_str();
+    (!account.is_empty()).then_some(account)
+}
+
+/// Which rule of the record set keeps the CA from issuing, if one does.
+fn refusal(
+    records: &[CaaProperty],
+    identities: &[String],
+    name: &NameCase,
+    account: Option<&str>,
+) -> Option<CauseId> {
+    let of = |tag: &str| records.iter().filter(move |r| r.tag == tag).collect::<Vec<_>>();
+    let (issue, wild) = (of("issue"), of("issuewild"));
+    let is_wild = name.wildcard && !wild.is_empty();
+    let governing = if is_wild { &wild } else { &issue };
+    if governing.is_empty() {
+        return None;
+    }
+    let parsed: Vec<Value<'_>> =
+        governing.iter().map(|record| Value::parse(&record.value)).collect();
+    let is_own = |value: &&Value<'_>| {
+        identities.iter().any(|identity| value.domain.eq_ignore_ascii_case(identity))
+    };
+    let own: Vec<&Value<'_>> = parsed.iter().filter(is_own).collect();
+    if own.is_empty() {
+        // A record that means this CA and is written wrongly excludes it, too.
+        let is_meant = governing.iter().any(|record| {
+            identities.iter().any(|identity| record.value.to_ascii_lowercase().contains(identity))
+        });
+        return Some(match (is_meant, is_wild) {
+            (true, _) => CauseId::Caa04,
+            (false, true) => CauseId::Caa07,
+            (false, false) => CauseId::Caa01,
+        });
+    }
+    let methods = |value: &&&Value<'_>| {
+        let Some(methods) = value.parameter("validationmethods") else { return true };
+        name.kind
+            .is_none_or(|kind| methods.split(',').any(|method| method.trim() == kind.acme_name()))
+    };
+    let by_method: Vec<&&Value<'_>> = own.iter().filter(methods).collect();
+    if by_method.is_empty() {
+        return Some(CauseId::Caa06);
+    }
+    let fits_account = |value: &&&Value<'_>| match (value.parameter("accounturi"), account) {
+        (Some(wanted), Some(account)) => wanted == account,
+        (Some(_), None) => false,
+        (None, _) => true,
+    };
+    (!by_method.iter().any(fits_account)).then_some(CauseId::Caa05)
+}
+
+/// The value of an `issue` property: a domain and parameters (RFC 8659 §4.2).
+struct Value<'a> {
+    domain: &'a str,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Value<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(';');
+        let domain = parts.next().unwrap_or_default().trim();
+        let parameters = parts.filter_map(|part| part.split_once('='));
+        let parameters = parameters.map(|(name, value)| (name.trim(), value.trim()));
+        Self { domain, parameters: parameters.collect() }
+    }
+
+    fn parameter(&self, wanted: &str) -> Option<&'a str> {
+        self.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
+    }
+}
+
+fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &[CaaProperty]) -> Finding {
+    Finding::new(cause, Grade::Certain, name.shown(), evidence(level, &shown(records)))
+        .with("DOMAIN", name.shown())
+        .with("OWNER", &level.name)
+        .with("RECORDS", shown(records))
+}
+
+fn shown(records: &[CaaProperty]) -> String {
+    let line = |record: &CaaProperty| {
+        let flags = if record.is_critical { 128 } else { 0 };
+        format!("{flags} {} \"{}\"", record.tag, record.value)
+    };
+    records.iter().map(line).collect::<Vec<_>>().join(", ")
+}
+
+fn evidence(level: &CaaLevel, came: &str) -> Evidence {
+    told(format!("CAA of {}", level.name), level.at, came)
+}
+
+fn records_cannot_be_read(case: &Case, found: &mut Vec<Finding>) {
+    for name in &case.names {
+        let Some(level) = name
+            .caa
+            .iter()
+            .find(|level| matches!(level.records, LookUp::Code(_) | LookUp::Silence(_)))
+        else {
+            continue;
+        };
+        // What stands below it decides, and was found.
+        let is_decided =
+            name.caa.iter().take_while(|other| other.name != level.name).any(|l| set(l).is_some());
+        let (LookUp::Code(came) | LookUp::Silence(came)) = &level.records else { continue };
+        if is_decided {
+            continue;
+        }
+        let grade =
+            if matches!(level.records, LookUp::Code(_)) { Grade::Certain } else { Grade::Possible };
+        found.push(
+            Finding::new(CauseId::Caa03, grade, name.shown(), evidence(level, came))
+                .with("DOMAIN", name.shown())
+                .with("OWNER", &level.name)
+                .with("CODE", came),
+        );
+    }
+}

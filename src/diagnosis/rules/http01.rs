@@ -1,0 +1,229 @@
+//! HTTP: addresses, web servers and answers of HTTP-01, as a CA would look at them.
+
+use super::rule::FaultRule;
+use super::symptom;
+use crate::diagnosis::case::{AddressLook, Case, LookUp, NameCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Finding, Grade, seen, stored, told};
+use crate::model::ChallengeType;
+use crate::model::cause::Symptom;
+use crate::model::observation::{Observation, Seen};
+use crate::reconcile::visible;
+
+pub(super) const RULES: &[FaultRule] = &[
+    name_has_no_address,
+    address_is_not_public,
+    port_is_not_to_be_had,
+    addresses_fail,
+    addresses_differ,
+    answer_is_not_seen,
+    self_check_sees_it_otherwise,
+];
+
+/// The names that a CA looks for by their address.
+fn by_address(case: &Case) -> impl Iterator<Item = &NameCase> {
+    case.names.iter().filter(|name| name.kind.is_none_or(|kind| !kind.is_by_record()))
+}
+
+fn of_name(
+    cause: CauseId,
+    grade: Grade,
+    name: &NameCase,
+    evidence: crate::diagnosis::finding::Evidence,
+) -> Finding {
+    Finding::new(cause, grade, name.shown(), evidence).with("DOMAIN", &name.name)
+}
+
+fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
+    for name in by_address(case) {
+        let (cause, grade, came) = match &name.addresses {
+            LookUp::NoName(why) | LookUp::NoRecord(why) => {
+                (CauseId::Http01, Grade::Certain, why.clone())
+            }
+            LookUp::Dangling { target } => {
+                let came = format!("a CNAME of {target}, which does not exist");
+                (CauseId::Http01, Grade::Certain, came)
+            }
+            LookUp::Circle(why) => (CauseId::Http01, Grade::Certain, why.clone()),
+            LookUp::Code(code) => (CauseId::Dns01, Grade::Certain, code.clone()),
+            // Our own resolver may be what is silent.
+            LookUp::Silence(why) | LookUp::Other(why) => {
+                (CauseId::Dns04, Grade::Possible, why.clone())
+            }
+            LookUp::NotAsked | LookUp::Found(_) => continue,
+        };
+        let shown = told(format!("A and AAAA of {}", name.name), case.at, &came);
+        found.push(of_name(cause, grade, name, shown).with("ANSWER", came));
+    }
+}
+
+fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
+    for name in by_address(case).filter(|name| name.is_looked_for_in_dns) {
+        let LookUp::Found(addresses) = &name.addresses else { continue };
+        let Some((address, block)) = name.reserved.first() else { continue };
+        // One public address may be what a CA asks.
+        let is_all = name.reserved.len() == addresses.len();
+        let grade = if is_all { Grade::Likely } else { Grade::Possible };
+        let came = format!("{address}, which is in {block}");
+        let shown = told(format!("A and AAAA of {}", name.name), case.at, came);
+        found.push(
+            of_name(CauseId::Http02, grade, name, shown)
+                .with("ADDRESS", address.to_string())
+                .with("BLOCK", block),
+        );
+    }
+}
+
+/// The cause that a look shows; nothing where it is well.
+fn fault(look: &AddressLook, kind: ChallengeType, in_cluster: bool) -> Option<(CauseId, Grade)> {
+    if look.is_answer {
+        return None;
+    }
+    if let (true, Seen::Reply { status: 200, body, .. }) =
+        (look.is_expected, &look.observation.seen)
+    {
+        return Some(body_fault(&look.expected, body));
+    }
+    let sighting = look.sighting.filter(|_| look.is_expected).map(|sighting| sighting.symptom);
+    let symptom = sighting.or_else(|| fault_of(&look.observation))?;
+    Some(symptom::cause_of(symptom, kind, in_cluster))
+}
+
+/// What is wrong with a server at all, whatever it was to answer.
+fn fault_of(observation: &Observation) -> Option<Symptom> {
+    match &observation.seen {
+        Seen::Nothing { symptom, .. } => *symptom,
+        Seen::Redirect { .. } => Some(Symptom::RedirectNotFollowed),
+        Seen::Reply { status: 401 | 403, .. } => Some(Symptom::Forbidden),
+        Seen::Reply { status: 400, .. } => Some(Symptom::BadRequest),
+        Seen::Reply { status: 500.., .. } => Some(Symptom::ServerError),
+        Seen::Reply { .. }
+        | Seen::NoLook { .. }
+        | Seen::Handshake { .. }
+        | Seen::Records { .. } => None,
+    }
+}
+
+/// Every address that fails, over IPv6 apart: a CA tries that family first.
+fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
+    for name in by_address(case) {
+        let kind = name.kind.unwrap_or(ChallengeType::Http01);
+        let of = |look: &AddressLook| fault(look, kind, case.in_cluster);
+        let good_v4 = name.looks.iter().any(|l| l.address.is_ipv4() && of(l).is_none());
+        for look in &name.looks {
+            let Some((cause, grade)) = of(look) else { continue };
+            let came = saw(&look.observation);
+            let shown = seen(&look.observation, &came);
+            let has_no_reply = matches!(look.observation.seen, Seen::Nothing { .. });
+            let (cause, grade) = if look.address.is_ipv6() && good_v4 {
+                // Let's Encrypt tries IPv4 after a failed connection, once; others need not.
+                (CauseId::Http06, if has_no_reply { Grade::Possible } else { Grade::Certain })
+            } else {
+                (cause, grade)
+            };
+            found.push(
+                of_name(cause, grade, name, shown)
+                    .with("ADDRESS", look.address.ip().to_string())
+                    .with("PORT", look.address.port().to_string())
+                    .with("ANSWER", came),
+            );
+        }
+    }
+}
+
+/// HTTP-34: nothing of this machine can answer.
+fn port_is_not_to_be_had(case: &Case, found: &mut Vec<Finding>) {
+    let Some(why) = &case.listener_fault else { return };
+    for name in by_address(case) {
+        let shown = stored("listening for HTTP-01 on this machine", case.at, why);
+        found.push(of_name(CauseId::Http34, Grade::Certain, name, shown).with("ANSWER", why));
+    }
+}
+
+fn addresses_differ(case: &Case, found: &mut Vec<Finding>) {
+    for name in by_address(case) {
+        let looks: Vec<&AddressLook> = name.looks.iter().collect();
+        let (good, bad): (Vec<&AddressLook>, Vec<_>) =
+            looks.iter().partition(|look| look.is_answer);
+        let (Some(good), Some(bad)) = (good.first(), bad.first()) else { continue };
+        // IPv6 has a cause of its own.
+        if bad.address.is_ipv6() && good.address.is_ipv4() {
+            continue;
+        }
+        let shown = seen(&bad.observation, saw(&bad.observation));
+        let other = seen(&good.observation, "the answer");
+        found.push(
+            of_name(CauseId::Http07, Grade::Certain, name, shown)
+                .shown_by([other])
+                .with("ADDRESS", bad.address.ip().to_string()),
+        );
+    }
+}
+
+/// The answer of a Challenge, where it was looked for and a CA would not take it.
+fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
+    // Each address was looked at for it, where there are some.
+    for name in by_address(case).filter(|name| name.looks.is_empty()) {
+        let (Some(answer), Some(kind)) = (&name.answer, name.kind) else { continue };
+        let (Some(reason), Some(look)) = (&answer.reason, answer.observations.first()) else {
+            continue;
+        };
+        let symptom = answer.sighting.map(|sighting| sighting.symptom);
+        let Some(symptom) = symptom.or_else(|| fault_of(look)) else { continue };
+        let (cause, grade) = symptom::cause_of(symptom, kind, case.in_cluster);
+        let hop = look.hops.last().and_then(|hop| hop.address);
+        let shown = seen(look, reason);
+        found.push(
+            of_name(cause, grade, name, shown)
+                .with("ADDRESS", hop.map(|a| a.ip().to_string()).unwrap_or_default())
+                .with("PORT", hop.map_or(80, |a| a.port()).to_string())
+                .with("ANSWER", saw(look)),
+        );
+    }
+}
+
+/// An answer that a CA takes, and that keeps cert-manager's self-check waiting.
+fn self_check_sees_it_otherwise(case: &Case, found: &mut Vec<Finding>) {
+    for name in by_address(case) {
+        let good = name.looks.iter().filter(|look| look.is_answer);
+        for (look, difference) in good.filter_map(|look| Some((look, look.disagreement.as_ref()?)))
+        {
+            let shown = seen(&look.observation, difference);
+            found.push(
+                of_name(CauseId::Http23, Grade::Likely, name, shown).with("ANSWER", difference),
+            );
+        }
+    }
+}
+
+/// What is wrong with a body of status 200.
+fn body_fault(expected: &str, body: &str) -> (CauseId, Grade) {
+    let other = |text: &str| {
+        let (token, thumbprint) = text.split_once('.')?;
+        let (wanted, own) = expected.split_once('.')?;
+        Some((token == wanted, thumbprint == own))
+    };
+    match other(body.trim_end()) {
+        Some((true, false)) => (CauseId::Acc05, Grade::Certain),
+        _ if body.contains(expected) => (CauseId::Http23, Grade::Certain),
+        _ => (CauseId::Http22, Grade::Certain),
+    }
+}
+
+/// What was seen, in a few words.
+pub(super) fn saw(observation: &Observation) -> String {
+    match &observation.seen {
+        Seen::Nothing { why, .. } | Seen::NoLook { why, .. } => why.clone(),
+        Seen::Redirect { to, why } => format!("redirect to {to}: {why}"),
+        Seen::Reply { status, body, .. } => {
+            let start: String = body.chars().take(visible::EXCERPT).collect();
+            format!("status {status}, {} bytes, beginning with {start:?}", body.len())
+        }
+        Seen::Handshake { protocol, certificate } => {
+            format!("protocol {protocol:?}, a certificate of {}", certificate.subject)
+        }
+        Seen::Records { name, servers, .. } => {
+            format!("{} servers asked for {name}", servers.len())
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! LIM, and whatever else a CA says no with: every problem document that was found, once.
+
+use jiff::Timestamp;
+
+use super::account;
+use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::diagnosis::foreign::{self, Limit};
+use crate::diagnosis::{facts, rules::symptom};
+use crate::model::cause::Cause;
+use crate::model::{Challenge, ChallengeType, Problem};
+
+pub(super) const RULES: &[FaultRule] = &[authority_says_no];
+
+/// A problem with whom it concerns.
+struct Told {
+    problem: Problem,
+    subject: String,
+    evidence: Evidence,
+    /// The challenge that it is about, where it is about one.
+    kind: Option<ChallengeType>,
+    challenge: Option<Challenge>,
+}
+
+fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
+    for told in problems(case) {
+        let Some((cause, grade)) = cause(&told, case.in_cluster) else { continue };
+        let problem = &told.problem;
+        let mut finding = Finding::new(cause, grade, &told.subject, told.evidence)
+            .with("DOMAIN", &told.subject)
+            .with("TYPE", problem.short_kind())
+            .with("DETAIL", &problem.detail);
+        if let Some(page) = foreign::page_in(&problem.detail) {
+            finding = finding.with("PAGE", page);
+        }
+        found.push(finding);
+    }
+}
+
+/// The cause that a problem names, by its type first and by its words second.
+fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
+    let problem = &told.problem;
+    if problem.short_kind() == "rateLimited" || problem.status == 429 {
+        return Some((
+            match foreign::limit(problem) {
+                Limit::ExactSet => CauseId::Lim01,
+                Limit::RegisteredDomain => CauseId::Lim02,
+                Limit::FailedAuthorizations => CauseId::Lim03,
+                Limit::NewOrders => CauseId::Lim04,
+                Limit::Registrations => CauseId::Lim05,
+                Limit::Paused => CauseId::Lim06,
+                Limit::Busy => CauseId::Lim07,
+            },
+            Grade::Certain,
+        ));
+    }
+    if let Some(kind) = told.kind
+        && matches!(
+            problem.short_kind(),
+            "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse"
+        )
+    {
+        return validation(told, kind, in_cluster);
+    }
+    if let Some(cause) = account::of_problem(problem) {
+        return Some((cause, Grade::Certain));
+    }
+    Some((
+        match problem.short_kind() {
+            "caa" if foreign::is_caa_again(problem) => CauseId::Caa09,
+            "caa" => CauseId::Caa01,
+            "rejectedIdentifier" => CauseId::Cfg13,
+            "unsupportedIdentifier" => CauseId::Cfg16,
+            "invalidProfile" => CauseId::Cfg09,
+            "orderNotReady" => CauseId::Ord09,
+            "alreadyReplaced" => CauseId::Ord15,
+            "badCSR" => CauseId::Cfg18,
+            "badPublicKey" => CauseId::Cfg19,
+            "badNonce" => CauseId::Env05,
+            _ if problem.status == 404 => CauseId::Ord06,
+            _ if problem.status >= 500 => CauseId::Lim07,
+            _ => return None,
+        },
+        if problem.short_kind() == "caa" { Grade::Likely } else { Grade::Certain },
+    ))
+}
+
+/// The cause of a validation that has failed, by what the CA says it met.
+fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(CauseId, Grade)> {
+    let problem = &told.problem;
+    if foreign::is_of_remote_perspective(problem) {
+        return Some((
+            if kind.is_by_record() { CauseId::Dns05 } else { CauseId::Http29 },
+            Grade::Likely,
+        ));
+    }
+    if kind.is_by_record() {
+        return Some(match foreign::record_fault(problem) {
+            Some(foreign::RecordFault::None) => (CauseId::D0101, Grade::Likely),
+            Some(foreign::RecordFault::Others) => (CauseId::D0111, Grade::Certain),
+            Some(foreign::RecordFault::Servers) => (CauseId::Dns01, Grade::Certain),
+            None => return None,
+        });
+    }
+    let challenge = told.challenge.as_ref()?;
+    let sighting = foreign::sighting(challenge, &problem.detail)?;
+    Some(symptom::cause_of(sighting.symptom, kind, in_cluster))
+}
+
+/// Every problem that a CA has told of, where it is kept: with the authorization at the CA first, since that says it best.
+fn problems(case: &Case) -> Vec<Told> {
+    let mut all: Vec<Told> = Vec::new();
+    let add = |all: &mut Vec<Told>, one: Told| {
+        let same =
+            |known: &Told| known.subject == one.subject && known.problem.kind == one.problem.kind;
+        if !all.iter().any(same) {
+            all.push(one);
+        }
+    };
+    for of in &case.certificates {
+        for held in &of.held {
+            let Some(problem) = &held.problem else { continue };
+            let challenge = of.challenges.iter().find(|c| c.spec.shown_domain() == held.name);
+            let of_name = case.names.iter().find(|name| name.shown() == held.name);
+            let kind = challenge.map(|c| c.spec.kind).or_else(|| of_name?.kind);
+            let asked = format!("authorization of {} at the CA", held.name);
+            let evidence = told(asked, held.at, problem.to_string());
+            let (subject, problem) = (held.name.clone(), problem.clone());
+            add(&mut all, Told { problem, subject, evidence, kind, challenge: challenge.cloned() });
+        }
+        for challenge in of.current_challenges() {
+            let Some(Cause::Refused(problem)) = facts::cause(challenge) else { continue };
+            let asked = format!("Challenge {}: status.reason", challenge.name());
+            add(
+                &mut all,
+                Told {
+                    evidence: shown(asked, case.at, &problem),
+                    subject: challenge.spec.shown_domain(),
+                    problem: *problem,
+                    kind: Some(challenge.spec.kind),
+                    challenge: Some(challenge.clone()),
+                },
+            );
+        }
+        let Some(order) = of.order() else { continue };
+        let Some(problem) = facts::problem(order) else { continue };
+        // The names say it better.
+        if all.iter().any(|known| known.problem.kind == problem.kind) {
+            continue;
+        }
+        let name = order.name();
+        let asked = format!("Order {name}: status.reason");
+        let evidence = shown(asked, case.at, &problem);
+        let subject = format!("Order {name}");
+        add(&mut all, Told { problem, subject, evidence, kind: None, challenge: None });
+    }
+    all
+}
+
+fn shown(asked: String, at: Timestamp, problem: &Problem) -> Evidence {
+    stored(asked, at, problem.to_string())
+}

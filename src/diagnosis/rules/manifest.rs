@@ -1,0 +1,284 @@
+//! CFG: manifests, issuers and the choice of solvers.
+
+use super::rule::FaultRule;
+use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase, NameCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::model::common::condition;
+use crate::model::{ConditionStatus, DnsName, Identifier};
+
+pub(super) const RULES: &[FaultRule] = &[
+    issuer_is_missing,
+    issuer_is_not_ready,
+    directory_is_none,
+    no_solver_fits,
+    two_ingress_classes,
+    profile_is_unknown,
+    name_is_none,
+    type_is_not_offered,
+    too_much_in_one_certificate,
+    lifetime_is_asked_for,
+];
+
+/// Suffixes that no public CA issues for (RFC 6761, RFC 6762, RFC 7686, RFC 8375, and ICANN's `internal`).
+const NEVER_PUBLIC: [&str; 12] = [
+    "local",
+    "localhost",
+    "localdomain",
+    "internal",
+    "intranet",
+    "lan",
+    "home",
+    "corp",
+    "test",
+    "example",
+    "invalid",
+    "onion",
+];
+/// Most bytes of a common name (RFC 5280, ub-common-name).
+const COMMON_NAME: usize = 64;
+/// Most names of one certificate at Let's Encrypt.
+const NAMES: usize = 100;
+
+/// Tells whether a directory is that of a CA whose rules are public and known here.
+pub(super) fn is_lets_encrypt(server: &str) -> bool {
+    server.contains(".api.letsencrypt.org/")
+}
+
+fn issuer_is_missing(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let Some(key) = issuer_key(&of.certificate) else { continue };
+        let Some(issuer) = case.issuer(&key).filter(|of| of.is_known && of.issuer.is_none()) else {
+            continue;
+        };
+        let name = of.certificate.name();
+        let near: Vec<String> = issuer.near.iter().map(ToString::to_string).collect();
+        let near = if near.is_empty() {
+            "no similar one is there".to_owned()
+        } else {
+            format!("there is {}", near.join(", "))
+        };
+        let asked = format!("Certificate {name}: spec.issuerRef");
+        let shown = stored(asked, case.at, format!("{key}, which does not exist; {near}"));
+        found.push(
+            Finding::new(CauseId::Cfg01, Grade::Certain, format!("Certificate {name}"), shown)
+                .with("NAME", &name.name)
+                .with("NAMESPACE", &name.namespace)
+                .with("ISSUER", key.to_string())
+                .with("NEAR", near),
+        );
+    }
+}
+
+fn issuer_is_not_ready(case: &Case, found: &mut Vec<Finding>) {
+    for (key, issuer) in present(case) {
+        let Some(ready) = condition(&issuer.status.conditions, "Ready") else {
+            continue;
+        };
+        if ready.status == ConditionStatus::True {
+            continue;
+        }
+        let asked = format!("{}: condition Ready", key.key);
+        let shown = stored(asked, case.at, format!("{}: {}", ready.reason, ready.message));
+        found.push(
+            Finding::new(CauseId::Cfg02, Grade::Certain, key.key.to_string(), shown)
+                .with("ISSUER", key.key.to_string())
+                .with("REASON", &ready.reason)
+                .with("MESSAGE", &ready.message),
+        );
+    }
+}
+
+fn directory_is_none(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.issuers {
+        let Some(directory) = &of.directory else { continue };
+        let came = match &directory.answer {
+            DirectoryAnswer::NotAcme(came) => came.clone(),
+            DirectoryAnswer::Refused(problem) if matches!(problem.status, 404 | 405 | 410) => {
+                problem.to_string()
+            }
+            _ => continue,
+        };
+        let shown = told(format!("GET {}", directory.url), directory.at, came);
+        found.push(
+            Finding::new(CauseId::Cfg03, Grade::Certain, of.key.to_string(), shown)
+                .with("ISSUER", of.key.to_string())
+                .with("URL", &directory.url),
+        );
+    }
+}
+
+fn no_solver_fits(case: &Case, found: &mut Vec<Finding>) {
+    for name in case.names.iter().filter(|name| !name.unfit.is_empty()) {
+        let Some(key) = &name.issuer else { continue };
+        let issuer = case.issuer(key).and_then(|of| of.issuer.as_ref());
+        let solvers = issuer.and_then(|issuer| issuer.spec.acme.as_ref());
+        let has_dns01 = solvers.is_some_and(|acme| acme.solvers.iter().any(|s| s.dns01.is_some()));
+        let cause = if name.wildcard && !has_dns01 { CauseId::Cfg14 } else { CauseId::Cfg04 };
+        let asked = format!("{key}: spec.acme.solvers for {}", name.shown());
+        let shown = stored(asked, case.at, name.unfit.join("; "));
+        found.push(
+            Finding::new(cause, Grade::Certain, name.shown(), shown)
+                .with("DOMAIN", name.shown())
+                .with("ISSUER", key.to_string()),
+        );
+    }
+}
+
+fn two_ingress_classes(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let solvers = issuer.spec.acme.iter().flat_map(|acme| acme.solvers.iter().enumerate());
+        for (index, solver) in solvers {
+            let Some(ingress) = solver.http01.as_ref().and_then(|http01| http01.ingress.as_ref())
+            else {
+                continue;
+            };
+            let (Some(class), Some(name)) = (&ingress.class, &ingress.ingress_class_name) else {
+                continue;
+            };
+            let field = format!("spec.acme.solvers[{index}].http01.ingress");
+            let came = format!("class: {class}, ingressClassName: {name}");
+            let shown = stored(format!("{}: {field}", of.key), case.at, came);
+            found.push(
+                Finding::new(CauseId::Cfg07, Grade::Certain, of.key.to_string(), shown)
+                    .with("ISSUER", of.key.to_string())
+                    .with("FIELD", field),
+            );
+        }
+    }
+}
+
+fn profile_is_unknown(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let Some(acme) = issuer.spec.acme.as_ref().filter(|acme| !acme.profile.is_empty()) else {
+            continue;
+        };
+        let Some(directory) = &of.directory else { continue };
+        let DirectoryAnswer::Directory { profiles, .. } = &directory.answer else { continue };
+        if profiles.contains(&acme.profile) {
+            continue;
+        }
+        let offered =
+            if profiles.is_empty() { "no profiles".to_owned() } else { profiles.join(", ") };
+        let shown = told(format!("GET {}: meta.profiles", directory.url), directory.at, &offered);
+        found.push(
+            Finding::new(CauseId::Cfg09, Grade::Certain, of.key.to_string(), shown)
+                .with("ISSUER", of.key.to_string())
+                .with("PROFILE", &acme.profile)
+                .with("OFFERED", offered),
+        );
+    }
+}
+
+/// A name that can be in no certificate, or in none of a public CA.
+fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
+    for name in &case.names {
+        let shown_name = name.shown();
+        let asked = format!("the name {shown_name}");
+        if let Err(why) = Identifier::parse(&shown_name) {
+            let shown = stored(asked, case.at, why.to_string());
+            found.push(
+                Finding::new(CauseId::Cfg10, Grade::Certain, &shown_name, shown)
+                    .with("DOMAIN", &shown_name)
+                    .with("WHY", why.to_string()),
+            );
+            continue;
+        }
+        if !is_for_public_ca(case, name) || DnsName::parse(&shown_name).is_err() {
+            continue;
+        }
+        let last = name.name.rsplit('.').next().unwrap_or_default();
+        let is_never = NEVER_PUBLIC.contains(&last)
+            || name.name.ends_with(".home.arpa")
+            || name.name.ends_with(".cluster.local");
+        let came = match (is_never, name.name.contains('.')) {
+            (true, _) => format!("{last} is no public suffix"),
+            (false, false) => "it has one label only".to_owned(),
+            (false, true) => continue,
+        };
+        let shown = stored(asked, case.at, came);
+        found.push(
+            Finding::new(CauseId::Cfg12, Grade::Certain, &shown_name, shown)
+                .with("DOMAIN", &shown_name)
+                .with("SUFFIX", last),
+        );
+    }
+}
+
+/// Whether the name goes to a CA that issues for public names only: Let's Encrypt, or nobody said which.
+fn is_for_public_ca(case: &Case, name: &NameCase) -> bool {
+    let Some(key) = &name.issuer else { return true };
+    let acme = case.issuer(key).and_then(|of| of.issuer.as_ref()?.spec.acme.as_ref());
+    acme.is_some_and(|acme| is_lets_encrypt(&acme.server))
+}
+
+fn type_is_not_offered(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        for held in of.held.iter().filter(|held| held.status == "pending") {
+            let names = case.names.iter().filter(|name| name.shown() == held.name);
+            for kind in names.filter_map(|name| name.kind) {
+                if held.offered.is_empty() || held.offered.iter().any(|o| o == kind.acme_name()) {
+                    continue;
+                }
+                let offered = held.offered.join(", ");
+                let shown = told(format!("authorization of {}", held.name), held.at, &offered);
+                found.push(
+                    Finding::new(CauseId::Cfg15, Grade::Certain, &held.name, shown)
+                        .with("DOMAIN", &held.name)
+                        .with("TYPE", kind.acme_name())
+                        .with("OFFERED", offered),
+                );
+            }
+        }
+    }
+}
+
+fn too_much_in_one_certificate(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let (spec, name) = (&of.certificate.spec, of.certificate.name());
+        let subject = format!("Certificate {name}");
+        let mut push = |field: &str, came: String| {
+            let shown = stored(format!("Certificate {name}: {field}"), case.at, &came);
+            found.push(
+                Finding::new(CauseId::Cfg17, Grade::Certain, &subject, shown)
+                    .with("NAME", &name.name)
+                    .with("NAMESPACE", &name.namespace)
+                    .with("WHAT", came),
+            );
+        };
+        if spec.common_name.len() > COMMON_NAME {
+            push(
+                "spec.commonName",
+                format!("a common name of {} bytes, where 64 are allowed", spec.common_name.len()),
+            );
+        }
+        let count = spec.dns_names.len() + spec.ip_addresses.len();
+        let acme = issuer_key(&of.certificate)
+            .and_then(|key| case.issuer(&key)?.issuer.as_ref()?.spec.acme.as_ref());
+        if count > NAMES && acme.is_some_and(|acme| is_lets_encrypt(&acme.server)) {
+            push("spec.dnsNames", format!("{count} names, where Let's Encrypt takes {NAMES}"));
+        }
+    }
+}
+
+fn lifetime_is_asked_for(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let Some(acme) = &issuer.spec.acme else { continue };
+        if !(acme.enable_duration_feature && is_lets_encrypt(&acme.server)) {
+            continue;
+        }
+        let asked = format!("{}: spec.acme.enableDurationFeature", of.key);
+        let shown =
+            stored(asked, case.at, format!("true, and spec.acme.server is {}", acme.server));
+        found.push(
+            Finding::new(CauseId::Cfg20, Grade::Likely, of.key.to_string(), shown)
+                .with("ISSUER", of.key.to_string()),
+        );
+    }
+}
+
+/// The issuers that are there.
+pub(super) fn present(case: &Case) -> impl Iterator<Item = (&IssuerCase, &crate::model::Issuer)> {
+    case.issuers.iter().filter_map(|of| Some((of, of.issuer.as_ref()?)))
+}

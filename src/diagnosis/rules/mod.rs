@@ -1,0 +1,71 @@
+//! The rules of the catalogue: each is one function that looks at what was observed and says which cause it shows, with the
+//! observation. A rule that sees nothing says nothing.
+//!
+//! The files follow the catalogue's families. The sentence of a finding stands in the catalogue (`says`), with words in capitals
+//! for what the rule fills in.
+#![expect(clippy::similar_names, reason = "a case shows its cause by what came")]
+
+mod account;
+mod caa;
+mod controller;
+mod dns01;
+mod http01;
+mod limit;
+mod manifest;
+mod network;
+mod order;
+mod rule;
+mod symptom;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use self::rule::FaultRule;
+use super::case::{Case, CertificateCase};
+use super::chain::issuer_key;
+use super::finding::{Finding, fold};
+use crate::model::ObjectName;
+
+const RULES: [&[FaultRule]; 9] = [
+    manifest::RULES,
+    account::RULES,
+    network::RULES,
+    limit::RULES,
+    controller::RULES,
+    order::RULES,
+    caa::RULES,
+    dns01::RULES,
+    http01::RULES,
+];
+
+/// What is wrong, most pressing first, one finding for each root.
+pub fn judge(case: &Case) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for rule in RULES.iter().flat_map(|rules| rules.iter()) {
+        rule(case, &mut found);
+    }
+    fold(found, &|subject| concerned(case, subject))
+}
+
+/// The Certificates that a subject is about: an object of their chain, their issuer, or one of their names.
+fn concerned(case: &Case, subject: &str) -> BTreeSet<ObjectName> {
+    let is_about = |of: &&CertificateCase| {
+        let own = format!("Certificate {}", of.certificate.name());
+        let is_issuer =
+            || issuer_key(&of.certificate).is_some_and(|key| key.to_string() == subject);
+        let is_order =
+            || of.orders.iter().any(|order| format!("Order {}", order.name()) == subject);
+        let is_challenge =
+            || of.challenges.iter().any(|c| format!("Challenge {}", c.name()) == subject);
+        let spec = &of.certificate.spec;
+        let mut names = spec.dns_names.iter().chain(&spec.ip_addresses).chain([&spec.common_name]);
+        own == subject
+            || is_issuer()
+            || is_order()
+            || is_challenge()
+            || names.any(|name| name.eq_ignore_ascii_case(subject))
+    };
+    case.certificates.iter().filter(is_about).map(|of| of.certificate.name()).collect()
+}

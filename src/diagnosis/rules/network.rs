@@ -1,0 +1,34 @@
+//! ENV: the way from here to the CA.
+
+use super::rule::FaultRule;
+use crate::diagnosis::case::{Case, DirectoryAnswer};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Finding, Grade, told};
+
+pub(super) const RULES: &[FaultRule] = &[authority_is_not_reached];
+
+fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.issuers {
+        let Some(directory) = &of.directory else { continue };
+        let (cause, grade, came) = match &directory.answer {
+            DirectoryAnswer::Untrusted(came) => (CauseId::Env02, Grade::Certain, came.clone()),
+            DirectoryAnswer::NoSuchHost(came) => (CauseId::Cfg03, Grade::Certain, came.clone()),
+            DirectoryAnswer::Unreachable(came) | DirectoryAnswer::Lookup(came) => {
+                (CauseId::Env03, Grade::Certain, came.clone())
+            }
+            DirectoryAnswer::Refused(problem) if problem.status >= 500 => {
+                (CauseId::Lim07, Grade::Certain, problem.to_string())
+            }
+            DirectoryAnswer::Refused(_)
+            | DirectoryAnswer::NotAcme(_)
+            | DirectoryAnswer::Directory { .. } => continue,
+        };
+        let shown = told(format!("GET {}", directory.url), directory.at, &came);
+        found.push(
+            Finding::new(cause, grade, of.key.to_string(), shown)
+                .with("ISSUER", of.key.to_string())
+                .with("URL", &directory.url)
+                .with("DETAIL", came),
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! ORD: Certificates, requests and orders as they stand.
+
+use super::rule::FaultRule;
+use crate::diagnosis::case::{Case, CertificateCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::model::common::{condition, is_true};
+use crate::model::{ConditionStatus, State, Time};
+
+pub(super) const RULES: &[FaultRule] = &[
+    nothing_is_due,
+    pause_after_failure,
+    request_waits_for_approval,
+    order_is_errored,
+    order_is_expired,
+    order_waits_though_all_is_valid,
+    secret_has_two_owners,
+];
+
+/// A finding about a Certificate.
+fn about(
+    of: &CertificateCase,
+    cause: CauseId,
+    grade: Grade,
+    evidence: crate::diagnosis::finding::Evidence,
+) -> Finding {
+    let name = of.certificate.name();
+    Finding::new(cause, grade, format!("Certificate {name}"), evidence)
+        .with("NAME", &name.name)
+        .with("NAMESPACE", &name.namespace)
+}
+
+fn nothing_is_due(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.due.is_none()) {
+        let status = &of.certificate.status;
+        if !is_true(&status.conditions, "Ready") || is_true(&status.conditions, "Issuing") {
+            continue;
+        }
+        let Some(end) = status.not_after else { continue };
+        let asked = format!("Certificate {}: status", of.certificate.name());
+        let renewal = status.renewal_time.map(|at| format!(", renewed from {at}"));
+        let came = format!("Ready, valid until {end}{}", renewal.unwrap_or_default());
+        found.push(about(of, CauseId::Ord01, Grade::Certain, stored(asked, case.at, came)).with(
+            "RENEWAL",
+            status.renewal_time.map_or_else(|| end.to_string(), |at| at.to_string()),
+        ));
+    }
+}
+
+fn pause_after_failure(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let Some(until) = of.next_try.filter(|until| *until > case.at) else { continue };
+        let status = &of.certificate.status;
+        let failed = status.last_failure_time.map(|at| at.to_string()).unwrap_or_default();
+        let attempts = status.failed_issuance_attempts.unwrap_or(1);
+        let asked = format!("Certificate {}: status", of.certificate.name());
+        let came = format!("failedIssuanceAttempts: {attempts}, lastFailureTime: {failed}");
+        found.push(
+            about(of, CauseId::Ord02, Grade::Certain, stored(asked, case.at, came))
+                .with("ATTEMPTS", attempts.to_string())
+                .with("UNTIL", Time::new(until).to_string()),
+        );
+    }
+}
+
+fn request_waits_for_approval(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let Some(request) = of.requests.last() else { continue };
+        let conditions = &request.status.conditions;
+        let denied = condition(conditions, "Denied").filter(|c| c.status == ConditionStatus::True);
+        let is_open = of.due.is_some() && of.order().is_none() && !is_true(conditions, "Approved");
+        let came = match denied {
+            Some(denied) => format!("Denied: {}: {}", denied.reason, denied.message),
+            None if is_open => "no condition Approved".to_owned(),
+            None => continue,
+        };
+        let name = request.name();
+        let asked = format!("CertificateRequest {name}: conditions");
+        found.push(
+            about(of, CauseId::Ord03, Grade::Certain, stored(asked, case.at, came))
+                .with("REQUEST", &name.name),
+        );
+    }
+}
+
+fn order_is_errored(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let Some(order) = of.order() else { continue };
+        if order.status.state != Some(State::Errored) {
+            continue;
+        }
+        let name = order.name();
+        let asked = format!("Order {name}: status");
+        let came = format!("errored: {}", order.status.reason);
+        found.push(
+            about(of, CauseId::Ord04, Grade::Certain, stored(asked, case.at, came))
+                .with("ORDER", &name.name)
+                .with("REASON", &order.status.reason),
+        );
+    }
+}
+
+fn order_is_expired(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let held = of.held.iter().filter(|held| {
+            let is_past = held.expires.is_some_and(|at| at <= case.at);
+            held.status == "expired" || (held.status == "pending" && is_past)
+        });
+        for held in held {
+            let until = held.expires.map(|at| Time::new(at).to_string()).unwrap_or_default();
+            let came = format!("{}, until {until}", held.status);
+            let shown = told(format!("authorization of {} at the CA", held.name), held.at, came);
+            found.push(about(of, CauseId::Ord06, Grade::Certain, shown).with("DOMAIN", &held.name));
+        }
+        let Some(order) = of.order() else { continue };
+        let expired = of.current_challenges().find(|c| c.status.state == Some(State::Expired));
+        let asked = match (order.status.state, expired) {
+            (Some(State::Expired), _) => format!("Order {}: status.state", order.name()),
+            (_, Some(challenge)) => format!("Challenge {}: status.state", challenge.name()),
+            _ => continue,
+        };
+        let shown = stored(asked, case.at, "expired");
+        found.push(about(of, CauseId::Ord06, Grade::Certain, shown));
+    }
+}
+
+fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| !of.held.is_empty()) {
+        let Some(order) = of.order() else { continue };
+        let is_all_valid = of.held.iter().all(|held| held.status == "valid");
+        let waits = matches!(order.status.state, Some(State::Pending));
+        let challenges_done = of.current_challenges().all(|c| c.status.state == Some(State::Valid));
+        if !(is_all_valid && waits && challenges_done) {
+            continue;
+        }
+        let came = format!("{} authorizations valid, the order pending", of.held.len());
+        let shown = told(format!("Order {} at the CA", order.name()), case.at, came);
+        found.push(
+            about(of, CauseId::Ord16, Grade::Possible, shown).with("ORDER", order.name().name),
+        );
+    }
+}
+
+fn secret_has_two_owners(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| !of.rivals.is_empty()) {
+        let rivals: Vec<String> = of.rivals.iter().map(ToString::to_string).collect();
+        let secret = &of.certificate.spec.secret_name;
+        let asked = format!("Certificate {}: spec.secretName", of.certificate.name());
+        let came = format!("{secret}, as that of Certificate {}", rivals.join(", "));
+        found.push(
+            about(of, CauseId::Ord10, Grade::Certain, stored(asked, case.at, came))
+                .with("SECRET", secret)
+                .with("OTHER", rivals.join(", ")),
+        );
+    }
+}

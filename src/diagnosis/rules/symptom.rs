@@ -1,0 +1,57 @@
+//! What an answer lacks, as the probes, this program's own notes and a CA tell it: one table from what was met to the cause.
+
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::Grade;
+use crate::model::ChallengeType;
+use crate::model::cause::Symptom;
+
+/// The cause that a symptom shows, and how sure that is.
+pub(super) fn cause_of(
+    symptom: Symptom,
+    kind: ChallengeType,
+    in_cluster: bool,
+) -> (CauseId, Grade) {
+    use CauseId as Id;
+    use Grade::{Certain, Likely, Possible};
+    use Symptom as S;
+    if kind == ChallengeType::TlsAlpn01 {
+        return match symptom {
+            S::NoAddress | S::DanglingAlias => (Id::Http01, Certain),
+            S::NameServersFail => (Id::Dns01, Certain),
+            S::NoTls | S::NotHttp => (Id::Tls01, Likely),
+            S::ConnectionRefused | S::Unreachable | S::NoReply | S::HungUp | S::TlsPortSilent => {
+                (Id::Tls03, Certain)
+            }
+            _ => (Id::Tls02, Likely),
+        };
+    }
+    match symptom {
+        S::RedirectNotFollowed => (Id::Http15, Certain),
+        S::OtherAccount => (Id::Acc05, Likely),
+        S::NoTls | S::TlsPortSilent => (Id::Http14, Certain),
+        S::RedirectedAway => (Id::Http03, Likely),
+        // Which server said so is not known by the status alone.
+        S::NotFound if in_cluster => (Id::Http10, Possible),
+        S::NotFound => (Id::Http03, Possible),
+        S::Forbidden => (Id::Http16, Likely),
+        S::ServerError if in_cluster => (Id::Ctl15, Possible),
+        S::ServerError | S::BadRequest => (Id::Http32, Likely),
+        S::WrongAnswer => (Id::Http22, Likely),
+        S::ConnectionRefused => (Id::Http05, Certain),
+        S::NoReply => (Id::Http31, Likely),
+        S::Unreachable => (Id::Http04, Likely),
+        S::NotHttp => (Id::Http20, Likely),
+        S::HungUp => (Id::Http30, Possible),
+        S::NoAddress | S::DanglingAlias | S::AliasLoop if kind == ChallengeType::Http01 => {
+            (Id::Http01, Certain)
+        }
+        S::NoAddress | S::DanglingAlias => (Id::D0101, Likely),
+        S::AliasLoop | S::AliasNotFollowed => (Id::D0109, Certain),
+        S::ResolverSilent => (Id::D0115, Possible),
+        S::NameServersFail => (Id::Dns01, Certain),
+        S::NotDelegated => (Id::D0104, Likely),
+        S::LameServer => (Id::Dns03, Certain),
+        S::ServersSilent | S::NoRoute => (Id::Dns04, Likely),
+        S::ServerUnreadable => (Id::Dns05, Possible),
+    }
+}
