@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn why_and_tips_are_told_apart() {
-        let said = "error: unexpected argument '--forse' found\n\n  tip: a similar argument exists: '--force'\n\nUsage: x\n";
+        let said = "error: unexpected argument '--forces' found\n\n  tip: a similar argument exists: '--force'\n\nUsage: x\n";
         let failure = failure(said);
-        assert_eq!(failure.message, "unexpected argument '--forse' found");
+        assert_eq!(failure.message, "unexpected argument '--forces' found");
         assert_eq!(failure.hints, ["a similar argument exists: '--force'"]);
         let missing = super::failure(
             "error: the following required arguments were not provided:\n  <KIND>\n\nUsage: x\n",
