@@ -5,17 +5,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::app::context::Context;
-use crate::app::diagnose::investigator::{DiagnosisTarget, Investigator};
-use crate::app::diagnose::report;
+use crate::app::diagnose::investigator::Investigator;
 use crate::app::diagnose::targets::{UnreadyScope, is_domain, targets};
+use crate::app::diagnose::{bundle, report};
 use crate::app::failure::Failure;
 use crate::app::flags::look::{LookArgs, NameserverArgs};
 use crate::app::flags::output::ReportArgs;
 use crate::app::flags::slots::SlotArgs;
+use crate::app::follow::results;
 use crate::app::input::completers;
 use crate::app::input::selector::LabelSelector;
 use crate::app::lead;
-use crate::diagnosis::case::DriverCase;
+use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::rules;
@@ -35,6 +36,12 @@ pub struct DiagnoseArgs {
     /// Only Certificates with these labels, such as app=web
     #[arg(long, short = 'l', value_name = "LABELS", conflicts_with = "what")]
     pub selector: Option<LabelSelector>,
+    /// Write what was observed to a file, too: without keys and tokens, to be sent to others
+    #[arg(long, hide_short_help = true, value_name = "FILE", help_heading = "Output")]
+    pub bundle: Option<PathBuf>,
+    /// Judge what such a file has, in place of looking
+    #[arg(long, hide_short_help = true, value_name = "FILE", conflicts_with_all = ["what", "all_namespaces", "selector", "bundle"])]
+    pub from: Option<PathBuf>,
     /// What ends it with an exit code that is not 0
     ///
     /// Errors end it with 10; warnings end it with 11 where they count.
@@ -79,7 +86,8 @@ pub enum FailOn {
 impl DiagnoseArgs {
     /// Tells whether there must be a store: a domain can be looked at without one.
     pub fn needs_store(&self) -> bool {
-        self.what.is_empty() || !self.what.iter().all(|word| is_domain(word))
+        let are_domains = !self.what.is_empty() && self.what.iter().all(|word| is_domain(word));
+        self.from.is_none() && !are_domains
     }
 }
 
@@ -88,11 +96,38 @@ impl DiagnoseArgs {
 /// # Errors
 /// Fails with 10 when something is wrong, with 11 where warnings count; and when an object is not there.
 pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failure> {
-    let (store, absent) = store(&args, context).await?;
+    let (case, absent) = match &args.from {
+        Some(path) => (Box::new(bundle::open(path)?), None),
+        None => look(&args, context).await?,
+    };
+    let mut printer = context.printer(&(&args.output).into());
+    if let Some(path) = &args.bundle {
+        results::write_text(path, &bundle::text(&case)?, context.interrupted()).await?;
+    }
+    let findings = rules::judge(&case);
+    let kind = verdict(&findings, args.fail_on);
+    let exit_code = kind.map_or(0, FailureKind::exit_code);
+    let width = printer.width();
+    let document = report::document(&case, &findings, exit_code);
+    if !findings.is_empty() || !printer.format().is_for_people() {
+        printer.report(&document, |colour| report::page(&findings, width, colour))?;
+    }
+    if let Some(why) = absent {
+        printer.note(&format!("objects were not looked at: {why}"));
+    }
+    conclude(&printer, &case, &findings);
+    kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
+}
+
+/// Looks at what the words are about; and says why objects were left out, where they were.
+async fn look(
+    args: &DiagnoseArgs,
+    context: &mut Context,
+) -> Result<(Box<Case>, Option<String>), Failure> {
+    let (store, absent) = store(args, context).await?;
     let (all_namespaces, selector) = (args.all_namespaces, args.selector.as_ref());
     let unready = UnreadyScope { all_namespaces, selector };
     let targets = targets(&args.what, unready, store.as_ref(), context).await?;
-    let mut printer = context.printer(&(&args.output).into());
     let fetcher = args.look.fetcher().await?;
     let zones = args.nameservers.zones(&args.look, &fetcher).await?;
     let driver = match &store {
@@ -103,27 +138,10 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     let listen = args.http01_webroot.is_none().then(|| args.http01_listen.clone());
     let investigator =
         Investigator::new(store, (fetcher, zones), (driver, limits), listen, context);
-    let looked = tokio::select! {
-        looked = investigator.look(&targets) => looked?,
-        kind = context.interrupted().wait() => return Err(Failure::silent(kind)),
-    };
-    let findings = rules::judge(&looked);
-    let kind = verdict(&findings, args.fail_on);
-    let exit_code = kind.map_or(0, FailureKind::exit_code);
-    let width = printer.width();
-    let document = report::document(&looked, &findings, exit_code);
-    if !findings.is_empty() || !printer.format().is_for_people() {
-        printer.report(&document, |colour| report::page(&findings, width, colour))?;
+    tokio::select! {
+        looked = investigator.look(&targets) => Ok((Box::new(looked?), absent)),
+        kind = context.interrupted().wait() => Err(Failure::silent(kind)),
     }
-    if let Some(why) = absent {
-        printer.note(&format!("objects were not looked at: {why}"));
-    }
-    conclude(&printer, &targets, &findings);
-    if looked.driver == DriverCase::Nobody && looked.certificates.iter().any(|of| of.due.is_some())
-    {
-        printer.note(lead::NOBODY_DRIVES);
-    }
-    kind.map_or(Ok(()), |kind| Err(Failure::silent(kind)))
 }
 
 /// The store, where there is one; why not, where domains are looked at without.
@@ -148,7 +166,8 @@ async fn driver(context: &Context) -> DriverCase {
     match lead::is_driven(context).await {
         Ok(false) => DriverCase::Nobody,
         Ok(true) => match lead::foreseen(context).await {
-            Ok(claim) => DriverCase::Somebody(claim.driver().to_owned()),
+            Ok(claim) if claim.is_cert_manager() => DriverCase::CertManager,
+            Ok(_) => DriverCase::KubectlAcme,
             Err(_) => DriverCase::Unknown,
         },
         Err(_) => DriverCase::Unknown,
@@ -164,11 +183,13 @@ fn verdict(findings: &[Finding], fail_on: FailOn) -> Option<FailureKind> {
     counts.then_some(FailureKind::WarningsFound)
 }
 
-fn conclude(printer: &Printer, targets: &[DiagnosisTarget], findings: &[Finding]) {
+fn conclude(printer: &Printer, case: &Case, findings: &[Finding]) {
     let errors = findings.iter().filter(|finding| finding.is_error()).count();
     let warnings = findings.iter().filter(|finding| finding.is_warning()).count();
-    let line = match (targets, errors, warnings) {
-        ([], _, _) => "every Certificate is ready".to_owned(),
+    let is_nothing =
+        case.certificates.is_empty() && case.issuers.is_empty() && case.names.is_empty();
+    let line = match (is_nothing, errors, warnings) {
+        (true, _, _) => "every Certificate is ready".to_owned(),
         (_, 0, 0) => "nothing is wrong, as far as can be seen from here".to_owned(),
         (_, errors, warnings) => {
             let count = |count: usize, word: &str| match count {
@@ -179,4 +200,7 @@ fn conclude(printer: &Printer, targets: &[DiagnosisTarget], findings: &[Finding]
         }
     };
     printer.note(&line);
+    if case.driver == DriverCase::Nobody && case.certificates.iter().any(|of| of.due.is_some()) {
+        printer.note(lead::NOBODY_DRIVES);
+    }
 }

@@ -1,12 +1,13 @@
 //! What was observed of whatever a person asks about: objects, names, CAs and who drives. Nothing of it is judged yet, all of it
-//! is plain data, and no secret is in it.
+//! is plain data. No private key and no credential is in it; what proves control of a name is.
 
 use std::net::{IpAddr, SocketAddr};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::cause::Sighting;
+use crate::model::common::is_true;
 use crate::model::names::shown_domain;
 use crate::model::observation::Observation;
 use crate::model::{
@@ -14,6 +15,9 @@ use crate::model::{
     Problem,
 };
 use crate::reconcile::schedule::Waits;
+
+/// How long a record may be on its way from a provider to its name servers.
+const ON_ITS_WAY: SignedDuration = SignedDuration::from_mins(1);
 
 /// All that was observed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -23,6 +27,8 @@ pub struct Case {
     pub at: Timestamp,
     /// Whether the objects are in a cluster.
     pub in_cluster: bool,
+    /// Whether several objects were asked about.
+    pub is_of_many: bool,
     /// Certificates with all that hangs below them.
     pub certificates: Vec<CertificateCase>,
     /// Issuers that those refer to.
@@ -45,8 +51,10 @@ pub struct Case {
 pub enum DriverCase {
     /// Nobody.
     Nobody,
-    /// Somebody, under that name.
-    Somebody(String),
+    /// cert-manager.
+    CertManager,
+    /// This program, in another process.
+    KubectlAcme,
     /// Nobody has looked, or nobody could.
     #[default]
     Unknown,
@@ -73,6 +81,8 @@ pub struct QueuedCase {
     pub domain: String,
     /// What it waits for.
     pub waits: Waits,
+    /// Whether that is a Challenge of the same order, whose turn is only first.
+    pub is_of_same_order: bool,
 }
 
 /// A Certificate and what hangs below it.
@@ -112,13 +122,13 @@ pub struct DueReason {
 pub struct HeldCase {
     /// Name, a wildcard as such.
     pub name: String,
-    /// Status in the CA's word.
+    /// Status in the CA's word; empty where it refused to tell.
     pub status: String,
     /// Until when.
     pub expires: Option<Timestamp>,
     /// Types that it offers.
     pub offered: Vec<String>,
-    /// Why it is invalid.
+    /// Why it is invalid, or why the CA refused to tell.
     pub problem: Option<Problem>,
     /// When it was asked.
     pub at: Timestamp,
@@ -217,6 +227,8 @@ pub enum DirectoryAnswer {
         caa_identities: Vec<String>,
         /// Whether an account has to be bound to another one.
         external_account_required: bool,
+        /// URL where accounts are made.
+        new_account: String,
     },
     /// The CA's certificate is not trusted.
     Untrusted(String),
@@ -240,17 +252,13 @@ pub struct NameCase {
     pub name: String,
     /// Whether a wildcard is asked for.
     pub wildcard: bool,
-    /// Namespace of the Certificate that asks for it; empty where there is none.
-    pub namespace: String,
     /// The issuer that is to prove it, where there is one.
     pub issuer: Option<Key>,
     /// How it is to be proven, where a solver fits or somebody said so.
     pub kind: Option<ChallengeType>,
     /// Why no solver fits, one line for each, where none does.
     pub unfit: Vec<String>,
-    /// The Challenge that is there for it.
-    pub challenge: Option<ObjectName>,
-    /// The same, while its answer is up and has to be seen.
+    /// Its Challenge, while the answer is up and has to be seen.
     pub pending: Option<Challenge>,
     /// Whether DNS was asked for its addresses, and no flag says where it is.
     pub is_looked_for_in_dns: bool,
@@ -354,6 +362,11 @@ pub struct CaaProperty {
 }
 
 impl CertificateCase {
+    /// Tells whether something is to be issued, so that what stands in the way matters.
+    pub fn is_open(&self) -> bool {
+        self.due.is_some() || is_true(&self.certificate.status.conditions, "Issuing")
+    }
+
     /// The Order of the newest request.
     pub fn order(&self) -> Option<&Order> {
         let uid = &self.requests.last()?.metadata.uid;
@@ -377,6 +390,17 @@ impl Case {
 }
 
 impl NameCase {
+    /// Tells whether somebody asks about the name alone, with no object behind it.
+    pub fn is_bare(&self) -> bool {
+        self.issuer.is_none()
+    }
+
+    /// Tells whether its answer was put up so lately that it may be on its way.
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        let since = self.pending.as_ref().and_then(|challenge| challenge.status.presented_at);
+        since.is_some_and(|at| now.duration_since(at.timestamp()) < ON_ITS_WAY)
+    }
+
     /// The name as it is ordered, a wildcard as such.
     pub fn shown(&self) -> String {
         shown_domain(&self.name, self.wildcard)

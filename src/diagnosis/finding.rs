@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::catalogue::id::CauseId;
+use super::catalogue::id::{CauseFamily, CauseId};
 use super::catalogue::{self, CauseSeverity};
 use crate::model::ObjectName;
 use crate::model::observation::{Observation, Vantage};
@@ -103,7 +103,34 @@ impl Finding {
 }
 
 /// What follows from other causes, whatever these are: the state in which they leave a Certificate or an issuer.
-const CONSEQUENCES: [CauseId; 3] = [CauseId::Cfg02, CauseId::Ord02, CauseId::Ord04];
+fn is_consequence(cause: CauseId) -> bool {
+    matches!(cause, CauseId::Cfg02 | CauseId::Ord02 | CauseId::Ord04)
+}
+
+/// Tells whether a cause can leave an issuer, or an order, in that state.
+fn leads_to(cause: CauseId, state: CauseId) -> bool {
+    use CauseFamily as Family;
+    let family = cause.family();
+    match state {
+        CauseId::Cfg02 => {
+            matches!(family, Family::Acc | Family::Env)
+                || matches!(cause, CauseId::Cfg03 | CauseId::Lim05 | CauseId::Lim07)
+        }
+        _ => matches!(
+            family,
+            Family::Acc
+                | Family::Lim
+                | Family::Cfg
+                | Family::Caa
+                | Family::Http
+                | Family::Tls
+                | Family::D01
+                | Family::Dns
+                | Family::Prv
+                | Family::Env
+        ),
+    }
+}
 
 /// Which Certificates a subject concerns.
 pub type Concerns<'a> = dyn Fn(&str) -> BTreeSet<ObjectName> + 'a;
@@ -171,9 +198,14 @@ impl Finding {
         if self.grade == Grade::Possible && other.grade != Grade::Possible {
             return false;
         }
-        let is_consequence = |cause| CONSEQUENCES.contains(&cause);
         if is_consequence(other.cause) {
-            return !is_consequence(self.cause) && self.is_error();
+            return !is_consequence(self.cause)
+                && self.is_error()
+                && leads_to(self.cause, other.cause);
+        }
+        // Until when a limit lasts is not said by what has used it up.
+        if other.cause.family() == CauseFamily::Lim && self.cause != other.cause {
+            return false;
         }
         let same_elsewhere = self.cause == other.cause && self.subject != other.subject;
         let is_above =

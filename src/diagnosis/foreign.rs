@@ -137,7 +137,14 @@ pub fn is_about_binding(problem: &Problem) -> bool {
 
 /// Tells whether a CA says that the account is no longer one.
 pub fn says_account_is_over(problem: &Problem) -> bool {
-    ["deactivated", "revoked", "is not valid"].iter().any(|word| problem.detail.contains(word))
+    [
+        "account is not valid",
+        "has status \"deactivated\"",
+        "has status \"revoked\"",
+        "account is deactivated",
+    ]
+    .iter()
+    .any(|words| problem.detail.to_ascii_lowercase().contains(words))
 }
 
 /// Which limit of a CA was reached.
@@ -215,13 +222,6 @@ pub fn record_fault(problem: &Problem) -> Option<RecordFault> {
 /// Tells whether CAA was looked at again when the order was finalized.
 pub fn is_caa_again(problem: &Problem) -> bool {
     problem.detail.to_ascii_lowercase().contains("rechecking caa")
-}
-
-/// The first address of a page in a text.
-pub fn page_in(text: &str) -> Option<&str> {
-    let start = text.find("https://")?;
-    let page = text[start..].split_whitespace().next()?;
-    Some(page.trim_end_matches(['.', ',', ';', ')', '"']))
 }
 
 /// A name that a CA refuses for the sake of CAA records, in Boulder's words, which our own CA has as well.

@@ -185,6 +185,11 @@ fn by_name(servers: &[NameServer]) -> Vec<NamedServer<'_>> {
     asked.filter(|server| !server.said.is_empty()).collect()
 }
 
+/// What counts of what servers have said, each server's addresses together: those that are silent do not, unless all are.
+pub fn heard(servers: &[NameServer]) -> Vec<Vec<&NameServer>> {
+    by_name(servers).into_iter().map(|server| server.said).collect()
+}
+
 impl NamedServer<'_> {
     fn has(&self, wanted: &ExpectedText<'_>) -> bool {
         self.said.iter().all(|server| has(server, wanted))

@@ -17,6 +17,7 @@ use crate::model::{Key, ObjectName};
 use crate::reconcile::schedule::Limits;
 use crate::store::Store;
 use crate::store::error::StoreError;
+use crate::store::mirror::Mirror;
 
 /// How long one probe may take.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,6 +65,10 @@ impl Investigator {
         http01_listen: Option<Vec<SocketAddr>>,
         context: &Context,
     ) -> Self {
+        // Of each kind and namespace an API server is asked once.
+        let store = store.map(|store| -> Arc<dyn Store> {
+            if store.in_cluster() { Arc::new(Mirror::for_one_look(store)) } else { store }
+        });
         let clients = engine::clients(&fetcher.resolver);
         let cluster_resource_namespace = context.global.cluster_resource_namespace.clone();
         let now = context.now();

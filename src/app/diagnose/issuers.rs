@@ -20,6 +20,11 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
+/// Where Helm puts cert-manager, and the Secrets of ClusterIssuers.
+const CERT_MANAGER: &str = "cert-manager";
+/// Where whoever names none puts an object.
+const DEFAULT: &str = "default";
+
 impl Investigator {
     pub(super) async fn issuers(
         &self,
@@ -109,9 +114,11 @@ impl Investigator {
             SecretUse::AccountKey => key_in_secret(acme),
             SecretUse::Binding | SecretUse::Provider => selector.key.clone(),
         };
-        let elsewhere = match &secret {
-            Some(_) => Vec::new(),
-            None => elsewhere(store, &name).await?,
+        let elsewhere = if secret.is_some() {
+            Vec::new()
+        } else {
+            let places = [self.cluster_resource_namespace.as_str(), CERT_MANAGER, DEFAULT];
+            elsewhere(store, &name, &places).await?
         };
         let state = secret.map_or(SecretState::Missing, |secret| {
             state(acme, (purpose, selector), &entry, &secret, namespace)
@@ -140,6 +147,7 @@ fn described(directory: &Directory) -> DirectoryAnswer {
         profiles: directory.profiles.keys().cloned().collect(),
         caa_identities: directory.caa_identities.clone(),
         external_account_required: directory.external_account_required,
+        new_account: directory.new_account.clone(),
     }
 }
 
@@ -199,11 +207,21 @@ fn state(
     }
 }
 
-/// Namespaces that have a Secret of that name; none where they may not be looked into.
-async fn elsewhere(store: &Arc<dyn Store>, name: &ObjectName) -> Result<Vec<String>, StoreError> {
-    let all = unless_forbidden(store.list(Kind::Secret, &Scope::all().brief()).await)?;
-    let of_name = all.into_iter().flatten().filter(|record| record.key.name.name == name.name);
-    Ok(of_name.map(|record| record.key.name.namespace).collect())
+/// Which of the namespaces where people put them have a Secret of that name.
+async fn elsewhere(
+    store: &Arc<dyn Store>,
+    name: &ObjectName,
+    places: &[&str],
+) -> Result<Vec<String>, StoreError> {
+    let mut found: Vec<String> = Vec::new();
+    for place in places.iter().filter(|place| **place != name.namespace) {
+        let key = Key::new(Kind::Secret, ObjectName::new(*place, &name.name));
+        let there = unless_forbidden(store.get(&key).await)?.flatten();
+        if there.is_some() && !found.iter().any(|known| known == place) {
+            found.push((*place).to_owned());
+        }
+    }
+    Ok(found)
 }
 
 /// Issuers that may have been meant: of the same name and the other kind or another namespace, or of a similar name.

@@ -1,31 +1,43 @@
 //! One look at everything.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt as _};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use tokio::time::timeout;
 
-use super::investigator::{DiagnosisTarget, Investigator, MOST_NAMES, unseen};
+use super::investigator::{DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen};
 use super::{names, wanted_names};
+use crate::acme::error::AcmeError;
 use crate::app::chain;
 use crate::app::failure::Failure;
 use crate::app::flags::drive::listener;
 use crate::app::input::lookup;
-use crate::app::inspect::authority::{self, HeldByCa};
+use crate::app::inspect::authority;
+use crate::controllers::ReconcileError;
 use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::case::{
-    Case, CertificateCase, DriverCase, DueReason, HeldCase, NameCase, QueuedCase, Unseen,
+    Case, CertificateCase, DirectoryAnswer, DriverCase, DueReason, HeldCase, NameCase, QueuedCase,
+    Unseen,
 };
 use crate::diagnosis::chain::{Chain, issuer_key};
-use crate::model::{Certificate, Challenge, ChallengeType, Key, Kind, ObjectName, Secret};
-use crate::reconcile::schedule::{Plan, plan};
+use crate::model::common::{ConditionStatus, IssuerRef, condition};
+use crate::model::names::shown_domain;
+use crate::model::{
+    Certificate, Challenge, ChallengeType, Key, Kind, ObjectName, Order, Secret, State,
+};
+use crate::reconcile::schedule::{Plan, Waits, plan};
 use crate::reconcile::{certificate, renewal};
 use crate::solvers::http01::listener::Listener;
 use crate::store::error::{StoreError, unless_forbidden};
-use crate::store::resources::Resources;
+use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
+
+/// How many requests to CAs are under way at once.
+const AT_ONCE: usize = 16;
 
 impl Investigator {
     /// Looks at all that these targets are about.
@@ -35,7 +47,8 @@ impl Investigator {
     pub async fn look(&self, targets: &[DiagnosisTarget]) -> Result<Case, Failure> {
         let in_cluster = self.store.as_ref().is_some_and(|store| store.in_cluster());
         let driver = self.driver.clone();
-        let mut case = Case { at: self.now, in_cluster, driver, ..Case::default() };
+        let is_of_many = targets.len() > 1;
+        let mut case = Case { at: self.now, in_cluster, driver, is_of_many, ..Case::default() };
         let mut issuers: BTreeSet<Key> = BTreeSet::new();
         for target in targets {
             match target {
@@ -45,6 +58,9 @@ impl Investigator {
                 DiagnosisTarget::Issuer(key) => drop(issuers.insert(key.clone())),
                 DiagnosisTarget::Domain(name) => case.names.push(wanted_names::of_domain(name)),
             }
+        }
+        if let Some(store) = &self.store {
+            read_rivals(store, &mut case).await?;
         }
         issuers.extend(case.certificates.iter().filter_map(|of| issuer_key(&of.certificate)));
         if let Some(store) = &self.store {
@@ -72,18 +88,29 @@ impl Investigator {
 
     async fn read_certificate(&self, name: &ObjectName, case: &mut Case) -> Result<(), Failure> {
         let Some(store) = &self.store else { return Ok(()) };
-        let Some(chain) = chain::read(store, name).await? else {
-            let key = Key::new(Kind::Certificate, name.clone());
-            return Err(lookup::not_found(store, &key).await?);
+        let chain = match chain::read(store, name).await {
+            Ok(Some(chain)) => chain,
+            // It may have been deleted since it was listed.
+            Ok(None) if case.is_of_many => return Ok(()),
+            Ok(None) => {
+                let key = Key::new(Kind::Certificate, name.clone());
+                return Err(lookup::not_found(store, &key).await?);
+            }
+            Err(error) if error.lacks_permission() => {
+                case.unseen.push(unseen(format!("what belongs to Certificate {name}"), &error));
+                self.bare(store, name).await?
+            }
+            Err(error) => return Err(error.into()),
         };
-        let (due, next_try, rivals) = match self.read_state(store, &chain.certificate).await {
+        let (due, next_try) = match self.read_state(store, &chain.certificate).await {
             Ok(state) => state,
             Err(error) => {
-                case.unseen
-                    .push(unseen(format!("Certificate {name}: its Secret and requests"), &error));
-                (None, None, Vec::new())
+                let what = format!("the Secret and the requests of Certificate {name}");
+                case.unseen.push(unseen(what, &error));
+                (by_condition(&chain.certificate), None)
             }
         };
+        let rivals = Vec::new();
         let Chain { certificate, requests, orders, challenges, .. } = chain;
         let held = Vec::new();
         case.certificates.push(CertificateCase {
@@ -99,12 +126,21 @@ impl Investigator {
         Ok(())
     }
 
-    /// Why it has to be issued, until when a pause lasts, and who else has its Secret.
+    /// A Certificate of which nothing else may be read.
+    async fn bare(&self, store: &Arc<dyn Store>, name: &ObjectName) -> Result<Chain, Failure> {
+        let key = Key::new(Kind::Certificate, name.clone());
+        let certificate = typed(lookup::read(store, &key).await?)?;
+        let (requests, orders, challenges) = Default::default();
+        let in_cluster = store.in_cluster();
+        Ok(Chain { certificate, requests, orders, challenges, issuer: None, in_cluster })
+    }
+
+    /// Why it has to be issued, and until when a pause lasts.
     async fn read_state(
         &self,
         store: &Arc<dyn Store>,
         certificate: &Certificate,
-    ) -> Result<(Option<DueReason>, Option<Timestamp>, Vec<ObjectName>), StoreError> {
+    ) -> Result<(Option<DueReason>, Option<Timestamp>), StoreError> {
         let namespace = &certificate.metadata.namespace;
         let secret = ObjectName::new(namespace, &certificate.spec.secret_name);
         let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
@@ -115,13 +151,7 @@ impl Investigator {
         let due = certificate::due(certificate, &observed, self.now);
         let due = due.map(|due| DueReason { reason: due.reason.to_owned(), message: due.message });
         let next_try = certificate::held_until(certificate, &observed, self.now);
-        let all = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-        let all = all.list(&Scope::namespace(namespace).brief()).await?;
-        let is_rival = |other: &&Certificate| {
-            other.metadata.name != certificate.metadata.name
-                && other.spec.secret_name == certificate.spec.secret_name
-        };
-        Ok((due, next_try, all.iter().filter(is_rival).map(Certificate::name).collect()))
+        Ok((due, next_try))
     }
 
     /// Which of the challenges wait for their turn: all that may be listed count.
@@ -133,59 +163,96 @@ impl Investigator {
         }
         let all = Resources::<Challenge>::new(Arc::clone(store), Kind::Challenge);
         let Some(all) = unless_forbidden(all.list(&Scope::all().brief()).await)? else {
-            let what = "the challenges of other namespaces, which may take slots".to_owned();
-            let why = "they may not be listed".to_owned();
-            case.unseen.push(Unseen { what, why, is_forbidden: true });
+            // Few may look into other namespaces; the reasons of challenges say what they wait for.
             return Ok(());
         };
         let Plan { queue, .. } = plan(&all, self.limits);
         let own = queue.into_iter().filter(|queued| asked.contains(&queued.challenge.name()));
+        let order_of = |name: &ObjectName| {
+            let challenge = all.iter().find(|challenge| challenge.name() == *name);
+            challenge.and_then(|c| c.metadata.controller()).map(|order| order.uid.clone())
+        };
         case.queue = own
-            .map(|queued| QueuedCase {
-                challenge: queued.challenge.name(),
-                domain: queued.challenge.spec.shown_domain(),
-                waits: queued.waits,
+            .map(|queued| {
+                let challenge = queued.challenge.name();
+                let is_of_same_order = match &queued.waits {
+                    Waits::Lock { holder } => order_of(holder) == order_of(&challenge),
+                    Waits::Slot { .. } | Waits::Nothing => false,
+                };
+                let domain = queued.challenge.spec.shown_domain();
+                QueuedCase { challenge, domain, waits: queued.waits, is_of_same_order }
             })
             .collect();
         Ok(())
     }
 
-    /// Asks the CA what it holds of the names of orders that have not succeeded: by each Challenge that is there.
+    /// Asks the CA what it holds of the names of orders that have not succeeded. That costs nothing there.
     async fn ask_authority(&self, case: &mut Case) {
         let Some(store) = &self.store else { return };
-        let mut unseen = Vec::new();
-        for of in &mut case.certificates {
-            let challenges: Vec<Challenge> =
-                of.current_challenges().take(MOST_NAMES).cloned().collect();
-            let (resolver, namespace) = (&self.fetcher.resolver, &self.cluster_resource_namespace);
-            let asked = challenges.iter().map(|c| authority::read(c, store, resolver, namespace));
-            let replies = join_all(asked).await;
-            for (challenge, reply) in challenges.iter().zip(replies) {
-                let name = challenge.spec.shown_domain();
-                match reply {
-                    HeldByCa::Authorization(reply) => {
-                        let own = reply.challenges.iter().find(|c| c.url == challenge.spec.url);
-                        let problem = own.and_then(|own| own.error.clone());
-                        let problem = problem
-                            .or_else(|| reply.challenges.iter().find_map(|c| c.error.clone()));
-                        of.held.push(HeldCase {
-                            name,
-                            status: reply.status.clone(),
-                            expires: reply.expires,
-                            offered: reply.challenges.iter().map(|c| c.kind.clone()).collect(),
-                            problem,
-                            at: self.now,
-                        });
-                    }
-                    HeldByCa::Unknown(why) => unseen.push(Unseen {
-                        what: format!("what the CA holds of {name}"),
-                        why,
-                        is_forbidden: false,
-                    }),
-                }
+        let (resolver, namespace) = (&self.fetcher.resolver, &self.cluster_resource_namespace);
+        let accounts = &authority::accounts(store, resolver, namespace);
+        let mut asked = Vec::new();
+        for (index, of) in case.certificates.iter().enumerate() {
+            // A CA that does not answer is not asked again.
+            let issuer = issuer_key(&of.certificate);
+            let directory = issuer.and_then(|key| case.issuer(&key)?.directory.as_ref());
+            let answers =
+                directory.is_some_and(|it| matches!(it.answer, DirectoryAnswer::Directory { .. }));
+            if answers && of.is_open() {
+                asked.extend(authorizations(store, of).await.into_iter().map(|one| (index, one)));
             }
         }
-        case.unseen.extend(unseen);
+        let left_out = asked.len().saturating_sub(MOST_NAMES);
+        asked.truncate(MOST_NAMES);
+        let asked = asked.into_iter().map(|(index, one)| async move {
+            let issuer = (one.namespace.as_str(), &one.issuer);
+            let asked = authority::ask(&one.url, issuer, accounts);
+            let held = timeout(PROBE_TIMEOUT, asked).await;
+            (index, one, held)
+        });
+        let replies: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        for (index, one, held) in replies {
+            let name = one.name;
+            let blank = HeldCase {
+                name: name.clone(),
+                status: String::new(),
+                expires: None,
+                offered: Vec::new(),
+                problem: None,
+                at: self.now,
+            };
+            let why = match held {
+                Ok(Ok(reply)) => {
+                    let own = reply.challenges.iter().find(|c| c.url == one.challenge_url);
+                    let problem = own.and_then(|own| own.error.clone());
+                    let problem =
+                        problem.or_else(|| reply.challenges.iter().find_map(|c| c.error.clone()));
+                    case.certificates[index].held.push(HeldCase {
+                        status: reply.status.clone(),
+                        expires: reply.expires,
+                        offered: reply.challenges.iter().map(|c| c.kind.clone()).collect(),
+                        problem,
+                        ..blank
+                    });
+                    continue;
+                }
+                // That it refuses to tell is its word, too: of an account that is gone, for example.
+                Ok(Err(ReconcileError::Acme(AcmeError::Refused { problem, .. }))) => {
+                    let problem = Some(*problem);
+                    case.certificates[index].held.push(HeldCase { problem, ..blank });
+                    continue;
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
+            };
+            let what = format!("what the CA holds of {name}");
+            case.unseen.push(Unseen { what, why, is_forbidden: false });
+        }
+        if left_out > 0 {
+            let what = format!("what the CA holds of {left_out} more names");
+            let why = format!("it is asked for {MOST_NAMES} at most");
+            case.unseen.push(Unseen { what, why, is_forbidden: false });
+        }
     }
 
     /// Answers on this machine while it is looked, where nobody else does who would: between two commands nothing listens.
@@ -205,8 +272,88 @@ impl Investigator {
             }
             Err(failure) => {
                 case.listener_fault = Some(failure.message);
+                // What has to be answered here is not to be seen now.
+                for name in case.names.iter_mut().filter(|name| is_needed(name)) {
+                    name.pending = None;
+                }
                 None
             }
         }
     }
+}
+
+/// An authorization that the CA is asked for.
+struct AskedAuthorization {
+    /// Name, a wildcard as such.
+    name: String,
+    url: String,
+    /// URL of the challenge that was chosen; empty where its Challenge is gone.
+    challenge_url: String,
+    namespace: String,
+    issuer: IssuerRef,
+}
+
+/// The authorizations of the newest order: by its Challenges, and by what the Order keeps of those that are gone. An order that is
+/// valid has none to ask for.
+async fn authorizations(store: &Arc<dyn Store>, of: &CertificateCase) -> Vec<AskedAuthorization> {
+    let Some(order) = of.order().filter(|order| order.status.state != Some(State::Valid)) else {
+        return Vec::new();
+    };
+    let (namespace, issuer) = (&order.metadata.namespace, &order.spec.issuer_ref);
+    let asked = |name: String, url: &str, challenge_url: &str| AskedAuthorization {
+        name,
+        url: url.to_owned(),
+        challenge_url: challenge_url.to_owned(),
+        namespace: namespace.clone(),
+        issuer: issuer.clone(),
+    };
+    let challenges = of.current_challenges().map(|challenge| {
+        let spec = &challenge.spec;
+        asked(spec.shown_domain(), &spec.authorization_url, &spec.url)
+    });
+    let mut all: Vec<AskedAuthorization> = challenges.collect();
+    // What was read of the chain is without the bulk.
+    let whole = Resources::<Order>::new(Arc::clone(store), Kind::Order).get(&order.name()).await;
+    let authorizations = whole.ok().flatten().map(|order| order.status.authorizations);
+    for one in authorizations.into_iter().flatten() {
+        if !one.url.is_empty() && !all.iter().any(|known| known.url == one.url) {
+            let name = shown_domain(&one.identifier, one.wildcard == Some(true));
+            all.push(asked(name, &one.url, ""));
+        }
+    }
+    all
+}
+
+/// Why a Certificate has to be issued, by what its controller has written last.
+fn by_condition(certificate: &Certificate) -> Option<DueReason> {
+    let ready = condition(&certificate.status.conditions, "Ready");
+    if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
+        return None;
+    }
+    let (reason, message) =
+        ready.map(|r| (r.reason.clone(), r.message.clone())).unwrap_or_default();
+    Some(DueReason { reason, message })
+}
+
+/// Finds the other Certificates with the same Secrets; each namespace is listed once.
+async fn read_rivals(store: &Arc<dyn Store>, case: &mut Case) -> Result<(), StoreError> {
+    let of = |of: &CertificateCase| of.certificate.metadata.namespace.clone();
+    let namespaces: BTreeSet<String> = case.certificates.iter().map(of).collect();
+    let mut owners: BTreeMap<ObjectName, Vec<ObjectName>> = BTreeMap::new();
+    for namespace in namespaces {
+        let all = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
+        let scope = Scope::namespace(&namespace).brief();
+        // Whoever may read one Certificate need not see the others.
+        for other in unless_forbidden(all.list(&scope).await)?.into_iter().flatten() {
+            let secret = ObjectName::new(&namespace, &other.spec.secret_name);
+            owners.entry(secret).or_default().push(other.name());
+        }
+    }
+    for of in &mut case.certificates {
+        let own = of.certificate.name();
+        let secret = ObjectName::new(&own.namespace, &of.certificate.spec.secret_name);
+        let others = owners.get(&secret).into_iter().flatten().filter(|other| **other != own);
+        of.rivals = others.cloned().collect();
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use super::investigator::{Investigator, PROBE_TIMEOUT};
 use crate::diagnosis::case::{AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase};
 use crate::dns::{LookupError, Why};
 use crate::fetch::{Fetcher, reserved};
+use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen, Vantage};
 use crate::model::{Answer, Challenge, ChallengeType, Identifier};
 use crate::probes::Probe as _;
@@ -149,7 +150,7 @@ fn late(by: &Investigator, url: String) -> Observation {
         hops: Vec::new(),
         seen: Seen::Nothing {
             why: format!("no answer within {} s", PROBE_TIMEOUT.as_secs()),
-            symptom: Some(crate::model::cause::Symptom::Unreachable),
+            symptom: Some(Symptom::Unreachable),
         },
     }
 }
@@ -238,9 +239,12 @@ async fn answer(
         }
     };
     // A whole zone may be slow.
-    let mut observations = timeout(PROBE_TIMEOUT + Duration::from_secs(3), look)
-        .await
-        .unwrap_or_else(|_| vec![late(by, challenge.spec.record_name())]);
+    let mut observations =
+        timeout(PROBE_TIMEOUT + Duration::from_secs(3), look).await.unwrap_or_else(|_| {
+            let why = format!("no answer within {} s", PROBE_TIMEOUT.as_secs());
+            let seen = Seen::NoLook { why, symptom: Some(Symptom::ServersSilent) };
+            vec![Observation { seen, ..late(by, challenge.spec.record_name()) }]
+        });
     for observation in &mut observations {
         observation.at = by.now;
     }
@@ -257,18 +261,26 @@ async fn answer(
         Readiness::Ready => (None, None),
         Readiness::NotYet { reason, cause } => (Some(reason), cause),
     };
-    let doubled = match &reason {
-        Some(_) if kind.is_by_record() => doubled(by, challenge, &expected).await,
+    let zone = observations.iter().find_map(|look| match &look.seen {
+        Seen::Records { zone, .. } if !zone.is_empty() => Some(zone.clone()),
+        _ => None,
+    });
+    let doubled = match (&reason, zone) {
+        (Some(_), Some(zone)) => doubled(by, challenge, &zone, &expected).await,
         _ => None,
     };
     Some((AnswerLook { expected, observations, reason, sighting }, doubled))
 }
 
-/// The doubled name, where the record is there.
-async fn doubled(by: &Investigator, challenge: &Challenge, expected: &str) -> Option<String> {
+/// The name with the zone twice, where the record is there: some providers add the zone to a name that has it.
+async fn doubled(
+    by: &Investigator,
+    challenge: &Challenge,
+    zone: &str,
+    expected: &str,
+) -> Option<String> {
     let record = challenge.spec.record_name();
-    let record = record.trim_end_matches('.');
-    let doubled = format!("{record}.{}", challenge.spec.dns_name);
+    let doubled = format!("{}.{}", record.trim_end_matches('.'), zone.trim_end_matches('.'));
     let texts = timeout(PROBE_TIMEOUT, by.fetcher.resolver.texts(&doubled)).await;
     let is_there =
         texts.is_ok_and(|texts| texts.is_ok_and(|all| all.iter().any(|t| t == expected)));

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::app::hints::finding::{sentence, steps};
+use crate::app::hints::finding::{brief, sentence, steps};
 use crate::app::invocation;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
@@ -20,6 +20,8 @@ const PIPED: usize = 80;
 const WIDEST: usize = 100;
 /// Most subjects of one cause that are named.
 const MOST_SUBJECTS: usize = 10;
+/// What stands before a key in a link.
+const KEY: &str = "?jwt=";
 /// Most observations that are shown of one finding.
 const MOST_EVIDENCE: usize = 8;
 
@@ -101,7 +103,8 @@ fn paragraph(text: &mut String, indent: &str, words: &str, width: usize) {
 /// One observation in one sentence.
 fn shown(evidence: &Evidence) -> String {
     let from = evidence.vantage.as_ref().map(|vantage| format!(", from {vantage}"));
-    format!("{}{}: {}", evidence.asked, from.unwrap_or_default(), evidence.came)
+    let Evidence { asked, came, .. } = evidence;
+    format!("{asked}{}: {}", from.unwrap_or_default(), brief(came))
 }
 
 /// The report for programs.
@@ -114,8 +117,11 @@ pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
             "severity": entry.severity.word(),
             "grade": finding.grade.word(),
             "subject": finding.subject,
-            "message": sentence(finding),
-            "evidence": finding.evidence,
+            "message": without_keys(&sentence(finding)),
+            "evidence": finding.evidence.iter().map(|evidence| Evidence {
+                came: without_keys(&brief(&evidence.came)),
+                ..evidence.clone()
+            }).collect::<Vec<_>>(),
             "explains": finding.explains,
             "fix": steps(finding),
             "risk": entry.risk,
@@ -130,4 +136,30 @@ pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
         "findings": findings.collect::<Vec<_>>(),
         "unseen": unseen.collect::<Vec<_>>(),
     })
+}
+
+/// A text without what opens a page for whoever has its address: the link that ends a pause (Boulder's `jwt`).
+pub(super) fn without_keys(text: &str) -> String {
+    let mut parts = text.split(KEY);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |whole, part| {
+        let is_end = |c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let rest = part.find(is_end).map_or("", |end| &part[end..]);
+        format!("{whole}{KEY}…{rest}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_ends_a_pause_is_for_the_person_at_the_terminal_alone() {
+        let said = "Please visit: https://ca/unpause?jwt=eyJ.a-b_c and https://ca/x?jwt=d";
+        assert_eq!(
+            without_keys(said),
+            "Please visit: https://ca/unpause?jwt=… and https://ca/x?jwt=…"
+        );
+        assert_eq!(without_keys("nothing"), "nothing");
+    }
 }

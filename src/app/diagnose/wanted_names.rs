@@ -1,11 +1,12 @@
 //! The names that are to be proven, and how.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnosis::case::{Case, LookUp, NameCase};
 use crate::diagnosis::chain::issuer_key;
+use crate::model::requested_types::asked_type;
 use crate::model::solver::ChallengeSolver;
-use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key};
+use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};
 use crate::reconcile::solver_choice::{Asking, would_choose};
 
 /// A name that somebody asks about, with nothing else known.
@@ -23,11 +24,9 @@ fn blank(name: String, wildcard: bool, kind: Option<ChallengeType>) -> NameCase 
     NameCase {
         name,
         wildcard,
-        namespace: String::new(),
         issuer: None,
         kind,
         unfit: Vec::new(),
-        challenge: None,
         pending: None,
         is_looked_for_in_dns: false,
         addresses: LookUp::NotAsked,
@@ -42,26 +41,35 @@ fn blank(name: String, wildcard: bool, kind: Option<ChallengeType>) -> NameCase 
 /// The names of Certificates that have to be issued, each with the Challenge that is there, or the solver that would be taken.
 pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
     let mut all = Vec::new();
-    for of in &case.certificates {
-        let is_open = of.order().is_some_and(|order| !order.has_ended());
-        if of.due.is_none() && !is_open {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        // Names of other issuers are theirs to prove.
+        let issuer = issuer_key(&of.certificate);
+        let acme =
+            issuer.as_ref().and_then(|key| case.issuer(key)?.issuer.as_ref()?.spec.acme.as_ref());
+        let is_proven = of.order().is_some_and(|order| {
+            matches!(order.status.state, Some(State::Ready | State::Processing | State::Valid))
+        });
+        if acme.is_none() || is_proven {
             continue;
         }
-        let issuer = issuer_key(&of.certificate);
         let challenges: BTreeMap<String, &Challenge> =
             of.current_challenges().map(|c| (c.spec.shown_domain(), c)).collect();
+        let valid: BTreeSet<&str> =
+            of.held.iter().filter(|held| held.status == "valid").map(|h| h.name.as_str()).collect();
         for shown in ordered(&of.certificate) {
             let (bare, wildcard) = match shown.strip_prefix("*.") {
                 Some(bare) => (bare.to_owned(), true),
                 None => (shown.clone(), false),
             };
             let mut name = blank(bare, wildcard, None);
-            name.namespace.clone_from(&of.certificate.metadata.namespace);
             name.issuer.clone_from(&issuer);
+            if valid.contains(shown.as_str()) {
+                continue;
+            }
             match challenges.get(&shown) {
+                Some(challenge) if challenge.status.state == Some(State::Valid) => continue,
                 Some(challenge) => {
                     name.kind = Some(challenge.spec.kind);
-                    name.challenge = Some(challenge.name());
                     name.pending = (!challenge.has_ended() && challenge.status.presented)
                         .then(|| (*challenge).clone());
                 }
@@ -96,12 +104,14 @@ fn choose(case: &Case, issuer: Option<&Key>, certificate: &Certificate, name: &m
         return;
     };
     let Ok(identifier) = Identifier::parse(&name.shown()) else { return };
+    let asked = issuer.and_then(|key| case.issuer(key)?.issuer.as_ref()).map(asked_type);
+    let Ok(kind) = asked.unwrap_or(Ok(None)) else { return };
     let metadata = &certificate.metadata;
     let asking = Asking {
         namespace: &metadata.namespace,
         labels: &metadata.labels,
         annotations: &metadata.annotations,
-        kind: None,
+        kind,
     };
     if let Ok(chosen) = would_choose(&acme.solvers, &identifier, asking) {
         name.kind = Some(chosen.kind);

@@ -1,9 +1,13 @@
 //! Findings in words: the catalogue's sentence and steps, with what was found in place of their words in capitals.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::diagnosis::catalogue::{self, FixStep};
 use crate::diagnosis::finding::Finding;
+
+/// Most letters of what others have said.
+const MOST_SAID: usize = 400;
 
 /// What is wrong, in one sentence that names its subject.
 pub fn sentence(finding: &Finding) -> String {
@@ -11,9 +15,17 @@ pub fn sentence(finding: &Finding) -> String {
     let says = entry.says.as_ref().and_then(|says| said(says, &finding.facts));
     says.unwrap_or_else(|| {
         let detail = finding.facts.get("DETAIL").filter(|detail| !detail.is_empty());
-        let detail = detail.map(|detail| format!(": {detail}")).unwrap_or_default();
+        let detail = detail.map(|detail| format!(": {}", brief(detail))).unwrap_or_default();
         format!("{}: {}{detail}", finding.subject, entry.title)
     })
+}
+
+/// What others have said, as much of it as anybody reads.
+pub fn brief(said: &str) -> Cow<'_, str> {
+    match said.char_indices().nth(MOST_SAID) {
+        Some((end, _)) => format!("{}…", &said[..end]).into(),
+        None => said.into(),
+    }
 }
 
 /// A sentence with values for its words in braces; nothing where one of them has none.
@@ -23,7 +35,7 @@ fn said(says: &str, facts: &BTreeMap<&'static str, String>) -> Option<String> {
     while let Some((before, from)) = rest.split_once('{') {
         let (word, after) = from.split_once('}')?;
         whole.push_str(before);
-        whole.push_str(facts.get(word)?);
+        whole.push_str(&brief(facts.get(word)?));
         rest = after;
     }
     Some(whole + rest)

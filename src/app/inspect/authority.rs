@@ -10,6 +10,7 @@ use crate::app::engine::clients;
 use crate::controllers::ReconcileError;
 use crate::controllers::accounts::Accounts;
 use crate::dns::Resolve;
+use crate::model::common::IssuerRef;
 use crate::model::{Challenge, State};
 use crate::store::Store;
 
@@ -56,23 +57,37 @@ pub async fn read(
     resolver: &Arc<dyn Resolve>,
     namespace: &str,
 ) -> HeldByCa {
-    let connect = Accounts::connect_with(Arc::new(clients(resolver)));
-    let accounts = Accounts::new(store, namespace, connect);
-    match tokio::time::timeout(PATIENCE, ask(challenge, &accounts)).await {
+    read_with(challenge, &accounts(store, resolver, namespace)).await
+}
+
+/// Sessions of the accounts whose keys may be read, for any number of challenges.
+pub fn accounts(store: &Arc<dyn Store>, resolver: &Arc<dyn Resolve>, namespace: &str) -> Accounts {
+    Accounts::new(store, namespace, Accounts::connect_with(Arc::new(clients(resolver))))
+}
+
+/// Reads the authorization of a challenge by these sessions.
+pub async fn read_with(challenge: &Challenge, accounts: &Accounts) -> HeldByCa {
+    let (spec, namespace) = (&challenge.spec, &challenge.metadata.namespace);
+    let asked = ask(&spec.authorization_url, (namespace, &spec.issuer_ref), accounts);
+    match tokio::time::timeout(PATIENCE, asked).await {
         Ok(Ok(reply)) => HeldByCa::Authorization(reply),
         Ok(Err(error)) => HeldByCa::Unknown(error.to_string()),
         Err(_) => HeldByCa::Unknown(format!("no answer within {} s", PATIENCE.as_secs())),
     }
 }
 
-async fn ask(
-    challenge: &Challenge,
+/// Reads the authorization at that URL, as the account of an issuer that an object of that namespace refers to.
+///
+/// # Errors
+/// Fails when the issuer, its Secret or its account is not there, and with what the CA says.
+pub async fn ask(
+    url: &str,
+    (namespace, issuer): (&str, &IssuerRef),
     accounts: &Accounts,
 ) -> Result<AuthorizationReply, ReconcileError> {
-    let spec = &challenge.spec;
-    let issuer = accounts.issuer(&challenge.metadata.namespace, &spec.issuer_ref).await?;
+    let issuer = accounts.issuer(namespace, issuer).await?;
     let session = accounts.session(&issuer).await?;
-    Ok(session.authorization(&spec.authorization_url).await?)
+    Ok(session.authorization(url).await?)
 }
 
 #[cfg(test)]

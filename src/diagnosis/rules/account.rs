@@ -5,12 +5,12 @@ use url::Url;
 use super::manifest::present;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{
-    Case, DirectoryAnswer, DriverCase, SecretCase, SecretState, SecretUse,
+    Case, DirectoryAnswer, DriverCase, IssuerCase, SecretCase, SecretState, SecretUse,
 };
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
 use crate::diagnosis::{facts, foreign};
-use crate::model::common::condition;
+use crate::model::common::{condition, is_true};
 use crate::model::{Issuer, Problem, State};
 
 pub(super) const RULES: &[FaultRule] = &[
@@ -99,7 +99,8 @@ fn account_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
         let (Some(server), Some(account)) = (origin(&acme.server), origin(&status.uri)) else {
             continue;
         };
-        if server == account {
+        // A CA may keep its accounts at another host than its directory, and then says so there.
+        if server == account || accounts_at(of).is_none_or(|place| place == account) {
             continue;
         }
         let shown = stored(format!("{}: status.acme.uri", of.key), case.at, &status.uri);
@@ -113,16 +114,20 @@ fn account_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
+/// Host and port where the CA keeps accounts; nothing where it did not tell.
+fn accounts_at(of: &IssuerCase) -> Option<String> {
+    match &of.directory.as_ref()?.answer {
+        DirectoryAnswer::Directory { new_account, .. } => origin(new_account),
+        _ => None,
+    }
+}
+
 fn order_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
     for of in &case.certificates {
         let Some(order) = of.order().filter(|order| !order.status.url.is_empty()) else { continue };
         let key = order.spec.issuer_ref.key(&order.metadata.namespace);
-        let Some(acme) =
-            key.as_ref().and_then(|key| case.issuer(key)?.issuer.as_ref()?.spec.acme.as_ref())
-        else {
-            continue;
-        };
-        let (Some(server), Some(at)) = (origin(&acme.server), origin(&order.status.url)) else {
+        let Some(issuer) = key.as_ref().and_then(|key| case.issuer(key)) else { continue };
+        let (Some(server), Some(at)) = (accounts_at(issuer), origin(&order.status.url)) else {
             continue;
         };
         let is_over = order.status.state.is_some_and(State::is_final);
@@ -134,10 +139,7 @@ fn order_is_of_another_ca(case: &Case, found: &mut Vec<Finding>) {
         found.push(
             Finding::new(CauseId::Acc03, Grade::Likely, format!("Order {name}"), shown)
                 .with("ISSUER", key.map(|key| key.to_string()).unwrap_or_default())
-                .with(
-                    "DETAIL",
-                    format!("Order {name} is at {at}, the issuer's server is {server}"),
-                ),
+                .with("DETAIL", format!("Order {name} is at {at}, the issuer's CA at {server}")),
         );
     }
 }
@@ -201,7 +203,7 @@ fn key_is_unusable(case: &Case, found: &mut Vec<Finding>) {
                 SecretState::Empty => format!("its entry {} is empty", secret.entry),
                 SecretState::Unusable(why) => why.clone(),
                 SecretState::AccountKey { algorithm, .. }
-                    if algorithm != "RSA" && is_driven_by_cert_manager(case) =>
+                    if algorithm != "RSA" && case.driver == DriverCase::CertManager =>
                 {
                     format!("its key is {algorithm}, and cert-manager takes RSA only")
                 }
@@ -221,13 +223,14 @@ fn key_is_unusable(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-fn is_driven_by_cert_manager(case: &Case) -> bool {
-    matches!(&case.driver, DriverCase::Somebody(who) if who.starts_with("cert-manager"))
-}
-
 fn binding_is_missing(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some(acme) = &issuer.spec.acme else { continue };
+        // Who has an account was bound to the other one when it was made.
+        let has_account = issuer.status.acme.as_ref().is_some_and(|status| !status.uri.is_empty());
+        if has_account && is_true(&issuer.status.conditions, "Ready") {
+            continue;
+        }
         if let (None, Some(directory)) = (&acme.external_account_binding, &of.directory)
             && let DirectoryAnswer::Directory { external_account_required: true, .. } =
                 &directory.answer

@@ -9,9 +9,8 @@ pub(super) const RULES: &[FaultRule] = &[records_keep_the_ca_out, records_cannot
 
 /// By what name records call Let's Encrypt, for whom nobody named a CA.
 const LETS_ENCRYPT: &str = "letsencrypt.org";
-/// Tags that every CA knows (RFC 8659, RFC 9495), and what CAs ignore.
-const KNOWN: [&str; 7] =
-    ["issue", "issuewild", "iodef", "issuemail", "issuevmc", "contactemail", "contactphone"];
+/// Tags that every CA knows (RFC 8659, RFC 9495, and that of mark certificates).
+const KNOWN: [&str; 5] = ["issue", "issuewild", "iodef", "issuemail", "issuevmc"];
 
 fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
@@ -28,9 +27,7 @@ fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
         };
         found.push(
             finding(cause, name, level, records)
-                .with("IDENTITY", identities.first().cloned().unwrap_or_default())
-                .with("TYPE", name.kind.map_or("", |kind| kind.acme_name()))
-                .with("ACCOUNT", account(case, name).unwrap_or_default()),
+                .with("TYPE", name.kind.map_or("", |kind| kind.acme_name())),
         );
     }
 }
@@ -84,7 +81,9 @@ fn refusal(
     if own.is_empty() {
         // A record that means this CA and is written wrongly excludes it, too.
         let is_meant = governing.iter().any(|record| {
-            identities.iter().any(|identity| record.value.to_ascii_lowercase().contains(identity))
+            identities.iter().any(|identity| {
+                record.value.to_ascii_lowercase().contains(&identity.to_ascii_lowercase())
+            })
         });
         return Some(match (is_meant, is_wild) {
             (true, _) => CauseId::Caa04,
@@ -103,8 +102,8 @@ fn refusal(
     }
     let fits_account = |value: &&&Value<'_>| match (value.parameter("accounturi"), account) {
         (Some(wanted), Some(account)) => wanted == account,
-        (Some(_), None) => false,
-        (None, _) => true,
+        // Whose account it is, is not known before there is one.
+        (Some(_), None) | (None, _) => true,
     };
     (!by_method.iter().any(fits_account)).then_some(CauseId::Caa05)
 }
@@ -125,12 +124,17 @@ impl<'a> Value<'a> {
     }
 
     fn parameter(&self, wanted: &str) -> Option<&'a str> {
-        self.parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value)
+        self.parameters
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| *value)
     }
 }
 
 fn finding(cause: CauseId, name: &NameCase, level: &CaaLevel, records: &[CaaProperty]) -> Finding {
-    Finding::new(cause, Grade::Certain, name.shown(), evidence(level, &shown(records)))
+    // Which CA is meant is only supposed where nobody said so.
+    let grade = if name.is_bare() { Grade::Possible } else { Grade::Certain };
+    Finding::new(cause, grade, name.shown(), evidence(level, &shown(records)))
         .with("DOMAIN", name.shown())
         .with("OWNER", &level.name)
         .with("RECORDS", shown(records))
@@ -150,6 +154,9 @@ fn evidence(level: &CaaLevel, came: &str) -> Evidence {
 
 fn records_cannot_be_read(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
+        if identities(case, name).is_none() {
+            continue;
+        }
         let Some(level) = name
             .caa
             .iter()
@@ -165,7 +172,7 @@ fn records_cannot_be_read(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let grade =
-            if matches!(level.records, LookUp::Code(_)) { Grade::Certain } else { Grade::Possible };
+            if matches!(level.records, LookUp::Code(_)) { Grade::Likely } else { Grade::Possible };
         found.push(
             Finding::new(CauseId::Caa03, grade, name.shown(), evidence(level, came))
                 .with("DOMAIN", name.shown())

@@ -1,10 +1,15 @@
 //! CTL: who works on the objects, the queue, and what holds them.
 
+use jiff::SignedDuration;
+
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, stored};
 use crate::reconcile::schedule::Waits;
+
+/// How long taking an answer down may take.
+const CLEAN_UP: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) const RULES: &[FaultRule] =
     &[nobody_works, challenge_is_queued, deletion_hangs, look_failed];
@@ -26,7 +31,8 @@ fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
 }
 
 fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {
-    for queued in &case.queue {
+    // A wildcard and its apex take turns within one order.
+    for queued in case.queue.iter().filter(|queued| !queued.is_of_same_order) {
         let (name, at) = (&queued.challenge, case.at);
         let asked = format!("Challenge {name}: status.processing");
         let subject = queued.domain.clone();
@@ -59,6 +65,10 @@ fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
         else {
             continue;
         };
+        // Taking answers down takes a while.
+        if case.at.duration_since(since.timestamp()) < CLEAN_UP {
+            continue;
+        }
         let name = challenge.name();
         let asked = format!("Challenge {name}: metadata");
         let came = format!(
@@ -82,11 +92,9 @@ fn deletion_hangs(case: &Case, found: &mut Vec<Finding>) {
 /// What could not be looked at: it is neither well nor ill.
 fn look_failed(case: &Case, found: &mut Vec<Finding>) {
     for unseen in &case.unseen {
-        let cause = if unseen.is_forbidden { CauseId::Ctl07 } else { CauseId::Int01 };
-        let grade = if unseen.is_forbidden { Grade::Possible } else { Grade::Certain };
         let shown = stored(&unseen.what, case.at, &unseen.why);
         found.push(
-            Finding::new(cause, grade, &unseen.what, shown)
+            Finding::new(CauseId::Int01, Grade::Certain, &unseen.what, shown)
                 .with("WHAT", &unseen.what)
                 .with("WHY", &unseen.why),
         );

@@ -6,6 +6,7 @@ use crate::diagnosis::case::{AnswerLook, Case, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, told};
 use crate::model::ChallengeType;
+use crate::model::cause::Symptom;
 use crate::model::observation::{NameServer, Observation, Said, Seen};
 use crate::reconcile::published;
 
@@ -25,15 +26,25 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             let symptom = answer.sighting.map(|sighting| sighting.symptom);
             if let Some(symptom) = symptom {
                 let (cause, grade) = symptom::cause_of(symptom, kind, case.in_cluster);
+                // Nobody was seen saying so.
+                let is_blind = matches!(look.seen, Seen::NoLook { .. });
+                let grade = if is_blind { Grade::Possible } else { grade };
                 found.push(about(cause, grade, name, seen(look, reason)).with("ANSWER", reason));
             }
             continue;
         };
-        let (cause, grade) = by_servers(&answer.expected, servers);
+        let others: Vec<&str> = by_record(case)
+            .filter(|(other, _)| other.name == name.name && other.wildcard != name.wildcard)
+            .map(|(_, other)| other.expected.as_str())
+            .collect();
         let (cause, grade) = match answer.sighting.map(|sighting| sighting.symptom) {
-            Some(s) if cause == CauseId::D0101 => symptom::cause_of(s, kind, case.in_cluster),
-            _ => (cause, grade),
+            // The record of dns-persist-01 stays, and is judged field by field.
+            None if kind == ChallengeType::DnsPersist01 => (CauseId::Per02, Grade::Likely),
+            Some(Symptom::AliasNotFollowed) => (CauseId::D0109, Grade::Certain),
+            _ => by_servers(&answer.expected, servers, &others),
         };
+        // A record that was just made is on its way.
+        let grade = if name.is_fresh(case.at) { Grade::Possible } else { grade };
         let have = servers.iter().filter(|server| has(server, &answer.expected)).count();
         let evidence = servers.iter().take(6).map(|server| line(look, record, server));
         let mut finding = about(cause, grade, name, seen(look, reason)).shown_by(evidence);
@@ -71,28 +82,38 @@ fn has(server: &NameServer, expected: &str) -> bool {
     matches!(&server.said, Said::Texts(texts) if texts.iter().any(|text| text == expected))
 }
 
-/// What the servers of the zone show together.
-fn by_servers(expected: &str, servers: &[NameServer]) -> (CauseId, Grade) {
+/// What the servers of the zone show together. Of a server with several addresses those that are not heard do not count, unless
+/// none is; `others` are values that belong there for other names.
+fn by_servers(expected: &str, servers: &[NameServer], others: &[&str]) -> (CauseId, Grade) {
+    let asked = published::heard(servers);
+    let is_silent =
+        |said: &Said| matches!(said, Said::Nothing(_) | Said::Unreadable(_) | Said::NoRoute);
+    let have = asked.iter().filter(|all| all.iter().all(|server| has(server, expected))).count();
+    let all = || asked.iter().flatten();
+    let codes = all().any(|server| matches!(server.said, Said::Code(_)));
+    let silent = asked.iter().any(|all| all.iter().all(|server| is_silent(&server.said)));
+    let all_silent = all().all(|server| is_silent(&server.said));
+    let referred = all().any(|server| matches!(server.said, Said::Referral(_)));
     let texts = || {
-        servers.iter().filter_map(|server| match &server.said {
+        all().filter_map(|server| match &server.said {
             Said::Texts(texts) => Some(texts),
             _ => None,
         })
     };
-    let have = servers.iter().filter(|server| has(server, expected)).count();
-    let codes = servers.iter().any(|server| matches!(server.said, Said::Code(_)));
-    let silent =
-        servers.iter().any(|server| matches!(server.said, Said::Nothing(_) | Said::NoRoute));
-    let mangled = |text: &String| text.trim_matches(['"', ' ', '=']).eq_ignore_ascii_case(expected);
+    let is_foreign = |text: &String| text != expected && !others.contains(&text.as_str());
+    let mangled = |text: &String| {
+        is_foreign(text) && text.trim_matches(['"', ' ', '=']).eq_ignore_ascii_case(expected)
+    };
     match (have, codes, silent) {
-        (1.., true, _) => (CauseId::Dns03, Grade::Certain),
-        (1.., false, true) => (CauseId::Dns04, Grade::Certain),
-        (1.., false, false) => (CauseId::D0102, Grade::Certain),
+        (0, _, _) if all_silent => (CauseId::Dns04, Grade::Likely),
         (0, _, _) if texts().flatten().any(mangled) => (CauseId::D0112, Grade::Certain),
-        (0, _, _) if texts().any(|texts| !texts.is_empty()) => (CauseId::D0111, Grade::Certain),
+        (0, _, _) if texts().flatten().any(is_foreign) => (CauseId::D0111, Grade::Certain),
         (0, true, _) => (CauseId::Dns03, Grade::Likely),
-        (0, false, true) => (CauseId::Dns04, Grade::Likely),
-        (0, false, false) => (CauseId::D0101, Grade::Certain),
+        (0, false, _) if referred => (CauseId::D0107, Grade::Likely),
+        (0, false, _) => (CauseId::D0101, Grade::Certain),
+        (1.., true, _) => (CauseId::Dns03, Grade::Certain),
+        (1.., false, true) => (CauseId::Dns04, Grade::Likely),
+        (1.., false, false) => (CauseId::D0102, Grade::Certain),
     }
 }
 

@@ -1,14 +1,18 @@
 //! HTTP: addresses, web servers and answers of HTTP-01, as a CA would look at them.
 
+use super::manifest::is_for_public_ca;
 use super::rule::FaultRule;
 use super::symptom;
-use crate::diagnosis::case::{AddressLook, Case, LookUp, NameCase};
+use crate::diagnosis::case::{AddressLook, Case, DriverCase, LookUp, NameCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, seen, stored, told};
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen};
 use crate::reconcile::visible;
+
+/// What TLS-ALPN-01 agrees on (RFC 8737 §6.2).
+const ACME_TLS: &str = "acme-tls/1";
 
 pub(super) const RULES: &[FaultRule] = &[
     name_has_no_address,
@@ -22,7 +26,11 @@ pub(super) const RULES: &[FaultRule] = &[
 
 /// The names that a CA looks for by their address.
 fn by_address(case: &Case) -> impl Iterator<Item = &NameCase> {
-    case.names.iter().filter(|name| name.kind.is_none_or(|kind| !kind.is_by_record()))
+    // How a name is to be proven is not known before a solver fits, save of one that somebody asks about alone.
+    case.names.iter().filter(|name| match name.kind {
+        Some(kind) => !kind.is_by_record(),
+        None => name.is_bare(),
+    })
 }
 
 fn of_name(
@@ -45,7 +53,8 @@ fn name_has_no_address(case: &Case, found: &mut Vec<Finding>) {
                 (CauseId::Http01, Grade::Certain, came)
             }
             LookUp::Circle(why) => (CauseId::Http01, Grade::Certain, why.clone()),
-            LookUp::Code(code) => (CauseId::Dns01, Grade::Certain, code.clone()),
+            // One resolver has said so.
+            LookUp::Code(code) => (CauseId::Dns01, Grade::Likely, code.clone()),
             // Our own resolver may be what is silent.
             LookUp::Silence(why) | LookUp::Other(why) => {
                 (CauseId::Dns04, Grade::Possible, why.clone())
@@ -61,9 +70,12 @@ fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
     for name in by_address(case).filter(|name| name.is_looked_for_in_dns) {
         let LookUp::Found(addresses) = &name.addresses else { continue };
         let Some((address, block)) = name.reserved.first() else { continue };
-        // One public address may be what a CA asks.
+        // Whoever looks from inside may be told other addresses than the CA.
         let is_all = name.reserved.len() == addresses.len();
-        let grade = if is_all { Grade::Likely } else { Grade::Possible };
+        if !is_all || !is_for_public_ca(case, name) {
+            continue;
+        }
+        let grade = Grade::Possible;
         let came = format!("{address}, which is in {block}");
         let shown = told(format!("A and AAAA of {}", name.name), case.at, came);
         found.push(
@@ -79,14 +91,24 @@ fn fault(look: &AddressLook, kind: ChallengeType, in_cluster: bool) -> Option<(C
     if look.is_answer {
         return None;
     }
-    if let (true, Seen::Reply { status: 200, body, .. }) =
-        (look.is_expected, &look.observation.seen)
+    let sighting = look.sighting.map(|sighting| sighting.symptom);
+    if !look.is_expected {
+        // What a server says to a token that nobody has proves little.
+        let symptom = fault_of(&look.observation)?;
+        let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
+        let is_said =
+            !matches!(look.observation.seen, Seen::Nothing { .. } | Seen::Redirect { .. });
+        return Some((cause, if is_said { Grade::Possible } else { grade }));
+    }
+    if sighting != Some(Symptom::RedirectedAway)
+        && let Seen::Reply { status: 200, body, .. } = &look.observation.seen
     {
         return Some(body_fault(&look.expected, body));
     }
-    let sighting = look.sighting.filter(|_| look.is_expected).map(|sighting| sighting.symptom);
     let symptom = sighting.or_else(|| fault_of(&look.observation))?;
-    Some(symptom::cause_of(symptom, kind, in_cluster))
+    let (cause, grade) = symptom::cause_of(symptom, kind, in_cluster);
+    // That a CA would refuse it is certain; who has said so is not.
+    Some((cause, grade.min(Grade::Likely)))
 }
 
 /// What is wrong with a server at all, whatever it was to answer.
@@ -110,6 +132,7 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
         let kind = name.kind.unwrap_or(ChallengeType::Http01);
         let of = |look: &AddressLook| fault(look, kind, case.in_cluster);
         let good_v4 = name.looks.iter().any(|l| l.address.is_ipv4() && of(l).is_none());
+        let has_v4 = name.looks.iter().any(|look| look.address.is_ipv4());
         for look in &name.looks {
             let Some((cause, grade)) = of(look) else { continue };
             let came = saw(&look.observation);
@@ -118,6 +141,9 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
             let (cause, grade) = if look.address.is_ipv6() && good_v4 {
                 // Let's Encrypt tries IPv4 after a failed connection, once; others need not.
                 (CauseId::Http06, if has_no_reply { Grade::Possible } else { Grade::Certain })
+            } else if look.address.is_ipv6() && !has_v4 && has_no_reply {
+                // This machine may have no IPv6.
+                (cause, Grade::Possible)
             } else {
                 (cause, grade)
             };
@@ -134,9 +160,9 @@ fn addresses_fail(case: &Case, found: &mut Vec<Finding>) {
 /// HTTP-34: nothing of this machine can answer.
 fn port_is_not_to_be_had(case: &Case, found: &mut Vec<Finding>) {
     let Some(why) = &case.listener_fault else { return };
-    for name in by_address(case) {
+    for name in by_address(case).filter(|name| name.kind == Some(ChallengeType::Http01)) {
         let shown = stored("listening for HTTP-01 on this machine", case.at, why);
-        found.push(of_name(CauseId::Http34, Grade::Certain, name, shown).with("ANSWER", why));
+        found.push(of_name(CauseId::Http34, Grade::Likely, name, shown).with("ANSWER", why));
     }
 }
 
@@ -169,8 +195,14 @@ fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             continue;
         };
         let symptom = answer.sighting.map(|sighting| sighting.symptom);
-        let Some(symptom) = symptom.or_else(|| fault_of(look)) else { continue };
-        let (cause, grade) = symptom::cause_of(symptom, kind, case.in_cluster);
+        let (cause, grade) = match (symptom.or_else(|| fault_of(look)), &look.seen) {
+            (Some(symptom), _) => symptom::cause_of(symptom, kind, case.in_cluster),
+            (None, Seen::Handshake { protocol, .. }) if protocol != ACME_TLS => {
+                (CauseId::Tls01, Grade::Certain)
+            }
+            (None, Seen::Handshake { .. }) => (CauseId::Tls02, Grade::Certain),
+            (None, _) => continue,
+        };
         let hop = look.hops.last().and_then(|hop| hop.address);
         let shown = seen(look, reason);
         found.push(
@@ -184,6 +216,9 @@ fn answer_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
 
 /// An answer that a CA takes, and that keeps cert-manager's self-check waiting.
 fn self_check_sees_it_otherwise(case: &Case, found: &mut Vec<Finding>) {
+    if case.driver != DriverCase::CertManager {
+        return;
+    }
     for name in by_address(case) {
         let good = name.looks.iter().filter(|look| look.is_answer);
         for (look, difference) in good.filter_map(|look| Some((look, look.disagreement.as_ref()?)))

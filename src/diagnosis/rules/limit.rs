@@ -28,13 +28,10 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
     for told in problems(case) {
         let Some((cause, grade)) = cause(&told, case.in_cluster) else { continue };
         let problem = &told.problem;
-        let mut finding = Finding::new(cause, grade, &told.subject, told.evidence)
+        let finding = Finding::new(cause, grade, &told.subject, told.evidence)
             .with("DOMAIN", &told.subject)
             .with("TYPE", problem.short_kind())
             .with("DETAIL", &problem.detail);
-        if let Some(page) = foreign::page_in(&problem.detail) {
-            finding = finding.with("PAGE", page);
-        }
         found.push(finding);
     }
 }
@@ -105,7 +102,9 @@ fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(Cau
         });
     }
     let challenge = told.challenge.as_ref()?;
-    let sighting = foreign::sighting(challenge, &problem.detail)?;
+    // What a web server said is quoted, and means nothing here.
+    let own = problem.detail.split('"').next().unwrap_or_default();
+    let sighting = foreign::sighting(challenge, own)?;
     Some(symptom::cause_of(sighting.symptom, kind, in_cluster))
 }
 
@@ -120,7 +119,11 @@ fn problems(case: &Case) -> Vec<Told> {
         }
     };
     for of in &case.certificates {
-        for held in &of.held {
+        if !of.is_open() {
+            continue;
+        }
+        let before = all.len();
+        for held in of.held.iter().filter(|held| held.status != "valid") {
             let Some(problem) = &held.problem else { continue };
             let challenge = of.challenges.iter().find(|c| c.spec.shown_domain() == held.name);
             let of_name = case.names.iter().find(|name| name.shown() == held.name);
@@ -147,7 +150,7 @@ fn problems(case: &Case) -> Vec<Told> {
         let Some(order) = of.order() else { continue };
         let Some(problem) = facts::problem(order) else { continue };
         // The names say it better.
-        if all.iter().any(|known| known.problem.kind == problem.kind) {
+        if all[before..].iter().any(|known| known.problem.kind == problem.kind) {
             continue;
         }
         let name = order.name();

@@ -207,7 +207,7 @@ fn name_is_none(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// Whether the name goes to a CA that issues for public names only: Let's Encrypt, or nobody said which.
-fn is_for_public_ca(case: &Case, name: &NameCase) -> bool {
+pub(super) fn is_for_public_ca(case: &Case, name: &NameCase) -> bool {
     let Some(key) = &name.issuer else { return true };
     let acme = case.issuer(key).and_then(|of| of.issuer.as_ref()?.spec.acme.as_ref());
     acme.is_some_and(|acme| is_lets_encrypt(&acme.server))
@@ -265,7 +265,11 @@ fn too_much_in_one_certificate(case: &Case, found: &mut Vec<Finding>) {
 fn lifetime_is_asked_for(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some(acme) = &issuer.spec.acme else { continue };
-        if !(acme.enable_duration_feature && is_lets_encrypt(&acme.server)) {
+        let asks = case.certificates.iter().any(|of_issuer| {
+            issuer_key(&of_issuer.certificate).as_ref() == Some(&of.key)
+                && of_issuer.certificate.spec.duration.is_some()
+        });
+        if !(asks && acme.enable_duration_feature && is_lets_encrypt(&acme.server)) {
             continue;
         }
         let asked = format!("{}: spec.acme.enableDurationFeature", of.key);

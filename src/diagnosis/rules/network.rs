@@ -19,6 +19,13 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             DirectoryAnswer::Refused(problem) if problem.status >= 500 => {
                 (CauseId::Lim07, Grade::Certain, problem.to_string())
             }
+            DirectoryAnswer::Refused(problem) if problem.status == 429 => {
+                (CauseId::Lim07, Grade::Certain, problem.to_string())
+            }
+            // A proxy or an allow-list before the CA.
+            DirectoryAnswer::Refused(problem) if matches!(problem.status, 401 | 403) => {
+                (CauseId::Env03, Grade::Likely, problem.to_string())
+            }
             DirectoryAnswer::Refused(_)
             | DirectoryAnswer::NotAcme(_)
             | DirectoryAnswer::Directory { .. } => continue,

@@ -64,7 +64,7 @@ fn pause_after_failure(case: &Case, found: &mut Vec<Finding>) {
 }
 
 fn request_waits_for_approval(case: &Case, found: &mut Vec<Finding>) {
-    for of in &case.certificates {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(request) = of.requests.last() else { continue };
         let conditions = &request.status.conditions;
         let denied = condition(conditions, "Denied").filter(|c| c.status == ConditionStatus::True);
@@ -84,7 +84,7 @@ fn request_waits_for_approval(case: &Case, found: &mut Vec<Finding>) {
 }
 
 fn order_is_errored(case: &Case, found: &mut Vec<Finding>) {
-    for of in &case.certificates {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
         let Some(order) = of.order() else { continue };
         if order.status.state != Some(State::Errored) {
             continue;
@@ -101,7 +101,7 @@ fn order_is_errored(case: &Case, found: &mut Vec<Finding>) {
 }
 
 fn order_is_expired(case: &Case, found: &mut Vec<Finding>) {
-    for of in &case.certificates {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
         let held = of.held.iter().filter(|held| {
             let is_past = held.expires.is_some_and(|at| at <= case.at);
             held.status == "expired" || (held.status == "pending" && is_past)
@@ -125,7 +125,7 @@ fn order_is_expired(case: &Case, found: &mut Vec<Finding>) {
 }
 
 fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
-    for of in case.certificates.iter().filter(|of| !of.held.is_empty()) {
+    for of in case.certificates.iter().filter(|of| of.is_open() && !of.held.is_empty()) {
         let Some(order) = of.order() else { continue };
         let is_all_valid = of.held.iter().all(|held| held.status == "valid");
         let waits = matches!(order.status.state, Some(State::Pending));

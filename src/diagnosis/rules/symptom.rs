@@ -37,18 +37,20 @@ pub(super) fn cause_of(
         S::ServerError if in_cluster => (Id::Ctl15, Possible),
         S::ServerError | S::BadRequest => (Id::Http32, Likely),
         S::WrongAnswer => (Id::Http22, Likely),
-        S::ConnectionRefused => (Id::Http05, Certain),
+        // From one place only.
+        S::ConnectionRefused => (Id::Http05, Likely),
         S::NoReply => (Id::Http31, Likely),
-        S::Unreachable => (Id::Http04, Likely),
         S::NotHttp => (Id::Http20, Likely),
         S::HungUp => (Id::Http30, Possible),
+        S::Unreachable if kind.is_by_record() => (Id::Dns04, Possible),
+        S::Unreachable => (Id::Http04, Likely),
         S::NoAddress | S::DanglingAlias | S::AliasLoop if kind == ChallengeType::Http01 => {
             (Id::Http01, Certain)
         }
         S::NoAddress | S::DanglingAlias => (Id::D0101, Likely),
         S::AliasLoop | S::AliasNotFollowed => (Id::D0109, Certain),
         S::ResolverSilent => (Id::D0115, Possible),
-        S::NameServersFail => (Id::Dns01, Certain),
+        S::NameServersFail => (Id::Dns01, Likely),
         S::NotDelegated => (Id::D0104, Likely),
         S::LameServer => (Id::Dns03, Certain),
         S::ServersSilent | S::NoRoute => (Id::Dns04, Likely),

@@ -1,6 +1,7 @@
 //! The fault lab, as far as it needs nothing but loopback: each test makes a cause happen on real parts and asserts that this
 //! cause is named first, with its evidence; what is well has none.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -315,6 +316,30 @@ async fn acc_06_the_account_key_is_none() {
     let said = lab.order(&[key, lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
     assert_ne!(said.code, Some(0), "{said:?}");
     lab.names_first(&["web"], "ACC-06", 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_observed_can_be_sent_and_judged_elsewhere() {
+    let mut lab = Lab::new().await;
+    lab.stuck_at(free_port());
+    let (_, here) = lab.diagnose(&["web", "--bundle=bundle.json"]);
+    let bundle = fs::read_to_string(lab.terminal.path("bundle.json")).unwrap();
+    let challenge = &lab.terminal.objects("challenges")[0]["spec"];
+    for proof in ["token", "key"] {
+        assert!(!bundle.contains(challenge[proof].as_str().unwrap()), "{proof} is in {bundle}");
+    }
+    assert!(!bundle.contains("PRIVATE KEY"), "{bundle}");
+    let elsewhere = Terminal::elsewhere();
+    let path = lab.terminal.path("bundle.json");
+    let from = format!("--from={}", path.display());
+    let said = elsewhere.run(&["diagnose", &from, "-o", "json"]);
+    let there: Value = serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+    let causes = |report: &Value| -> Vec<Value> {
+        report["findings"].as_array().unwrap().iter().map(|f| f["cause"].clone()).collect()
+    };
+    assert_eq!((causes(&there), said.code), (causes(&here), Some(10)));
+    let none = elsewhere.run(&["diagnose", "--from=absent.json"]);
+    assert_eq!(none.code, Some(2), "{none:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ mod again;
 mod bed;
 mod challenge_types;
 mod ci;
+mod diagnose_dns;
 mod dns;
 pub(crate) mod dns01;
 pub(crate) mod dns01_keys;

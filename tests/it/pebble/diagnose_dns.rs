@@ -1,0 +1,104 @@
+//! The fault lab where names and records are what is wrong: a zone on a real name server, a resolver before it, Pebble as CA.
+
+use serde_json::{Value, json};
+
+use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone};
+use crate::support::pebble::{Pebble, PebbleOptions};
+use crate::support::terminal::{Terminal, certificate, issuer};
+
+const ZONE: &str = "example.com.";
+const RECORD: &str = "_acme-challenge.example.com.";
+
+/// A zone, a resolver, and somebody whose certificate waits for a record.
+struct Lab {
+    server: DnsServer,
+    terminal: Terminal,
+    _pebble: Pebble,
+    _resolver: DnsServer,
+}
+
+impl Lab {
+    fn new(records: &[&str]) -> Self {
+        let zone = Zone::new(ZONE).updates(Updates::Unsigned);
+        let zone = records.iter().fold(zone, |zone, record| zone.with(record));
+        let server = DnsServer::start(Software::Bind, &Setup::new(vec![zone]));
+        let resolver = DnsServer::recursive(&[&server]);
+        let dns_server = Some(resolver.address().to_string());
+        let pebble = Pebble::start(&PebbleOptions { dns_server, ..PebbleOptions::default() });
+        let mut terminal = Terminal::at(&pebble);
+        terminal.set("KUBECTL_ACME_DNS", resolver.address());
+        let solver = json!({
+            "dns01": {"rfc2136": {"nameserver": "192.0.2.53"}}, "waitInsteadOfSelfCheck": "0s",
+        });
+        let solvers = json!({"solvers": [solver]});
+        terminal.manifests(&[
+            issuer(&pebble.directory(), pebble.tls_ca_pem(), solvers),
+            certificate("web", &["example.com"], json!({})),
+        ]);
+        Self { server, terminal, _pebble: pebble, _resolver: resolver }
+    }
+
+    /// Orders by hand; returns the value that the record has to have.
+    fn wanted(&self) -> String {
+        let words = ["order", "-f", "manifests.yaml", "--dns01-manual", "-o", "json"];
+        let said = self.terminal.run(&words);
+        assert_eq!(said.code, Some(13), "{said:?}");
+        let report: Value = serde_json::from_str(&said.stdout).unwrap();
+        assert_eq!(report["records"][0]["name"], RECORD);
+        report["records"][0]["value"].as_str().unwrap().to_owned()
+    }
+
+    /// What `diagnose` names first, if anything, and all that it names.
+    #[track_caller]
+    fn check(&self, word: &str, first: Option<&str>) -> Value {
+        let said = self.terminal.run(&["diagnose", word, "-o", "json"]);
+        let report: Value =
+            serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
+        assert_eq!(report["findings"][0]["cause"].as_str(), first, "{report:#}");
+        let expected = if first.is_some() { 10 } else { 0 };
+        assert_eq!(said.code, Some(expected), "{report:#}");
+        report
+    }
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn the_record_of_a_challenge_is_missing_another_or_in_the_wrong_place() {
+    let lab = Lab::new(&[]);
+    let value = lab.wanted();
+    let missing = lab.check("web", Some("D01-01"));
+    let evidence = missing["findings"][0]["evidence"].to_string();
+    assert!(evidence.contains("_acme-challenge.example.com"), "{evidence}");
+
+    lab.server.publish(ZONE, RECORD, "of-an-older-order");
+    let other = lab.check("web", Some("D01-11"));
+    assert!(other.to_string().contains("of-an-older-order"), "{other:#}");
+
+    lab.server.publish(ZONE, RECORD, &value);
+    lab.check("web", None);
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn d01_10_the_zone_stands_twice_in_the_name() {
+    let lab = Lab::new(&[]);
+    let value = lab.wanted();
+    lab.server.publish(ZONE, "_acme-challenge.example.com.example.com.", &value);
+    lab.check("web", Some("D01-10"));
+}
+
+#[test]
+#[ignore = "needs Pebble: run by just pebble"]
+fn names_are_looked_at_before_anything_is_ordered() {
+    let lab = Lab::new(&[
+        "closed CAA 0 issue \"other.example\"",
+        "closed A 127.0.0.1",
+        "private A 10.255.255.1",
+        "dangling CNAME gone.example.com.",
+    ]);
+    lab.check("nowhere.example.com", Some("HTTP-01"));
+    lab.check("dangling.example.com", Some("HTTP-01"));
+    lab.check("closed.example.com", Some("CAA-01"));
+    let private = lab.check("private.example.com", Some("HTTP-02"));
+    assert_eq!(private["findings"].as_array().map(Vec::len), Some(1), "{private:#}");
+}
