@@ -1,23 +1,15 @@
 //! What was observed of whatever a person asks about: objects, names, CAs and who drives. Nothing of it is judged yet, all of it
 //! is plain data. No private key and no credential is in it; what proves control of a name is.
 
-use std::net::{IpAddr, SocketAddr};
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::cause::Sighting;
+use super::name_case::NameCase;
 use crate::model::common::is_true;
-use crate::model::names::shown_domain;
-use crate::model::observation::Observation;
 use crate::model::{
-    Certificate, CertificateRequest, Challenge, ChallengeType, Issuer, Key, ObjectName, Order,
-    Problem,
+    Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem,
 };
 use crate::reconcile::schedule::Waits;
-
-/// How long a record may be on its way from a provider to its name servers.
-const ON_ITS_WAY: SignedDuration = SignedDuration::from_mins(1);
 
 /// All that was observed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -244,123 +236,6 @@ pub enum DirectoryAnswer {
     Refused(Problem),
 }
 
-/// A name that is to be proven, looked at as a CA would.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NameCase {
-    /// Name without `*.`, or an IP address.
-    pub name: String,
-    /// Whether a wildcard is asked for.
-    pub wildcard: bool,
-    /// The issuer that is to prove it, where there is one.
-    pub issuer: Option<Key>,
-    /// How it is to be proven, where a solver fits or somebody said so.
-    pub kind: Option<ChallengeType>,
-    /// Why no solver fits, one line for each, where none does.
-    pub unfit: Vec<String>,
-    /// Its Challenge, while the answer is up and has to be seen.
-    pub pending: Option<Challenge>,
-    /// Whether DNS was asked for its addresses, and no flag says where it is.
-    pub is_looked_for_in_dns: bool,
-    /// The addresses that were found.
-    pub addresses: LookUp<Vec<IpAddr>>,
-    /// Those among them that no CA can reach, each with the block that it is in.
-    pub reserved: Vec<(IpAddr, String)>,
-    /// One look for each address.
-    pub looks: Vec<AddressLook>,
-    /// What was seen of the answer, and what a CA would make of it.
-    pub answer: Option<AnswerLook>,
-    /// CAA records, from the name upwards, up to the first that has any.
-    pub caa: Vec<CaaLevel>,
-    /// Whether the records of DNS-01 were found under a doubled name, `_acme-challenge.NAME.NAME`.
-    pub doubled: Option<String>,
-}
-
-/// What came of a question to name servers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum LookUp<T> {
-    /// Nobody has asked.
-    NotAsked,
-    /// This.
-    Found(T),
-    /// There is no such name.
-    NoName(String),
-    /// The name is there, without such a record.
-    NoRecord(String),
-    /// The name is an alias of one that is not there.
-    Dangling {
-        /// Where the alias leads.
-        target: String,
-    },
-    /// Aliases lead in a circle.
-    Circle(String),
-    /// A server answered with an error, such as `SERVFAIL`, and the purpose where it says one (RFC 8914).
-    Code(String),
-    /// Nobody answered.
-    Silence(String),
-    /// Something else.
-    Other(String),
-}
-
-/// One look at an address of a name.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AddressLook {
-    /// The address, with the port that was connected to.
-    pub address: SocketAddr,
-    /// What was seen.
-    pub observation: Observation,
-    /// What was looked for.
-    pub expected: String,
-    /// Whether it had to be there: it is up, or was put up to see.
-    pub is_expected: bool,
-    /// Whether it was.
-    pub is_answer: bool,
-    /// What was wrong with what was seen in its place, where that is of a known sort.
-    pub sighting: Option<Sighting>,
-    /// Where cert-manager's self-check and the CA would see it differently.
-    pub disagreement: Option<String>,
-}
-
-/// A look at the answer of a Challenge.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AnswerLook {
-    /// What has to be seen.
-    pub expected: String,
-    /// What was seen.
-    pub observations: Vec<Observation>,
-    /// Why a CA would not take it; nothing where it would.
-    pub reason: Option<String>,
-    /// The same as data, where it is of a known sort.
-    pub sighting: Option<Sighting>,
-}
-
-/// CAA records at one name (RFC 8659).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CaaLevel {
-    /// Name.
-    pub name: String,
-    /// Records there; none is an answer, too.
-    pub records: LookUp<Vec<CaaProperty>>,
-    /// When it was asked.
-    pub at: Timestamp,
-}
-
-/// One property of a CAA record set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CaaProperty {
-    /// Whether a CA that does not know the tag must not issue.
-    pub is_critical: bool,
-    /// What it is about, in lower case.
-    pub tag: String,
-    /// What it says, as it stands there.
-    pub value: String,
-}
-
 impl CertificateCase {
     /// Tells whether something is to be issued, so that what stands in the way matters.
     pub fn is_open(&self) -> bool {
@@ -386,23 +261,5 @@ impl Case {
     /// The case of an issuer.
     pub fn issuer(&self, key: &Key) -> Option<&IssuerCase> {
         self.issuers.iter().find(|case| case.key == *key)
-    }
-}
-
-impl NameCase {
-    /// Tells whether somebody asks about the name alone, with no object behind it.
-    pub fn is_bare(&self) -> bool {
-        self.issuer.is_none()
-    }
-
-    /// Tells whether its answer was put up so lately that it may be on its way.
-    pub fn is_fresh(&self, now: Timestamp) -> bool {
-        let since = self.pending.as_ref().and_then(|challenge| challenge.status.presented_at);
-        since.is_some_and(|at| now.duration_since(at.timestamp()) < ON_ITS_WAY)
-    }
-
-    /// The name as it is ordered, a wildcard as such.
-    pub fn shown(&self) -> String {
-        shown_domain(&self.name, self.wildcard)
     }
 }

@@ -14,6 +14,7 @@ pub mod failed;
 pub mod failure_kind;
 pub mod finding;
 pub mod foreign;
+pub mod name_case;
 pub mod next_step;
 pub mod rules;
 pub mod verdict;

@@ -20,10 +20,10 @@ use crate::app::inspect::authority;
 use crate::controllers::ReconcileError;
 use crate::controllers::neighbours::Neighbours;
 use crate::diagnosis::case::{
-    Case, CertificateCase, DirectoryAnswer, DriverCase, DueReason, HeldCase, NameCase, QueuedCase,
-    Unseen,
+    Case, CertificateCase, DirectoryAnswer, DriverCase, DueReason, HeldCase, QueuedCase, Unseen,
 };
 use crate::diagnosis::chain::{Chain, issuer_key};
+use crate::diagnosis::name_case::NameCase;
 use crate::model::common::{ConditionStatus, IssuerRef, condition};
 use crate::model::names::shown_domain;
 use crate::model::{

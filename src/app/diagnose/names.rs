@@ -7,7 +7,9 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::investigator::{Investigator, PROBE_TIMEOUT};
-use crate::diagnosis::case::{AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase};
+use crate::diagnosis::name_case::{
+    AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
+};
 use crate::dns::{LookupError, Why};
 use crate::fetch::{Fetcher, reserved};
 use crate::model::cause::Symptom;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnosis::case::{Case, LookUp, NameCase};
+use crate::diagnosis::case::Case;
 use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::name_case::{LookUp, NameCase};
 use crate::model::requested_types::asked_type;
 use crate::model::solver::ChallengeSolver;
 use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};

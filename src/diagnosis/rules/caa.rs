@@ -1,9 +1,10 @@
 //! CAA: who may issue (RFC 8659, RFC 8657). The records that count are those of the first name upwards that has any.
 
 use super::rule::FaultRule;
-use crate::diagnosis::case::{CaaLevel, CaaProperty, Case, DirectoryAnswer, LookUp, NameCase};
+use crate::diagnosis::case::{Case, DirectoryAnswer};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, told};
+use crate::diagnosis::name_case::{CaaLevel, CaaProperty, LookUp, NameCase};
 
 pub(super) const RULES: &[FaultRule] = &[records_keep_the_ca_out, records_cannot_be_read];
 

@@ -2,9 +2,10 @@
 
 use super::rule::FaultRule;
 use super::symptom;
-use crate::diagnosis::case::{AnswerLook, Case, NameCase};
+use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, told};
+use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::{NameServer, Observation, Said, Seen};

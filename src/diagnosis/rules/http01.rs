@@ -3,9 +3,10 @@
 use super::manifest::is_for_public_ca;
 use super::rule::FaultRule;
 use super::symptom;
-use crate::diagnosis::case::{AddressLook, Case, DriverCase, LookUp, NameCase};
+use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, seen, stored, told};
+use crate::diagnosis::name_case::{AddressLook, LookUp, NameCase};
 use crate::model::ChallengeType;
 use crate::model::cause::Symptom;
 use crate::model::observation::{Observation, Seen};

@@ -1,10 +1,11 @@
 //! CFG: manifests, issuers and the choice of solvers.
 
 use super::rule::FaultRule;
-use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase, NameCase};
+use crate::diagnosis::case::{Case, DirectoryAnswer, IssuerCase};
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::chain::issuer_key;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
+use crate::diagnosis::name_case::NameCase;
 use crate::model::common::condition;
 use crate::model::{ConditionStatus, DnsName, Identifier};
 

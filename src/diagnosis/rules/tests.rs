@@ -5,11 +5,13 @@ use serde_json::json;
 
 use super::judge;
 use crate::diagnosis::case::{
-    AddressLook, AnswerLook, CaaLevel, CaaProperty, Case, CertificateCase, DirectoryAnswer,
-    DirectoryCase, DueReason, HeldCase, IssuerCase, LookUp, NameCase, QueuedCase, SecretCase,
-    SecretState, SecretUse, Unseen,
+    Case, CertificateCase, DirectoryAnswer, DirectoryCase, DueReason, HeldCase, IssuerCase,
+    QueuedCase, SecretCase, SecretState, SecretUse, Unseen,
 };
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::name_case::{
+    AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
+};
 use crate::model::observation::{NameServer, Observation, Said, Seen, Vantage};
 use crate::model::{ChallengeType, Key, Kind, ObjectName, Problem};
 use crate::reconcile::schedule::Waits;
@@ -249,8 +251,7 @@ fn the_limits_of_a_ca_are_told_apart() {
     ] {
         let case = refused(ChallengeType::Http01, "rateLimited", detail);
         check(&case, &[cause]);
-        let page = judge(&case)[0].facts.get("PAGE").cloned();
-        assert_eq!(page.is_some(), cause == CauseId::Lim06, "{detail}");
+        assert_eq!(judge(&case)[0].facts["DETAIL"], detail);
     }
 }
 
