@@ -19,7 +19,12 @@ cipher() { openssl enc -aes-256-cbc -pbkdf2 -pass env:STATE_PASSWORD "$@"; }
 
 # Without the account key every run would register a new account, and all that is there would be ordered anew.
 if [ -s state.enc ]; then
-  cipher -d -in state.enc | tar -x
+  if ! cipher -d -in state.enc -out state.tar; then
+    echo "error: state.enc cannot be decrypted: STATE_PASSWORD is another one than that of the run before" >&2
+    exit 1
+  fi
+  tar -xf state.tar
+  rm state.tar
 fi
 
 token() {
@@ -36,8 +41,10 @@ token | kubectl-acme order $manifests --local=state --out=out --rehearse-first -
   --report=junit=junit.xml ${GITHUB_ACTIONS:+--report=github} >result.json || code=$?
 
 # Also after a failure: the order goes on in the next run.
-tar -c state | cipher -out state.enc.new
-mv state.enc.new state.enc
+if [ -d state ]; then
+  tar -c state | cipher -out state.enc.new
+  mv state.enc.new state.enc
+fi
 
 changed=$(grep -c '"changed": true' result.json || true)
 echo "certificates issued by this run: $changed"

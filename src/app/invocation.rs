@@ -214,6 +214,17 @@ impl Invocation {
         self.checked(format!("{} {command}{}", self.program, self.placed(|_| true)))
     }
 
+    /// The same where the whole is a line that this program takes; else as it stands, for one that names its place itself.
+    pub fn like_where_taken(&self, command: &str) -> String {
+        let bare = format!("{} {command}", self.program);
+        let placed = format!("{bare}{}", self.placed(|_| true));
+        let is_taken = |line: &str| {
+            let tree = self.tree.map(|tree| tree().no_binary_name(true));
+            tree.is_some_and(|tree| tree.try_get_matches_from(unquoted(line)).is_ok())
+        };
+        if is_taken(&placed) { placed } else { bare }
+    }
+
     /// The same, on an object of this namespace; of none, where that is empty.
     pub fn like_in(&self, namespace: &str, command: &str) -> String {
         let home = self.home.get().map_or("default", String::as_str);

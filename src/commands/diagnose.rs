@@ -110,7 +110,8 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     let width = printer.width();
     let document = report::document(&case, &findings, exit_code);
     if !findings.is_empty() || !printer.format().is_for_people() {
-        printer.report(&document, |colour| report::page(&findings, width, colour))?;
+        printer
+            .report(&document, |colour| report::page(&findings, case.in_cluster, width, colour))?;
     }
     if let Some(why) = absent {
         printer.note(&format!("objects were not looked at: {why}"));

@@ -167,6 +167,7 @@ pub fn fold(found: Vec<Finding>, concerns: &Concerns<'_>) -> Vec<Finding> {
         .map(|root| {
             let mut below: Vec<CauseId> =
                 all.clone().filter(|other| explains(root, *other)).map(|o| kept[o].cause).collect();
+            below.retain(|cause| *cause != kept[root].cause);
             below.sort_unstable();
             below.dedup();
             below

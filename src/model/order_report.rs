@@ -50,6 +50,8 @@ impl OrderReport {
 pub enum ResultOutcome {
     /// Issued by this run.
     Issued,
+    /// It would have been, by a rehearsal.
+    Rehearsed,
     /// Nothing was due.
     UpToDate,
     /// The Issuer has its account.

@@ -14,7 +14,8 @@ impl Rows {
         }
         let mut text = match self.0.len() - same {
             0 => String::new(),
-            up => format!("\u{1b}[{up}A"),
+            // Where a pressed Ctrl-C shows, the cursor stands behind it.
+            up => format!("\r\u{1b}[{up}A"),
         };
         let mut down = 0;
         for (number, row) in rows.iter().enumerate().skip(same) {
@@ -55,9 +56,9 @@ mod tests {
         let mut rows = Rows::default();
         assert_eq!(paint(&mut rows, &["a", "b", "c"]), "<^[Ka$<^[Kb$<^[Kc$^[J");
         assert_eq!(paint(&mut rows, &["a", "b", "c"]), "");
-        assert_eq!(paint(&mut rows, &["a", "B", "c"]), "^[2A<^[KB$^[1B^[J");
-        assert_eq!(paint(&mut rows, &["a"]), "^[2A^[J");
+        assert_eq!(paint(&mut rows, &["a", "B", "c"]), "<^[2A<^[KB$^[1B^[J");
+        assert_eq!(paint(&mut rows, &["a"]), "<^[2A^[J");
         assert_eq!(paint(&mut rows, &["a", "d"]), "<^[Kd$^[J");
-        assert_eq!(paint(&mut rows, &[]), "^[2A^[J");
+        assert_eq!(paint(&mut rows, &[]), "<^[2A^[J");
     }
 }

@@ -199,21 +199,21 @@ mod tests {
         assert!(written(&err, &mut since).ends_with(" one$<^[K  two$<^[K  three$^[J"));
         spinner.draw("one\n  two\n  three");
         let turned = written(&err, &mut since);
-        assert!(turned.starts_with("^[3A<^[K") && turned.ends_with(" one$^[2B^[J"), "{turned}");
+        assert!(turned.starts_with("<^[3A<^[K") && turned.ends_with(" one$^[2B^[J"), "{turned}");
         talk.line("news");
         let news = written(&err, &mut since);
-        assert!(news.starts_with("^[3A^[Jnews\n<^[K"), "{news}");
+        assert!(news.starts_with("<^[3A^[Jnews\n<^[K"), "{news}");
         spinner.draw("one");
         assert!(written(&err, &mut since).ends_with(" one$^[J"));
         spinner.draw("");
-        assert_eq!(written(&err, &mut since), "^[1A^[J");
+        assert_eq!(written(&err, &mut since), "<^[1A^[J");
         talk.line("alone");
         assert_eq!(written(&err, &mut since), "alone\n");
         spinner.draw("again");
         assert!(written(&err, &mut since).ends_with(" again$^[J"));
         talk.show(None);
         drop(spinner);
-        assert_eq!(written(&err, &mut since), "^[1A^[J");
+        assert_eq!(written(&err, &mut since), "<^[1A^[J");
     }
 
     #[test]

@@ -26,7 +26,12 @@ const KEY: &str = "?jwt=";
 const MOST_EVIDENCE: usize = 8;
 
 /// One page: a block for each cause, most pressing first, each with all that it concerns.
-pub fn page(findings: &[Finding], width: Option<usize>, colour: Colour) -> String {
+pub fn page(
+    findings: &[Finding],
+    in_cluster: bool,
+    width: Option<usize>,
+    colour: Colour,
+) -> String {
     let width = width.unwrap_or(PIPED).min(WIDEST);
     let mut blocks = Vec::new();
     let mut done: Vec<CauseId> = Vec::new();
@@ -36,13 +41,13 @@ pub fn page(findings: &[Finding], width: Option<usize>, colour: Colour) -> Strin
         }
         done.push(finding.cause);
         let alike: Vec<&Finding> = findings.iter().filter(|f| f.cause == finding.cause).collect();
-        blocks.push(block(&alike, width, colour));
+        blocks.push(block(&alike, in_cluster, width, colour));
     }
     blocks.join("\n")
 }
 
 /// What was found of one cause.
-fn block(alike: &[&Finding], width: usize, colour: Colour) -> String {
+fn block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colour) -> String {
     let Some(first) = alike.first() else { return String::new() };
     let entry = catalogue::entry(first.cause);
     let mut text = String::new();
@@ -71,7 +76,7 @@ fn block(alike: &[&Finding], width: usize, colour: Colour) -> String {
     }
     if entry.severity != CauseSeverity::Info {
         text.push_str("\n  What helps\n");
-        for (number, step) in steps(first).iter().enumerate() {
+        for (number, step) in steps(first, in_cluster).iter().enumerate() {
             lines_of_step(&mut text, number + 1, step, width);
         }
         if entry.risk != "none" {
@@ -123,7 +128,7 @@ pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
                 ..evidence.clone()
             }).collect::<Vec<_>>(),
             "explains": finding.explains,
-            "fix": steps(finding),
+            "fix": steps(finding, case.in_cluster),
             "risk": entry.risk,
         })
     });

@@ -103,6 +103,7 @@ pub async fn report(
         let took = ended.map(|ended| ended.duration_since(started));
         let result = certificate_result(&certificate, chain.as_ref(), told, (is_due, took));
         let source = places.get(&record.key).cloned();
+        let result = if is_rehearsal { rehearsed(result) } else { result };
         report.certificates.push(CertificateResult { source, ..result });
     }
     if report.certificates.is_empty() {
@@ -115,6 +116,15 @@ pub async fn report(
         report.issuers = issuers.map(result).collect();
     }
     Ok(report)
+}
+
+/// The same of a rehearsal: nobody has anything of what it issued, save the files that were asked for.
+fn rehearsed(result: CertificateResult) -> CertificateResult {
+    let outcome = match result.outcome {
+        ResultOutcome::Issued => ResultOutcome::Rehearsed,
+        outcome => outcome,
+    };
+    CertificateResult { outcome, changed: false, not_after: None, renewal_time: None, ..result }
 }
 
 fn certificate_result(

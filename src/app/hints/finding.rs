@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::app::invocation;
 use crate::diagnosis::catalogue::{self, FixStep};
 use crate::diagnosis::finding::Finding;
 
@@ -41,15 +42,28 @@ fn said(says: &str, facts: &BTreeMap<&'static str, String>) -> Option<String> {
     Some(whole + rest)
 }
 
-/// What helps, in this order.
-pub fn steps(finding: &Finding) -> Vec<FixStep> {
+/// What helps where the objects are, in this order; all of it where nothing is for that place alone.
+pub fn steps(finding: &Finding, in_cluster: bool) -> Vec<FixStep> {
+    let all = &catalogue::entry(finding.cause).fix;
     let fill = |text: &String, how| filled(text, &finding.facts, how);
-    let steps = catalogue::entry(finding.cause).fix.iter().map(|step| FixStep {
+    let filled = |step: &FixStep| FixStep {
         does: fill(&step.does, Use::Sentence),
-        run: step.run.as_ref().map(|run| fill(run, Use::Line)),
+        only: None,
+        run: step.run.as_ref().map(|run| own_program(&fill(run, Use::Line))),
         write: step.write.as_ref().map(|write| fill(write, Use::Line)),
-    });
-    steps.collect()
+    };
+    let helping: Vec<FixStep> =
+        all.iter().filter(|step| step.helps(in_cluster)).map(filled).collect();
+    if helping.is_empty() { all.iter().map(filled).collect() } else { helping }
+}
+
+/// Lines of this program as they have to be typed for the same state or cluster.
+fn own_program(lines: &str) -> String {
+    let own = |line: &str| match line.strip_prefix("kubectl acme ") {
+        Some(words) if !words.ends_with('\\') => invocation::current().like_where_taken(words),
+        _ => line.to_owned(),
+    };
+    lines.trim_end().lines().map(own).collect::<Vec<_>>().join("\n")
 }
 
 /// Where a text is going to stand.

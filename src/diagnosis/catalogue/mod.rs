@@ -107,12 +107,41 @@ pub struct FixStep {
     /// What to do.
     #[serde(rename = "do")]
     pub does: String,
+    /// Where that helps, if not everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<FixPlace>,
     /// Command lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// A part of a manifest, a record, or a line of configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<String>,
+}
+
+/// Where a step helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FixPlace {
+    /// Where this program answers on one machine.
+    Local,
+    /// In a cluster.
+    Cluster,
+}
+
+impl FixStep {
+    /// Tells whether it helps there; a step for kubectl or Helm is one for a cluster.
+    pub fn helps(&self, in_cluster: bool) -> bool {
+        let is_of_cluster = |line: &str| {
+            let line = line.trim_start();
+            (line.starts_with("kubectl ") && !line.starts_with("kubectl acme "))
+                || line.starts_with("helm ")
+        };
+        match self.only {
+            Some(FixPlace::Local) => !in_cluster,
+            Some(FixPlace::Cluster) => in_cluster,
+            None => in_cluster || !self.run.iter().any(|run| run.lines().any(is_of_cluster)),
+        }
+    }
 }
 
 /// How a cause is made to happen in tests.

@@ -105,7 +105,8 @@ fn directory_is_none(case: &Case, found: &mut Vec<Finding>) {
         found.push(
             Finding::new(CauseId::Cfg03, Grade::Certain, of.key.to_string(), shown)
                 .with("ISSUER", of.key.to_string())
-                .with("URL", &directory.url),
+                .with("URL", &directory.url)
+                .with("SERVER", &directory.url),
         );
     }
 }
@@ -167,6 +168,7 @@ fn profile_is_unknown(case: &Case, found: &mut Vec<Finding>) {
             Finding::new(CauseId::Cfg09, Grade::Certain, of.key.to_string(), shown)
                 .with("ISSUER", of.key.to_string())
                 .with("PROFILE", &acme.profile)
+                .with("SERVER", &acme.server)
                 .with("OFFERED", offered),
         );
     }

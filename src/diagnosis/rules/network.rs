@@ -35,6 +35,7 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
             Finding::new(cause, grade, of.key.to_string(), shown)
                 .with("ISSUER", of.key.to_string())
                 .with("URL", &directory.url)
+                .with("SERVER", &directory.url)
                 .with("DETAIL", came),
         );
     }

@@ -14,6 +14,7 @@ pub(super) const RULES: &[FaultRule] = &[
     order_is_errored,
     order_is_expired,
     order_waits_though_all_is_valid,
+    order_is_being_finalized,
     secret_has_two_owners,
 ];
 
@@ -138,6 +139,18 @@ fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
         found.push(
             about(of, CauseId::Ord16, Grade::Possible, shown).with("ORDER", order.name().name),
         );
+    }
+}
+
+/// The CA has all it needs, and has not made the certificate yet.
+fn order_is_being_finalized(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let Some(order) = of.order() else { continue };
+        let Some(state @ (State::Processing | State::Ready)) = order.status.state else { continue };
+        let name = order.name();
+        let asked = format!("Order {name}: status.state");
+        let shown = stored(asked, case.at, state.as_str());
+        found.push(about(of, CauseId::Ord09, Grade::Possible, shown).with("ORDER", &name.name));
     }
 }
 

@@ -68,6 +68,7 @@ fn outline(page: &PipelinePage) -> String {
         (0, 2..) => format!("{} faults in the manifests", page.faults.len()),
         (0, 0) if report.exit_code == 0 => "done".to_owned(),
         (0, 0) => "failed".to_owned(),
+        (_, _) if report.rehearsal => format!("{good} of {all} certificates would be issued"),
         (1, _) if good == 1 => "the certificate is there".to_owned(),
         (_, _) if good == all => format!("all {all} certificates are there"),
         (_, _) => format!("{good} of {all} certificates are there"),
@@ -238,7 +239,7 @@ mod tests {
         let mut page = sample::mixed();
         page.report.rehearsal = true;
         insta::assert_snapshot!(document(&page), @r#"
-        ## kubectl-acme: 1 of 2 certificates are there
+        ## kubectl-acme: 1 of 2 certificates would be issued
 
         A rehearsal: nothing was spent, and nobody trusts what was issued.
 

@@ -159,6 +159,7 @@ fn level(outcome: Option<ResultOutcome>) -> FindingLevel {
         Some(
             ResultOutcome::Interrupted
             | ResultOutcome::Issued
+            | ResultOutcome::Rehearsed
             | ResultOutcome::UpToDate
             | ResultOutcome::Ready,
         ) => FindingLevel::Note,
@@ -169,6 +170,7 @@ fn level(outcome: Option<ResultOutcome>) -> FindingLevel {
 fn word(outcome: ResultOutcome) -> &'static str {
     match outcome {
         ResultOutcome::Issued => "issued",
+        ResultOutcome::Rehearsed => "rehearsed",
         ResultOutcome::UpToDate => "up to date",
         ResultOutcome::Ready => "ready",
         ResultOutcome::Failed => "failed",

@@ -301,6 +301,23 @@ async fn what_the_ca_refuses_is_named_by_its_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn cfg_15_the_ca_does_not_offer_the_type() {
+    let lab = Lab::with(Config::default(), &["http-01-not-offered"]).await;
+    let said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    assert_ne!(said.code, Some(0), "{said:?}");
+    lab.names_first(&["web"], "CFG-15", 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ord_09_the_ca_is_still_issuing() {
+    let lab = Lab::with(Config::default(), &["order-processing"]).await;
+    let said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    assert_eq!(said.code, Some(124), "{said:?}");
+    let first = lab.names_first(&["web"], "ORD-09", 0);
+    assert_eq!(first["grade"], "possible", "it may come by itself: {first:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cfg_09_the_ca_does_not_have_the_profile() {
     let lab = Lab::new().await;
     let issuer = lab.issuer(json!({"profile": "tlsclient"}));
