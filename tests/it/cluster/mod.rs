@@ -3,6 +3,7 @@
 mod bed;
 mod challenge_types;
 mod conformance;
+mod diagnose;
 mod dns01;
 pub(crate) mod faults;
 mod handover;

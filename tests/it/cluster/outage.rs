@@ -119,7 +119,8 @@ fn check(name: &str, words: &[&str], outage: Outage) {
     drop(ours);
     release_lease(cluster);
     let scene = Scene::look(cluster);
-    let faults = rows.iter().map(|row| (row.stop.to_string(), row.faults(&scene, pebble)));
+    let faults =
+        rows.iter().map(|row| (row.stop.to_string(), row.faults(Side::Run, &scene, pebble)));
     let faults: Vec<_> = faults.filter(|(_, faults)| !faults.is_empty()).collect();
     assert!(faults.is_empty(), "{faults:#?}");
     cluster.kubectl().run(&["delete", "issuers", "--all", "--all-namespaces"]);

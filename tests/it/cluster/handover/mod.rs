@@ -159,7 +159,7 @@ impl Handover<'_> {
             stop: row.stop.clone(),
             stopped: stopped.contains(&row.namespace),
             lost_order: row.has_lost_order(),
-            faults: row.faults(&scene, self.pebble),
+            faults: row.faults(self.second, &scene, self.pebble),
             log: lines_about(&row.namespace, &log),
         };
         let ends = rows.iter().map(end).collect();

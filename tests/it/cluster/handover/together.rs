@@ -60,7 +60,7 @@ impl<'a> Place<'a> {
         assert_eq!(unfinished(self.cluster, rows), [""; 0]);
         let scene = Scene::look(self.cluster);
         for row in rows {
-            assert_eq!(row.faults(&scene, self.pebble), [""; 0], "{}", row.namespace);
+            assert_eq!(row.faults(Side::Run, &scene, self.pebble), [""; 0], "{}", row.namespace);
         }
         self.cluster.kubectl().run(&["delete", "issuers", "--all", "--all-namespaces"]);
     }
