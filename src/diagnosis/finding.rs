@@ -56,7 +56,7 @@ pub struct Finding {
     pub grade: Grade,
     /// Whom it concerns: an object, or a name.
     pub subject: String,
-    /// Names and values that stand in the catalogue's sentence and steps for words in capitals.
+    /// Names and values for the words in braces of the catalogue's sentence, and in capitals of its steps.
     pub facts: BTreeMap<&'static str, String>,
     /// What shows it; never empty.
     pub evidence: Vec<Evidence>,

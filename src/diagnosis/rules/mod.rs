@@ -1,7 +1,7 @@
 //! The rules of the catalogue: each is one function that looks at what was observed and says which cause it shows, with the
 //! observation. A rule that sees nothing says nothing.
 //!
-//! The files follow the catalogue's families. The sentence of a finding stands in the catalogue (`says`), with words in capitals
+//! The files follow the catalogue's families. The sentence of a finding stands in the catalogue (`says`), with words in braces
 //! for what the rule fills in.
 #![expect(clippy::similar_names, reason = "a case shows its cause by what came")]
 
