@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::bed::free_port;
+use super::ca::TestCa;
 use super::pebble::Pebble;
 use super::program;
 
@@ -263,4 +264,18 @@ pub fn secret(name: &str, entry: &str, value: &str) -> Value {
 fn merge(into: &mut Value, more: Value) {
     let (Value::Object(into), Value::Object(more)) = (into, more) else { return };
     into.extend(more);
+}
+
+/// A terminal whose Certificates, each of one name, are to be issued by that CA.
+pub fn site(ca: &TestCa, names: &[&str]) -> Terminal {
+    let mut terminal = Terminal::elsewhere();
+    terminal.http_port = ca.http01.port();
+    let (url, root) = (ca.server.directory_url(), ca.server.tls_root_pem());
+    let mut documents = vec![issuer(&url, root, json!({}))];
+    documents.extend(names.iter().map(|name| {
+        let first = name.split('.').next().unwrap();
+        certificate(first, &[name], json!({}))
+    }));
+    terminal.manifests(&documents);
+    terminal
 }

@@ -19,23 +19,9 @@ use crate::support::bed::free_port;
 use crate::support::ca::TestCa;
 use crate::support::cluster::eventually;
 use crate::support::reports;
-use crate::support::terminal::{Said, Terminal, certificate, issuer};
+use crate::support::terminal::{Said, Terminal, certificate, issuer, site};
 
 const ORDER: [&str; 5] = ["order", "-f", "manifests.yaml", "-o", "json"];
-
-/// A terminal whose Certificates, each of one name, are to be issued by that CA.
-fn site(ca: &TestCa, names: &[&str]) -> Terminal {
-    let mut terminal = Terminal::elsewhere();
-    terminal.http_port = ca.http01.port();
-    let (url, root) = (ca.server.directory_url(), ca.server.tls_root_pem());
-    let mut documents = vec![issuer(&url, root, json!({}))];
-    documents.extend(names.iter().map(|name| {
-        let first = name.split('.').next().unwrap();
-        certificate(first, &[name], json!({}))
-    }));
-    terminal.manifests(&documents);
-    terminal
-}
 
 /// What was printed, with the fields that the page tells.
 fn report(said: &Said) -> Value {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::ca::TestCa;
 use crate::support::cluster::eventually;
-use crate::support::terminal::{Said, Terminal, certificate, issuer};
+use crate::support::terminal::{Said, Terminal, certificate, issuer, site};
 
 const ORDER: [&str; 3] = ["order", "-f", "manifests.yaml"];
 const FILES: [&str; 3] =
@@ -28,20 +28,6 @@ spec:
   ipAddresses: [\"x\\n::stop-commands::y ##[stop-commands]y\"]
   issuerRef: {name: acme}
 ";
-
-/// A terminal whose Certificates, each of one name, are to be issued by that CA.
-fn site(ca: &TestCa, names: &[&str]) -> Terminal {
-    let mut terminal = Terminal::elsewhere();
-    terminal.http_port = ca.http01.port();
-    let (url, root) = (ca.server.directory_url(), ca.server.tls_root_pem());
-    let mut documents = vec![issuer(&url, root, json!({}))];
-    documents.extend(names.iter().map(|name| {
-        let first = name.split('.').next().unwrap();
-        certificate(first, &[name], json!({}))
-    }));
-    terminal.manifests(&documents);
-    terminal
-}
 
 /// A CA that does not issue for `bad.example.com`.
 async fn ca() -> TestCa {
