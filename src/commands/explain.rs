@@ -13,7 +13,7 @@ use crate::print::colour::Colour;
 use crate::print::document;
 use crate::print::fold::fold;
 use crate::print::format::Format;
-use crate::print::table::{Fit, Headers, NONE, Table};
+use crate::print::table::{Fit, Headers, NONE, Narrow, Table};
 
 /// Columns of a page where no terminal says how many there are.
 const PIPED: usize = 80;
@@ -165,7 +165,7 @@ fn table(
     }
     match terminal.filter(|_| !is_wide) {
         Some(width) => {
-            let fit = Fit { title: "TITLE", width, below: false };
+            let fit = Fit { title: "TITLE", width, cells: Narrow::Cut };
             table.render_within(fit, headers, Colour::Off)
         }
         None => table.render(headers, Colour::Off),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::age::{age, until};
 use super::colour::Colour;
 use super::label_columns::LabelColumns;
-use super::table::{Fit, Headers, NONE, Table};
+use super::table::{Fit, Headers, NONE, Narrow, Table};
 use super::value::{plain, text};
 use crate::model::Kind;
 use crate::model::names::shown_domain;
@@ -100,7 +100,9 @@ pub fn table<'a>(
     }
     match look.terminal {
         Some(width) if look.width == Width::Narrow => {
-            let fit = Fit { title: REASON.title, width, below: look.naming == Naming::ByKind };
+            let is_below = look.naming == Naming::ByKind;
+            let cells = if is_below { Narrow::CutOrBelow } else { Narrow::Cut };
+            let fit = Fit { title: REASON.title, width, cells };
             table.render_within(fit, look.headers, look.colour)
         }
         Some(_) | None => table.render(look.headers, look.colour),

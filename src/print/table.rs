@@ -31,15 +31,26 @@ pub struct Fit {
     pub title: &'static str,
     /// Columns of the terminal.
     pub width: usize,
-    /// Whether the cells stand below their rows where little room is left, in place of being cut.
-    pub below: bool,
+    /// What becomes of the cells.
+    pub cells: Narrow,
+}
+
+/// What becomes of the cells of a column for which too little room is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Narrow {
+    /// They are cut in the middle.
+    Cut,
+    /// They are cut, or stand below their rows where little room is left.
+    CutOrBelow,
+    /// They stand below their rows, because a reader copies them.
+    Below,
 }
 
 /// Columns that a cell is left at least.
 const NARROWEST: usize = 20;
 /// A cell that has fewer columns stands below its row, where that is wanted.
 const BESIDE: usize = 34;
-/// Lines of a cell below its row at most.
+/// Lines of a cell below its row at most, unless it is to be copied.
 const LINES: usize = 3;
 
 /// A table under construction: headings, then rows of as many cells.
@@ -77,7 +88,7 @@ impl Table {
         if !self.rows.iter().any(is_wide) {
             return self.render(headers, colour);
         }
-        if !fit.below || left >= BESIDE {
+        if fit.cells == Narrow::Cut || fit.cells == Narrow::CutOrBelow && left >= BESIDE {
             for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(flexible)) {
                 *cell = cut_middle(&one_line(cell), left.max(NARROWEST));
             }
@@ -95,7 +106,8 @@ impl Table {
             text.extend([row, "\n"]);
             let lines = fold(&escape(&cell), fit.width.saturating_sub(3));
             let is_said = |line: &&String| !line.is_empty() && *line != NONE;
-            for line in lines.iter().filter(is_said).take(LINES) {
+            let most = if fit.cells == Narrow::Below { usize::MAX } else { LINES };
+            for line in lines.iter().filter(is_said).take(most) {
                 text.extend(["  ", line, "\n"]);
             }
         }

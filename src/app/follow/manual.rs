@@ -19,7 +19,7 @@ use crate::model::order_report::{NamedObject, RecordToMake};
 use crate::model::quick_order::Proof;
 use crate::model::{Challenge, ObjectName};
 use crate::print::Printer;
-use crate::print::table::{Headers, Table};
+use crate::print::table::{Fit, Headers, Narrow, Table};
 
 /// How long others may remember a record, in seconds: what a person may write, and the CA does not care.
 const TTL: u32 = 60;
@@ -139,7 +139,7 @@ impl ManualRecord {
     }
 }
 
-/// Prints records as a table; programs find them in the report.
+/// Prints records as a table; programs find them in the report. On a terminal, which is narrow, the Challenges are left out.
 ///
 /// # Errors
 /// Fails when stdout cannot be written.
@@ -148,14 +148,23 @@ pub fn print(
     headers: Headers,
     wanted: &[ManualRecord],
 ) -> Result<(), Failure> {
-    Ok(printer.report(&Value::Null, |colour| table(wanted).render(headers, colour))?)
+    let width = printer.width();
+    Ok(printer.report(&Value::Null, |colour| match width {
+        Some(width) => {
+            let fit = Fit { title: "VALUE", width, cells: Narrow::Below };
+            table(wanted, false).render_within(fit, headers, colour)
+        }
+        None => table(wanted, true).render(headers, colour),
+    })?)
 }
 
-fn table(wanted: &[ManualRecord]) -> Table {
-    let mut table = Table::new(["NAME", "TYPE", "TTL", "VALUE", "CERTIFICATE", "CHALLENGE"]);
+fn table(wanted: &[ManualRecord], has_challenges: bool) -> Table {
+    let titles = ["NAME", "TYPE", "TTL", "VALUE", "CERTIFICATE"];
+    let mut table = Table::new(titles.into_iter().chain(has_challenges.then_some("CHALLENGE")));
     for ManualRecord { name, value, certificate, challenge, .. } in wanted {
-        let certificate = certificate.to_string();
-        table.row([name, "TXT", &TTL.to_string(), value, &certificate, challenge]);
+        let (ttl, certificate) = (TTL.to_string(), certificate.to_string());
+        let cells = [name, "TXT", &ttl, value, &certificate];
+        table.row(cells.into_iter().chain(has_challenges.then_some(challenge.as_str())));
     }
     table
 }
@@ -187,9 +196,16 @@ mod tests {
             challenge: "example-com-1-2-3".into(),
             lack: Lack { reason: String::new(), is_checked: true },
         }];
-        insta::assert_snapshot!(table(&wanted).render(Headers::Shown, Colour::default()), @r"
+        insta::assert_snapshot!(table(&wanted, true).render(Headers::Shown, Colour::default()), @r"
         NAME                           TYPE   TTL   VALUE                                         CERTIFICATE       CHALLENGE
         _acme-challenge.example.com.   TXT    60    gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA   web/example-com   example-com-1-2-3
+        ");
+        let fit = Fit { title: "VALUE", width: 80, cells: Narrow::Below };
+        let narrow = table(&wanted, false).render_within(fit, Headers::Shown, Colour::default());
+        insta::assert_snapshot!(narrow, @r"
+        NAME                           TYPE   TTL   CERTIFICATE
+        _acme-challenge.example.com.   TXT    60    web/example-com
+          gfj9Xq_Rg85nM-YoYCZiGAHqxmbPNkbCvBc5tSn4xYA
         ");
         assert_eq!(
             wanted[0].line(),
