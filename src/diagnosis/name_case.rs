@@ -131,6 +131,29 @@ pub struct CaaProperty {
 }
 
 impl NameCase {
+    /// A name as it is ordered, a wildcard as such, at which nobody has looked.
+    pub fn of(shown: &str, kind: Option<ChallengeType>) -> Self {
+        let (bare, wildcard) = match shown.strip_prefix("*.") {
+            Some(bare) => (bare, true),
+            None => (shown, false),
+        };
+        Self {
+            name: bare.trim_end_matches('.').to_ascii_lowercase(),
+            wildcard,
+            issuer: None,
+            kind,
+            unfit: Vec::new(),
+            pending: None,
+            is_looked_for_in_dns: false,
+            addresses: LookUp::NotAsked,
+            reserved: Vec::new(),
+            looks: Vec::new(),
+            answer: None,
+            caa: Vec::new(),
+            doubled: None,
+        }
+    }
+
     /// Tells whether somebody asks about the name alone, with no object behind it.
     pub fn is_bare(&self) -> bool {
         self.issuer.is_none()

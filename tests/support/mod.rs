@@ -17,6 +17,7 @@ pub mod dns;
 pub mod fault;
 pub mod gate;
 pub mod http;
+pub mod lab;
 pub mod name_server;
 pub mod outcome;
 pub mod pebble;

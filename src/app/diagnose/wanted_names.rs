@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnosis::case::Case;
 use crate::diagnosis::chain::issuer_key;
-use crate::diagnosis::name_case::{LookUp, NameCase};
+use crate::diagnosis::name_case::NameCase;
 use crate::model::requested_types::asked_type;
 use crate::model::solver::ChallengeSolver;
 use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};
@@ -12,31 +12,8 @@ use crate::reconcile::solver_choice::{Asking, would_choose};
 
 /// A name that somebody asks about, with nothing else known.
 pub(super) fn of_domain(domain: &str) -> NameCase {
-    let (name, wildcard) = match domain.strip_prefix("*.") {
-        Some(bare) => (bare, true),
-        None => (domain, false),
-    };
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    let kind = wildcard.then_some(ChallengeType::Dns01);
-    blank(name, wildcard, kind)
-}
-
-fn blank(name: String, wildcard: bool, kind: Option<ChallengeType>) -> NameCase {
-    NameCase {
-        name,
-        wildcard,
-        issuer: None,
-        kind,
-        unfit: Vec::new(),
-        pending: None,
-        is_looked_for_in_dns: false,
-        addresses: LookUp::NotAsked,
-        reserved: Vec::new(),
-        looks: Vec::new(),
-        answer: None,
-        caa: Vec::new(),
-        doubled: None,
-    }
+    let kind = domain.starts_with("*.").then_some(ChallengeType::Dns01);
+    NameCase::of(domain, kind)
 }
 
 /// The names of Certificates that have to be issued, each with the Challenge that is there, or the solver that would be taken.
@@ -58,11 +35,7 @@ pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
         let valid: BTreeSet<&str> =
             of.held.iter().filter(|held| held.status == "valid").map(|h| h.name.as_str()).collect();
         for shown in ordered(&of.certificate) {
-            let (bare, wildcard) = match shown.strip_prefix("*.") {
-                Some(bare) => (bare.to_owned(), true),
-                None => (shown.clone(), false),
-            };
-            let mut name = blank(bare, wildcard, None);
+            let mut name = NameCase::of(&shown, None);
             name.issuer.clone_from(&issuer);
             if valid.contains(shown.as_str()) {
                 continue;

@@ -1,5 +1,5 @@
 //! Rules on cases that are put together by hand: what cannot be made to happen on loopback, and every branch of what can. The fault
-//! lab (`tests/it/local/diagnose.rs`) has the others.
+//! lab (`tests/it/local/diagnose/`) has the others.
 
 use serde_json::json;
 
@@ -67,25 +67,7 @@ fn issuer_key() -> Key {
 
 /// A name that nobody has looked at.
 fn name(name: &str, kind: Option<ChallengeType>) -> NameCase {
-    let (bare, wildcard) = match name.strip_prefix("*.") {
-        Some(bare) => (bare, true),
-        None => (name, false),
-    };
-    NameCase {
-        name: bare.to_owned(),
-        wildcard,
-        issuer: Some(issuer_key()),
-        kind,
-        unfit: Vec::new(),
-        pending: None,
-        is_looked_for_in_dns: false,
-        addresses: LookUp::NotAsked,
-        reserved: Vec::new(),
-        looks: Vec::new(),
-        answer: None,
-        caa: Vec::new(),
-        doubled: None,
-    }
+    NameCase { issuer: Some(issuer_key()), ..NameCase::of(name, kind) }
 }
 
 /// The causes that are found, in their order, and no other.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::dns::{DnsServer, Setup, Software, Updates, Zone};
+use crate::support::lab;
 use crate::support::pebble::{Pebble, PebbleOptions};
 use crate::support::terminal::{Terminal, certificate, issuer};
 
@@ -57,7 +58,10 @@ impl Lab {
         let said = self.terminal.run(&["diagnose", word, "-o", "json"]);
         let report: Value =
             serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
-        assert_eq!(report["findings"][0]["cause"].as_str(), first, "{report:#}");
+        match first {
+            Some(cause) => _ = lab::names_first(&report, cause),
+            None => lab::names_none(&report, "the record of DNS-01 is there"),
+        }
         let expected = if first.is_some() { 10 } else { 0 };
         assert_eq!(said.code, Some(expected), "{report:#}");
         report

@@ -1,36 +1,10 @@
-//! `diagnose` on a real API server: with the least rights, and over many Certificates at once.
-
-use std::process::Output;
+//! `diagnose` with the least rights, and over many Certificates at once.
 
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Cluster, Kubectl, Namespace};
+use super::{certificate, diagnose, rules};
+use crate::support::cluster::Cluster;
 use crate::support::program;
-
-/// The rules of `deploy/rbac/look.yaml`.
-fn rules() -> String {
-    let text = include_str!("../../../deploy/rbac/look.yaml");
-    let role: Value = serde_yaml::from_str(text.split("\n---\n").next().unwrap()).unwrap();
-    role["rules"].to_string()
-}
-
-fn diagnose(namespace: &Namespace<'_>, as_whom: &Kubectl, words: &[&str]) -> (Output, Value) {
-    let mut command = program::command();
-    command.args(["diagnose", "--namespace", namespace.name(), "-o", "json"]).args(words);
-    let output = command.env("KUBECONFIG", as_whom.kubeconfig()).output().unwrap();
-    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-    (output, report)
-}
-
-fn certificate(name: &str) -> Value {
-    json!({
-        "apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": {"name": name},
-        "spec": {
-            "secretName": format!("{name}-tls"), "dnsNames": [format!("{name}.example.com")],
-            "issuerRef": {"name": "absent"},
-        },
-    })
-}
 
 #[test]
 #[ignore = "needs an API server: run by just cluster"]

@@ -1,147 +1,16 @@
-//! The fault lab, as far as it needs nothing but loopback: each test makes a cause happen on real parts and asserts that this
-//! cause is named first, with its evidence; what is well has none.
+//! Causes that need nothing but loopback, and set-ups that are well.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::thread;
+use std::net::TcpListener;
 
-use kubectl_acme::ca::behaviour::RequestedBehaviour;
-use kubectl_acme::ca::{self, Config};
+use kubectl_acme::ca::Config;
 use kubectl_acme::model::DnsName;
 use serde_json::{Value, json};
 
+use super::{Lab, NAME, reply, server};
 use crate::support::bed::free_port;
-use crate::support::ca::TestCa;
-use crate::support::reports;
-use crate::support::terminal::{Said, Terminal, certificate, issuer, secret};
-
-const NAME: &str = "www.example.com";
-
-/// A CA, a state folder, and the port to which every name leads.
-struct Lab {
-    ca: TestCa,
-    terminal: Terminal,
-    /// Where somebody who looks is led.
-    target: u16,
-}
-
-impl Lab {
-    async fn new() -> Self {
-        Self::with(Config::default(), &[]).await
-    }
-
-    /// A CA of other habits.
-    async fn with(config: Config, behaviours: &[&str]) -> Self {
-        let mut ca = TestCa::start(Config::default(), |fetcher| fetcher).await;
-        let eyes = Arc::new(ca.fetcher());
-        let behaviours: Vec<_> =
-            behaviours.iter().map(|text| RequestedBehaviour::parse(text).unwrap()).collect();
-        ca.server = ca::serve_as(config, &behaviours, eyes).await.unwrap();
-        let mut terminal = Terminal::elsewhere();
-        terminal.http_port = ca.http01.port();
-        let target = terminal.http_port;
-        Self { ca, terminal, target }
-    }
-
-    /// An Issuer of the CA, with more in it.
-    fn issuer(&self, more: Value) -> Value {
-        issuer(&self.ca.server.directory_url(), self.ca.server.tls_root_pem(), more)
-    }
-
-    /// Orders, and leaves it where it is after a moment.
-    fn order(&self, documents: &[Value]) -> Said {
-        self.terminal.manifests(documents);
-        let order = ["order", "-f", "manifests.yaml", "--timeout=4s"];
-        self.terminal.run(&[&order[..], &[&self.listen(), &self.resolve()]].concat())
-    }
-
-    fn listen(&self) -> String {
-        format!("--http01-listen=127.0.0.1:{}", self.terminal.http_port)
-    }
-
-    fn resolve(&self) -> String {
-        format!("--http01-resolve=*=127.0.0.1:{}", self.target)
-    }
-
-    /// Orders for one name at a CA that leads to that port.
-    fn stuck_at(&mut self, port: u16) {
-        self.target = port;
-        let said = self.order(&[self.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
-        assert_eq!(said.code, Some(124), "{said:?}");
-        let challenges = self.terminal.objects("challenges");
-        assert_eq!(challenges[0]["status"]["presented"], true, "{challenges:#?}");
-    }
-
-    /// What `diagnose` finds.
-    fn diagnose(&self, words: &[&str]) -> (Said, Value) {
-        let (resolve, listen) = (self.resolve(), self.listen());
-        let all = [&["diagnose"], words, &["-o", "json", &resolve, &listen]].concat();
-        let said = self.terminal.run(&all);
-        let report: Value =
-            serde_json::from_str(&said.stdout).unwrap_or_else(|_| panic!("{said:?}"));
-        assert_eq!(report["kind"], "Diagnosis", "{report:#}");
-        assert_eq!(report["exitCode"].as_i64(), said.code.map(i64::from), "{said:?}");
-        let rows = reports::rows("Diagnosis");
-        for (path, _) in reports::fields(&report) {
-            let way = |row: &String| path == *row || path.starts_with(&format!("{row}."));
-            // A list without any entry is told by what would stand in it.
-            let is_empty = |row: &String| row.starts_with(&format!("{path}[]"));
-            assert!(rows.keys().any(|row| way(row) || is_empty(row)), "{path} is not told");
-        }
-        (said, report)
-    }
-
-    /// The cause that is named first, with evidence, and how it ends.
-    #[track_caller]
-    fn names_first(&self, words: &[&str], cause: &str, code: i32) -> Value {
-        let (said, report) = self.diagnose(words);
-        let first = &report["findings"][0];
-        assert_eq!(first["cause"], cause, "{report:#}");
-        assert_eq!(said.code, Some(code), "{report:#}");
-        let evidence = first["evidence"].as_array().unwrap();
-        assert!(!evidence.is_empty() && evidence.iter().all(|one| one["came"] != ""), "{first:#}");
-        let (resolve, listen) = (self.resolve(), self.listen());
-        let people = self.terminal.run(&[&["diagnose"], words, &[&resolve, &listen]].concat());
-        assert_eq!(people.code, Some(code), "{people:?}");
-        assert!(people.stdout.starts_with(cause), "{people:?}");
-        // Lines to copy are not folded.
-        let words = people.stdout.lines().filter(|line| !line.starts_with("         "));
-        assert!(words.clone().all(|line| line.chars().count() <= 80), "{people:?}");
-        first.clone()
-    }
-}
-
-/// A web server that answers every request with these bytes, until the test ends; nothing means that it never answers.
-fn server(answer: Option<&'static str>) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        let mut kept: Vec<TcpStream> = Vec::new();
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { break };
-            match answer {
-                None => kept.push(stream),
-                Some(answer) => {
-                    let mut request = [0; 2048];
-                    // Whoever asks may be gone.
-                    let _read = stream.read(&mut request);
-                    let _written = stream.write_all(answer.as_bytes());
-                }
-            }
-        }
-    });
-    port
-}
-
-fn reply(status: &str, more: &str, body: &str) -> &'static str {
-    let length = body.len();
-    let reply = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{more}\r\n{body}"
-    );
-    Box::leak(reply.into_boxed_str())
-}
+use crate::support::lab;
+use crate::support::terminal::{Terminal, certificate, secret};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_issued_has_no_fault() {
@@ -242,7 +111,8 @@ async fn what_leads_here_is_well_though_nobody_issues_now() {
     lab.stuck_at(free_port());
     lab.target = lab.terminal.http_port;
     let (said, report) = lab.diagnose(&["web"]);
-    assert_eq!((said.code, &report["findings"]), (Some(0), &json!([])), "{report:#}");
+    lab::names_none(&report, "nobody issues now, and the way leads here");
+    assert_eq!(said.code, Some(0), "{report:#}");
     assert!(said.stderr.contains("nobody drives"), "{said:?}");
 }
 
