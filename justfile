@@ -56,7 +56,7 @@ words:
 
 # Check the shell scripts
 scripts:
-    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,pebble-up,prepare,sum,where} benches/{cluster,compare,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
+    shellcheck --external-sources tests/run .ci/run tests/bed/{advisories,beside,cluster-up,lab-table,pebble-up,prepare,sum,where} benches/{cluster,compare,dns01,scale}.sh deploy/krew/render examples/ci/issue.sh examples/dns01-exec/hook.sh completions/kubectl-acme.bash completions/kubectl_complete-acme
 
 # Check on the oldest Rust we support, where that toolchain is installed
 oldest:
@@ -74,6 +74,15 @@ oldest:
 tests:
     @tests/bed/beside quick pebble
     @tests/bed/beside kills outages drivers roles alone cluster
+
+# Make the causes of the catalogue happen, and print what `diagnose` names of each
+lab:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
+    export KUBECTL_ACME_LAB=$folder
+    tests/bed/beside quick pebble+drivers+roles+alone+cluster -- diagnose
+    tests/bed/lab-table "$folder"
 
 # Run every test that needs nothing but loopback
 test *arguments:

@@ -113,8 +113,8 @@ fn leads_to(cause: CauseId, state: CauseId) -> bool {
     let family = cause.family();
     match state {
         CauseId::Cfg02 => {
-            matches!(family, Family::Acc | Family::Env)
-                || matches!(cause, CauseId::Cfg03 | CauseId::Lim05 | CauseId::Lim07)
+            matches!(family, Family::Acc | Family::Env | Family::Lim)
+                || matches!(cause, CauseId::Cfg03 | CauseId::Cfg19)
         }
         _ => matches!(
             family,

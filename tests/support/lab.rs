@@ -1,5 +1,5 @@
 //! The fault lab: what `diagnose -o json` says of a fault that a test has made happen, or of a set-up that is well. Where
-//! `KUBECTL_ACME_LAB` names a folder, each verdict is noted there for the table of `just lab`.
+//! `KUBECTL_ACME_LAB` names a folder, what was named is noted there for the table of `just lab`.
 
 use std::env;
 use std::fs;
@@ -16,17 +16,7 @@ static NOTED: AtomicUsize = AtomicUsize::new(0);
 pub fn names_first<'a>(report: &'a Value, cause: &str) -> &'a Value {
     let findings = report["findings"].as_array().unwrap_or_else(|| panic!("{report:#}"));
     let first = findings.first().is_some_and(|finding| finding["cause"] == cause);
-    let at_all = findings.iter().any(|finding| finding["cause"] == cause);
-    note(
-        cause,
-        if first {
-            "first"
-        } else if at_all {
-            "named"
-        } else {
-            "missed"
-        },
-    );
+    note(cause, findings);
     assert!(first, "{cause} was to be named first: {report:#}");
     let evidence = findings[0]["evidence"].as_array().unwrap();
     assert!(!evidence.is_empty() && evidence.iter().all(|one| one["came"] != ""), "{report:#}");
@@ -37,14 +27,19 @@ pub fn names_first<'a>(report: &'a Value, cause: &str) -> &'a Value {
 #[track_caller]
 pub fn names_none(report: &Value, setup: &str) {
     let findings = report["findings"].as_array().unwrap_or_else(|| panic!("{report:#}"));
-    note(setup, if findings.is_empty() { "well" } else { "alarm" });
+    note("well", findings);
     assert!(findings.is_empty(), "{setup} is well: {report:#}");
 }
 
-/// Notes a verdict in a file of its own: tests run side by side, in several processes.
-fn note(what: &str, verdict: &str) {
+/// Notes what was made to happen and what was named, in a file of its own: tests run side by side, in several processes.
+fn note(made: &str, findings: &[Value]) {
     let Some(folder) = env::var_os("KUBECTL_ACME_LAB") else { return };
     let number = NOTED.fetch_add(1, Ordering::Relaxed);
     let file = PathBuf::from(folder).join(format!("{}-{number}", process::id()));
-    fs::write(file, format!("{what}\t{verdict}\n")).unwrap();
+    let named: String = findings
+        .iter()
+        .filter_map(|f| f["cause"].as_str())
+        .map(|cause| format!(" {cause}"))
+        .collect();
+    fs::write(file, format!("{made}{named}\n")).unwrap();
 }

@@ -3,13 +3,14 @@
 use url::Url;
 
 use super::manifest::present;
+use super::problem;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{
     Case, DirectoryAnswer, DriverCase, IssuerCase, SecretCase, SecretState, SecretUse,
 };
 use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored, told};
-use crate::diagnosis::{facts, foreign};
 use crate::model::common::{condition, is_true};
 use crate::model::{Issuer, Problem, State};
 
@@ -32,10 +33,15 @@ const NO_MAIL: [&str; 7] =
 fn issuer_was_refused(case: &Case, found: &mut Vec<Finding>) {
     for (of, issuer) in present(case) {
         let Some((message, problem)) = refusal(issuer) else { continue };
-        let Some(cause) = of_problem(&problem) else { continue };
+        // An account that is not found has a type of its own; a page that is not there says nothing of orders.
+        let Some((cause, grade)) =
+            problem::cause_of(&problem).filter(|(c, _)| *c != CauseId::Ord06)
+        else {
+            continue;
+        };
         let shown = stored(format!("{}: condition Ready", of.key), case.at, message);
         found.push(
-            Finding::new(cause, Grade::Certain, of.key.to_string(), shown)
+            Finding::new(cause, grade, of.key.to_string(), shown)
                 .with("ISSUER", of.key.to_string())
                 .with("DETAIL", problem.detail),
         );
@@ -47,19 +53,6 @@ pub(super) fn refusal(issuer: &Issuer) -> Option<(&str, Problem)> {
     let ready = condition(&issuer.status.conditions, "Ready")?;
     let problem = facts::problem_of_issuer(issuer, &ready.message)?;
     (ready.status != crate::model::ConditionStatus::True).then_some((&ready.message, problem))
-}
-
-/// The cause that a refusal of an account names.
-pub(super) fn of_problem(problem: &Problem) -> Option<CauseId> {
-    Some(match problem.short_kind() {
-        "invalidContact" | "invalidEmail" | "unsupportedContact" => CauseId::Acc01,
-        "accountDoesNotExist" => CauseId::Acc03,
-        "externalAccountRequired" => CauseId::Acc07,
-        "userActionRequired" | "agreementRequired" => CauseId::Acc09,
-        _ if foreign::is_about_binding(problem) => CauseId::Acc08,
-        "unauthorized" if foreign::says_account_is_over(problem) => CauseId::Acc04,
-        _ => return None,
-    })
 }
 
 fn contact_is_no_address(case: &Case, found: &mut Vec<Finding>) {

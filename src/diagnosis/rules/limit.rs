@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::account;
+use super::problem;
 use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
-use crate::diagnosis::foreign::{self, Limit};
+use crate::diagnosis::foreign;
 use crate::diagnosis::{facts, rules::symptom};
 use crate::model::cause::Cause;
 use crate::model::{Challenge, ChallengeType, Problem};
@@ -36,52 +36,16 @@ fn authority_says_no(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-/// The cause that a problem names, by its type first and by its words second.
+/// The cause that a problem names: of a validation by what the CA met, else by its type first and by its words second.
 fn cause(told: &Told, in_cluster: bool) -> Option<(CauseId, Grade)> {
-    let problem = &told.problem;
-    if problem.short_kind() == "rateLimited" || problem.status == 429 {
-        return Some((
-            match foreign::limit(problem) {
-                Limit::ExactSet => CauseId::Lim01,
-                Limit::RegisteredDomain => CauseId::Lim02,
-                Limit::FailedAuthorizations => CauseId::Lim03,
-                Limit::NewOrders => CauseId::Lim04,
-                Limit::Registrations => CauseId::Lim05,
-                Limit::Paused => CauseId::Lim06,
-                Limit::Busy => CauseId::Lim07,
-            },
-            Grade::Certain,
-        ));
+    let is_of_validation = matches!(
+        told.problem.short_kind(),
+        "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse"
+    );
+    match told.kind {
+        Some(kind) if is_of_validation => validation(told, kind, in_cluster),
+        _ => problem::cause_of(&told.problem),
     }
-    if let Some(kind) = told.kind
-        && matches!(
-            problem.short_kind(),
-            "connection" | "unauthorized" | "dns" | "tls" | "incorrectResponse"
-        )
-    {
-        return validation(told, kind, in_cluster);
-    }
-    if let Some(cause) = account::of_problem(problem) {
-        return Some((cause, Grade::Certain));
-    }
-    Some((
-        match problem.short_kind() {
-            "caa" if foreign::is_caa_again(problem) => CauseId::Caa09,
-            "caa" => CauseId::Caa01,
-            "rejectedIdentifier" => CauseId::Cfg13,
-            "unsupportedIdentifier" => CauseId::Cfg16,
-            "invalidProfile" => CauseId::Cfg09,
-            "orderNotReady" => CauseId::Ord09,
-            "alreadyReplaced" => CauseId::Ord15,
-            "badCSR" => CauseId::Cfg18,
-            "badPublicKey" => CauseId::Cfg19,
-            "badNonce" => CauseId::Env05,
-            _ if problem.status == 404 => CauseId::Ord06,
-            _ if problem.status >= 500 => CauseId::Lim07,
-            _ => return None,
-        },
-        if problem.short_kind() == "caa" { Grade::Likely } else { Grade::Certain },
-    ))
 }
 
 /// The cause of a validation that has failed, by what the CA says it met.
@@ -105,7 +69,9 @@ fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(Cau
     // What a web server said is quoted, and means nothing here.
     let own = problem.detail.split('"').next().unwrap_or_default();
     let sighting = foreign::sighting(challenge, own)?;
-    Some(symptom::cause_of(sighting.symptom, kind, in_cluster))
+    let (cause, grade) = symptom::cause_of(sighting.symptom, kind, in_cluster);
+    // That it has failed is certain; who has answered so is not.
+    Some((cause, grade.min(Grade::Likely)))
 }
 
 /// Every problem that a CA has told of, where it is kept: with the authorization at the CA first, since that says it best.

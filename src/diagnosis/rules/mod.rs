@@ -14,6 +14,7 @@ mod limit;
 mod manifest;
 mod network;
 mod order;
+mod problem;
 mod rule;
 mod symptom;
 

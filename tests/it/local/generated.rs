@@ -8,6 +8,7 @@ use kubectl_acme::cli::completion::{self, Shell};
 use kubectl_acme::model::own_solver::provider::{ALL, Field, Listed};
 
 use super::causes;
+use super::lab;
 use super::man::pages;
 use crate::cluster::side_by_side;
 
@@ -56,6 +57,12 @@ fn man_pages_tell_of_every_command() {
 #[test]
 fn the_pages_of_causes_tell_what_the_catalogue_does() {
     check("docs/causes", &causes::pages());
+}
+
+#[test]
+fn the_page_of_the_lab_tells_every_cause() {
+    let head = "| cause | rule | made to happen in |\n| --- | --- | --- |\n";
+    check_table("docs/lab.md", head, &lab::rows());
 }
 
 /// A provider's fields as the example's page shows them: those that may be left out stand in brackets.

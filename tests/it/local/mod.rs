@@ -14,6 +14,7 @@ mod examples;
 mod faults;
 mod generated;
 mod kill;
+mod lab;
 mod man;
 mod order_report;
 mod pairs;

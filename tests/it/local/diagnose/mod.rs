@@ -2,6 +2,7 @@
 //! cause is named first, with its evidence; what is well has none.
 
 mod found;
+mod refusals;
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
