@@ -36,10 +36,7 @@ fn note(made: &str, findings: &[Value]) {
     let Some(folder) = env::var_os("KUBECTL_ACME_LAB") else { return };
     let number = NOTED.fetch_add(1, Ordering::Relaxed);
     let file = PathBuf::from(folder).join(format!("{}-{number}", process::id()));
-    let named: String = findings
-        .iter()
-        .filter_map(|f| f["cause"].as_str())
-        .map(|cause| format!(" {cause}"))
-        .collect();
-    fs::write(file, format!("{made}{named}\n")).unwrap();
+    let named = findings.iter().filter_map(|finding| finding["cause"].as_str());
+    let line: Vec<&str> = [made].into_iter().chain(named).collect();
+    fs::write(file, line.join(" ") + "\n").unwrap();
 }

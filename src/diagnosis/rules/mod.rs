@@ -19,6 +19,8 @@ mod rule;
 mod symptom;
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;

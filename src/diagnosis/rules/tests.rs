@@ -17,7 +17,7 @@ use crate::model::{ChallengeType, Key, Kind, ObjectName, Problem};
 use crate::reconcile::schedule::Waits;
 
 /// A case with one Certificate `web/www` for `www.example.com` that is due, its issuer `acme` of a CA at `ca.example`, and the name.
-fn case() -> Case {
+pub(super) fn case() -> Case {
     let certificate = json!({
         "metadata": {"namespace": "web", "name": "www", "uid": "c"},
         "spec": {
@@ -61,30 +61,30 @@ fn case() -> Case {
 }
 
 /// The issuer of that case.
-fn issuer_key() -> Key {
+pub(super) fn issuer_key() -> Key {
     Key::new(Kind::Issuer, ObjectName::new("web", "acme"))
 }
 
 /// A name that nobody has looked at.
-fn name(name: &str, kind: Option<ChallengeType>) -> NameCase {
+pub(super) fn name(name: &str, kind: Option<ChallengeType>) -> NameCase {
     NameCase { issuer: Some(issuer_key()), ..NameCase::of(name, kind) }
 }
 
 /// The causes that are found, in their order, and no other.
 #[track_caller]
-fn check(case: &Case, expected: &[CauseId]) {
+pub(super) fn check(case: &Case, expected: &[CauseId]) {
     let found: Vec<CauseId> = judge(case).iter().map(|finding| finding.cause).collect();
     assert_eq!(found, expected, "{:#?}", judge(case));
 }
 
 /// The same of the one certificate of the case.
-fn with(change: impl FnOnce(&mut Case)) -> Case {
+pub(super) fn with(change: impl FnOnce(&mut Case)) -> Case {
     let mut case = case();
     change(&mut case);
     case
 }
 
-fn by(kind: ChallengeType, change: impl FnOnce(&mut NameCase)) -> Case {
+pub(super) fn by(kind: ChallengeType, change: impl FnOnce(&mut NameCase)) -> Case {
     with(|case| {
         let mut name = name("www.example.com", Some(kind));
         change(&mut name);
@@ -189,7 +189,7 @@ fn what_a_directory_answers_is_told_at_its_issuer() {
 }
 
 /// A problem of the authorization that the CA holds.
-fn refused(kind: ChallengeType, problem: &str, detail: &str) -> Case {
+pub(super) fn refused(kind: ChallengeType, problem: &str, detail: &str) -> Case {
     with(|case| {
         case.names = vec![name("www.example.com", Some(kind))];
         case.certificates[0].held = vec![HeldCase {
@@ -268,7 +268,7 @@ fn what_a_ca_saw_in_the_record_is_told_apart() {
     check(&refused(ChallengeType::Http01, "connection", secondary), &[CauseId::Http29]);
 }
 
-fn observation(seen: Seen) -> Observation {
+pub(super) fn observation(seen: Seen) -> Observation {
     Observation {
         vantage: Vantage::ThisMachine,
         at: "2026-11-24T22:00:00Z".parse().unwrap(),
@@ -278,7 +278,7 @@ fn observation(seen: Seen) -> Observation {
     }
 }
 
-fn look(address: &str, is_answer: bool) -> AddressLook {
+pub(super) fn look(address: &str, is_answer: bool) -> AddressLook {
     let body = if is_answer { "token.thumb" } else { "shop" };
     AddressLook {
         address: address.parse().unwrap(),
@@ -337,7 +337,7 @@ fn a_name_without_a_public_address_is_not_reached() {
 }
 
 /// What name servers say of the record, where `digest` has to stand.
-fn said(servers: &[Said]) -> Case {
+pub(super) fn said(servers: &[Said]) -> Case {
     by(ChallengeType::Dns01, |name| {
         let servers = servers.iter().enumerate().map(|(number, said)| NameServer {
             name: format!("ns{number}.example."),
