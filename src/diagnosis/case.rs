@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::name_case::NameCase;
+use super::path_case::ClusterPathCase;
 use crate::model::common::is_true;
 use crate::model::{
     Certificate, CertificateRequest, Challenge, Issuer, Key, ObjectName, Order, Problem,
@@ -31,6 +32,8 @@ pub struct Case {
     pub driver: DriverCase,
     /// Challenges among those asked for that wait for their turn.
     pub queue: Vec<QueuedCase>,
+    /// The path to solvers in a cluster; nothing where nobody has looked.
+    pub cluster_path: Option<ClusterPathCase>,
     /// Why this machine cannot listen for HTTP-01, where it has to and was tried.
     pub listener_fault: Option<String>,
     /// What could not be looked at.

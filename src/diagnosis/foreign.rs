@@ -51,7 +51,9 @@ pub fn cause(challenge: &Challenge) -> Option<Cause> {
     if ingress.is_some_and(|name| reason.ends_with(&format!("ingress {name} not found"))) {
         return Some(Cause::NoIngress);
     }
-    if let Some(guard) = guard_that_says(reason) {
+    // cert-manager puts what it did before the server's words.
+    let of_webhook = reason.find("admission webhook").map_or(reason.as_str(), |at| &reason[at..]);
+    if let Some(guard) = guard_that_says(reason).or_else(|| guard_that_says(of_webhook)) {
         return Some(Cause::Denied(guard));
     }
     sighting(challenge, reason).map(Cause::Seen)
@@ -69,6 +71,45 @@ pub fn sighting(challenge: &Challenge, said: &str) -> Option<Sighting> {
     }
     let symptom = HTTP.iter().find(|(marks, _)| says(marks)).map(|(_, symptom)| *symptom)?;
     Some(Sighting { symptom, over_ipv6: said.contains("dial tcp [") })
+}
+
+/// Tells whether cert-manager says that it works without Gateway API.
+pub fn lacks_gateway_api(reason: &str) -> bool {
+    reason.contains("gateway api is not enabled")
+}
+
+/// Tells whether an API server refuses an HTTPRoute because two of its parents are the same (a rule of Gateway API's definitions).
+pub fn names_parent_twice(reason: &str) -> bool {
+    reason.contains("when parentRefs includes 2 or more references to the same parent")
+}
+
+/// Why an Ingress is not served, in the words of those who serve Ingresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IngressRefusal {
+    /// Another Ingress has the host.
+    HostTaken,
+    /// The type of the path is not taken.
+    PathType,
+    /// The Service is of another type than the load balancer needs.
+    ServiceType,
+    /// The back end does not pass the load balancer's check.
+    Unhealthy,
+}
+
+/// Reads an event about an Ingress, or what an admission plugin says of one.
+pub fn ingress_refusal(said: &str) -> Option<IngressRefusal> {
+    let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
+    if says(&["hosts are taken by other resources", "conflicting server name", "is already defined in ingress"]) {
+        Some(IngressRefusal::HostTaken)
+    } else if says(&["pathType", "path type"]) {
+        Some(IngressRefusal::PathType)
+    } else if says(&["NodePort", "ClusterIP"]) {
+        Some(IngressRefusal::ServiceType)
+    } else if says(&["UNHEALTHY", "unhealthy"]) {
+        Some(IngressRefusal::Unhealthy)
+    } else {
+        None
+    }
 }
 
 /// cert-manager's words for a record's zone.

@@ -10,12 +10,14 @@ use jiff::Timestamp;
 use crate::acme::Clients;
 use crate::app::context::Context;
 use crate::app::engine;
+use crate::app::input::applying::behind;
 use crate::diagnosis::case::{DriverCase, Unseen};
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::{Key, ObjectName};
 use crate::reconcile::schedule::Limits;
 use crate::store::Store;
+use crate::store::cluster::ClusterStore;
 use crate::store::error::StoreError;
 use crate::store::mirror::Mirror;
 
@@ -39,6 +41,8 @@ pub enum DiagnosisTarget {
 pub struct Investigator {
     /// Where the objects are; nothing where only names are asked about.
     pub(super) store: Option<Arc<dyn Store>>,
+    /// The cluster, where that is one.
+    pub(super) cluster: Option<ClusterStore>,
     pub(super) fetcher: Fetcher,
     pub(super) zones: Zones,
     pub(super) clients: Clients,
@@ -69,11 +73,13 @@ impl Investigator {
         let store = store.map(|store| -> Arc<dyn Store> {
             if store.in_cluster() { Arc::new(Mirror::for_one_look(store)) } else { store }
         });
+        let cluster = store.as_ref().and_then(|store| behind(store, context)).cloned();
         let clients = engine::clients(&fetcher.resolver);
         let cluster_resource_namespace = context.global.cluster_resource_namespace.clone();
         let now = context.now();
         Self {
             store,
+            cluster,
             fetcher,
             zones,
             clients,

@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use tokio::time::timeout;
 
 use super::investigator::{DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen};
-use super::{names, wanted_names};
+use super::{names, path, wanted_names};
 use crate::acme::error::AcmeError;
 use crate::app::chain;
 use crate::app::failure::Failure;
@@ -72,10 +72,15 @@ impl Investigator {
         let listener = self.listen(&mut case).await;
         let is_listening = listener.is_some();
         let left_out = case.names.len().saturating_sub(MOST_NAMES);
+        let wanted = path::wanted(&case);
         let looked = join_all(case.names.drain(..).enumerate().map(|(index, name)| async move {
             if index < MOST_NAMES { names::look(self, name, is_listening).await } else { name }
         }));
-        let mut names = looked.await;
+        let (mut names, path) = tokio::join!(looked, self.path(wanted));
+        if let Some((path, unseen)) = path {
+            case.cluster_path = Some(path);
+            case.unseen.extend(unseen);
+        }
         names.truncate(MOST_NAMES);
         case.names = names;
         if left_out > 0 {

@@ -7,6 +7,7 @@ pub mod investigator;
 mod issuers;
 pub mod look;
 mod names;
+mod path;
 pub mod report;
 pub mod targets;
 mod wanted_names;

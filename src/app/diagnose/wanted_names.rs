@@ -8,7 +8,7 @@ use crate::diagnosis::name_case::NameCase;
 use crate::model::requested_types::asked_type;
 use crate::model::solver::ChallengeSolver;
 use crate::model::{Certificate, Challenge, ChallengeType, Identifier, Key, State};
-use crate::reconcile::solver_choice::{Asking, would_choose};
+use crate::reconcile::solver_choice::{Asking, Chosen, NoSolver, would_choose};
 
 /// A name that somebody asks about, with nothing else known.
 pub(super) fn of_domain(domain: &str) -> NameCase {
@@ -56,7 +56,7 @@ pub(super) fn of_certificates(case: &Case) -> Vec<NameCase> {
 }
 
 /// Every name and address that a Certificate asks for, as it is ordered.
-fn ordered(certificate: &Certificate) -> Vec<String> {
+pub(super) fn ordered(certificate: &Certificate) -> Vec<String> {
     let spec = &certificate.spec;
     let mut all: Vec<String> = Vec::new();
     let common = Some(&spec.common_name).filter(|name| !name.is_empty());
@@ -77,9 +77,31 @@ fn choose(case: &Case, issuer: Option<&Key>, certificate: &Certificate, name: &m
     else {
         return;
     };
-    let Ok(identifier) = Identifier::parse(&name.shown()) else { return };
-    let asked = issuer.and_then(|key| case.issuer(key)?.issuer.as_ref()).map(asked_type);
-    let Ok(kind) = asked.unwrap_or(Ok(None)) else { return };
+    match chosen(case, certificate, &name.shown()) {
+        Some(Ok(chosen)) => {
+            name.kind = Some(chosen.kind);
+            return;
+        }
+        Some(Err(_)) => {}
+        None => return,
+    }
+    let unfit = acme.solvers.iter().enumerate().map(|(index, solver)| unfit(index, solver, name));
+    name.unfit = unfit.collect();
+    if name.unfit.is_empty() {
+        name.unfit.push("the issuer has no solvers".to_owned());
+    }
+}
+
+/// The solver that would be taken for a name, or that none fits; nothing where that is not known.
+pub(super) fn chosen(
+    case: &Case,
+    certificate: &Certificate,
+    shown: &str,
+) -> Option<Result<Chosen, NoSolver>> {
+    let key = issuer_key(certificate)?;
+    let issuer = case.issuer(&key)?.issuer.as_ref()?;
+    let identifier = Identifier::parse(shown).ok()?;
+    let kind = asked_type(issuer).ok()?;
     let metadata = &certificate.metadata;
     let asking = Asking {
         namespace: &metadata.namespace,
@@ -87,15 +109,7 @@ fn choose(case: &Case, issuer: Option<&Key>, certificate: &Certificate, name: &m
         annotations: &metadata.annotations,
         kind,
     };
-    if let Ok(chosen) = would_choose(&acme.solvers, &identifier, asking) {
-        name.kind = Some(chosen.kind);
-        return;
-    }
-    let unfit = acme.solvers.iter().enumerate().map(|(index, solver)| unfit(index, solver, name));
-    name.unfit = unfit.collect();
-    if name.unfit.is_empty() {
-        name.unfit.push("the issuer has no solvers".to_owned());
-    }
+    Some(would_choose(&issuer.spec.acme.as_ref()?.solvers, &identifier, asking))
 }
 
 /// Why a solver does not fit a name, in a few words.

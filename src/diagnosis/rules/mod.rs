@@ -9,12 +9,16 @@ mod account;
 mod caa;
 mod controller;
 mod dns01;
+mod gateway;
 mod http01;
 mod limit;
 mod manifest;
 mod network;
+mod open_path;
 mod order;
 mod problem;
+mod path;
+mod pod;
 mod rule;
 mod symptom;
 
@@ -31,7 +35,7 @@ use super::chain::issuer_key;
 use super::finding::{Finding, fold};
 use crate::model::ObjectName;
 
-const RULES: [&[FaultRule]; 9] = [
+const RULES: [&[FaultRule]; 12] = [
     manifest::RULES,
     account::RULES,
     network::RULES,
@@ -40,6 +44,10 @@ const RULES: [&[FaultRule]; 9] = [
     order::RULES,
     caa::RULES,
     dns01::RULES,
+    // What is read of a cluster says more than what comes of it.
+    gateway::RULES,
+    path::RULES,
+    pod::RULES,
     http01::RULES,
 ];
 

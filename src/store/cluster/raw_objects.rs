@@ -68,8 +68,19 @@ impl Foreign {
         self.selected(label.to_owned()).await
     }
 
+    /// Returns those that fit both selectors, each in the server's own words; an empty one fits all. No more than stand in one page.
+    pub async fn fitting(&self, labels: &str, fields: &str) -> Result<Vec<Value>, StoreError> {
+        let call = Call::new(Method::GET, self.path("")).with("limit", PAGE);
+        let selectors = [("labelSelector", labels), ("fieldSelector", fields)];
+        let given = selectors.into_iter().filter(|(_, selector)| !selector.is_empty());
+        self.items(given.fold(call, |call, (name, selector)| call.with(name, selector))).await
+    }
+
     async fn selected(&self, selector: String) -> Result<Vec<Value>, StoreError> {
-        let call = Call::new(Method::GET, self.path("")).with("labelSelector", selector);
+        self.items(Call::new(Method::GET, self.path("")).with("labelSelector", selector)).await
+    }
+
+    async fn items(&self, call: Call) -> Result<Vec<Value>, StoreError> {
         let mut list = self.wire.call(&self.deed("list"), call).await?.body;
         match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),

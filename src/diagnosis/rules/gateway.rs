@@ -1,0 +1,282 @@
+//! GW: the HTTPRoute of a solver, its parents and their listeners.
+
+use super::open_path::{OpenPath, named, open_paths};
+use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Evidence, Finding, Grade};
+use crate::diagnosis::foreign::{lacks_gateway_api, names_parent_twice};
+use crate::diagnosis::gateway_objects::{GatewayCase, ListenerCase, RouteCase};
+use crate::diagnosis::path_case::age;
+use crate::model::common::{Condition, ConditionStatus, condition};
+use crate::model::solver::{GatewaySolver, ParentReference};
+
+/// The kind of a parent that names none.
+const GATEWAY: &str = "Gateway";
+/// How long whoever serves a Gateway may take to say something of a route.
+const TAKEN: jiff::SignedDuration = jiff::SignedDuration::from_mins(2);
+
+pub(super) const RULES: &[FaultRule] =
+    &[gateway_api_is_off, parent_is_named_twice, listener_waits_for_secret, route_is_not_attached];
+
+/// The names that are answered by an HTTPRoute.
+fn by_route<'a>(case: &'a Case) -> Vec<(OpenPath<'a>, &'a GatewaySolver)> {
+    let of = |open: OpenPath<'a>| Some((open, open.wanted.solver.gateway_http_route.as_ref()?));
+    open_paths(case).into_iter().filter_map(of).collect()
+}
+
+/// GW-01.
+fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
+    for (open, _) in by_route(case) {
+        let said = open.challenge.filter(|c| lacks_gateway_api(&c.status.reason));
+        let (shown, detail) = if let Some(challenge) = said {
+            let asked = format!("Challenge {}: status.reason", challenge.name());
+            let reason = &challenge.status.reason;
+            (open.stored(asked, reason), reason.clone())
+        } else if open.path.has_gateway_api == Some(false) {
+            let came = "the API server does not serve it";
+            let asked = "HTTPRoute of gateway.networking.k8s.io/v1";
+            (open.stored(asked, came), "the cluster has no definitions of Gateway API".to_owned())
+        } else {
+            continue;
+        };
+        found.push(open.finding(CauseId::Gw01, Grade::Certain, shown, detail));
+    }
+}
+
+/// GW-04.
+fn parent_is_named_twice(case: &Case, found: &mut Vec<Finding>) {
+    for (open, solver) in by_route(case) {
+        let parents = &solver.parent_refs;
+        let key = |parent: &ParentReference| {
+            let namespace = parent.namespace.clone();
+            (
+                parent.kind.clone().unwrap_or_else(|| GATEWAY.to_owned()),
+                namespace.unwrap_or_else(|| open.wanted.namespace.clone()),
+                parent.name.clone(),
+            )
+        };
+        let part = |parent: &ParentReference| (parent.section_name.clone(), parent.port);
+        // Of two references to one parent each has to name another listener or port.
+        let is_twin = |one: &ParentReference, other: &ParentReference| {
+            let is_whole = part(one) == (None, None) || part(other) == (None, None);
+            key(one) == key(other) && (part(one) == part(other) || is_whole)
+        };
+        let twin = parents.iter().enumerate().find_map(|(index, one)| {
+            parents[index + 1..].iter().find(|other| is_twin(one, other)).map(|_| one)
+        });
+        let said = open.challenge.filter(|c| names_parent_twice(&c.status.reason));
+        if twin.is_none() && said.is_none() {
+            continue;
+        }
+        let all: Vec<String> = parents.iter().map(|p| shown(p, &open.wanted.namespace)).collect();
+        let asked = format!("solver for {}: gatewayHTTPRoute.parentRefs", open.wanted.domain);
+        let listed = open.stored(asked, all.join("; "));
+        let refused = said.map(|challenge| {
+            let asked = format!("Challenge {}: status.reason", challenge.name());
+            open.stored(asked, &challenge.status.reason)
+        });
+        let detail = twin.map_or_else(
+            || "the API server refuses its parents".to_owned(),
+            |twin| shown(twin, &open.wanted.namespace),
+        );
+        let gateway = twin.or(parents.first()).map(|parent| parent.name.clone());
+        let finding = open.finding(CauseId::Gw04, Grade::Certain, listed, detail);
+        found.push(finding.shown_by(refused).with("GATEWAY", gateway.unwrap_or_default()));
+    }
+}
+
+/// A parent as messages name it.
+fn shown(parent: &ParentReference, namespace: &str) -> String {
+    let kind = parent.kind.as_deref().unwrap_or(GATEWAY);
+    let namespace = parent.namespace.as_deref().unwrap_or(namespace);
+    let section = parent.section_name.as_ref().map(|name| format!(", listener {name}"));
+    let port = parent.port.map(|port| format!(", port {port}"));
+    let name = &parent.name;
+    format!("{kind} {namespace}/{name}{}{}", section.unwrap_or_default(), port.unwrap_or_default())
+}
+
+/// A Gateway that a solver names, and the listeners that it means.
+struct NamedGateway<'a> {
+    parent: &'a ParentReference,
+    namespace: &'a str,
+    /// Nothing where there is no such Gateway.
+    gateway: Option<&'a GatewayCase>,
+    listeners: Vec<&'a ListenerCase>,
+}
+
+/// The Gateways that were looked for.
+fn gateways<'a>(open: &OpenPath<'a>, solver: &'a GatewaySolver) -> Vec<NamedGateway<'a>> {
+    let own = &open.wanted.namespace;
+    let path = open.path;
+    let parents = solver.parent_refs.iter();
+    let parents = parents.filter(|p| p.kind.as_deref().unwrap_or(GATEWAY) == GATEWAY);
+    let looked_for = parents.filter_map(|parent| {
+        let namespace = parent.namespace.as_ref().unwrap_or(own);
+        let is_it = |gateway: &&GatewayCase| {
+            let of = &gateway.metadata;
+            of.namespace == *namespace && of.name == parent.name
+        };
+        if !path.has_listed("gateways", &format!("{namespace}/{}", parent.name)) {
+            return None;
+        }
+        let gateway = path.gateways.iter().find(is_it);
+        let is_meant = |listener: &&ListenerCase| {
+            parent.section_name.as_ref().is_none_or(|name| *name == listener.name)
+                && parent.port.is_none_or(|port| port == i32::from(listener.port))
+        };
+        let listeners = gateway.into_iter().flat_map(|gateway| &gateway.spec.listeners);
+        let listeners = listeners.filter(is_meant).collect();
+        Some(NamedGateway { parent, namespace, gateway, listeners })
+    });
+    looked_for.collect()
+}
+
+/// GW-03: no listener takes plain HTTP, and one that takes HTTPS has no certificate yet.
+fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
+    for (open, solver) in by_route(case) {
+        let all = gateways(&open, solver);
+        let mut listeners = all.iter().flat_map(|one| &one.listeners);
+        if listeners.any(|listener| listener.protocol == "HTTP") {
+            continue;
+        }
+        for one in &all {
+            let Some(gateway) = one.gateway else { continue };
+            let waits = |listener: &&ListenerCase| {
+                let mut states = gateway.status.listeners.iter();
+                let state = states.find(|state| state.name == listener.name)?;
+                let refs = condition(&state.conditions, "ResolvedRefs")?;
+                (refs.status == ConditionStatus::False).then_some(refs)
+            };
+            let waiting = one.listeners.iter().find_map(|listener| Some((listener, waits(listener)?)));
+            let Some((listener, refs)) = waiting else { continue };
+            let secrets = listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
+            let secrets: Vec<&str> = secrets.map(|secret| secret.name.as_str()).collect();
+            let name = named(GATEWAY, &gateway.metadata);
+            let asked = format!("{name}: listener {}, condition ResolvedRefs", listener.name);
+            let shown = open.stored(asked, told(refs));
+            let which = format!("{name}: listener {}", listener.name);
+            let what = format!("{}, Secret {}", described(listener), secrets.join(", "));
+            let detail = format!("{which} is {what}, which is not there yet");
+            let finding = open.finding(CauseId::Gw03, Grade::Certain, shown, detail);
+            let finding = finding.shown_by([open.stored(which, what)]);
+            found.push(finding.with("GATEWAY", &one.parent.name));
+        }
+    }
+}
+
+/// GW-02: by what the Gateway says of the route, else by what its listeners take.
+fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
+    for (open, solver) in by_route(case) {
+        let route = open.own(&open.path.routes, |route| &route.metadata);
+        let (mut faults, is_attached) = match route {
+            Some(route) => said_of(&open, route),
+            None => (Vec::new(), false),
+        };
+        if is_attached {
+            continue;
+        }
+        let all = gateways(&open, solver);
+        let misfits: Vec<_> = all.iter().map(|one| (one, mismatch(&open, one))).collect();
+        // One parent that takes it is enough, unless that says otherwise.
+        if let Some((one, _)) = misfits.iter().find(|(_, misfit)| misfit.is_none()) {
+            if let (Some(route), true) = (route, faults.is_empty())
+                && age(&route.metadata, case.at) > TAKEN
+                && route.status.parents.is_empty()
+            {
+                let name = named("HTTPRoute", &route.metadata);
+                let came = format!("nothing of {}", shown(one.parent, one.namespace));
+                let why = format!("{name}: nobody who serves Gateways has taken it up");
+                faults.push((Grade::Likely, why, open.stored(format!("{name}: status"), came)));
+            }
+        } else {
+            let misfits = misfits.into_iter().filter_map(|(_, misfit)| misfit);
+            faults.extend(misfits.map(|(why, shown)| (Grade::Certain, why, shown)));
+        }
+        let mut faults = faults.into_iter();
+        let Some((grade, why, first)) = faults.next() else { continue };
+        let rest: Vec<Evidence> = faults.map(|(_, _, shown)| shown).collect();
+        found.push(open.finding(CauseId::Gw02, grade, first, why).shown_by(rest));
+    }
+}
+
+type Fault = (Grade, String, Evidence);
+
+/// What parents say of a route, and whether one of them has taken it with all that it refers to.
+fn said_of(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<Fault>, bool) {
+    let name = named("HTTPRoute", &route.metadata);
+    let mut faults = Vec::new();
+    let mut is_attached = false;
+    for parent in &route.status.parents {
+        let by = shown(&parent.parent_ref, &route.metadata.namespace);
+        let mut is_good = condition(&parent.conditions, "Accepted").is_some();
+        for kind in ["Accepted", "ResolvedRefs"] {
+            let Some(said) = condition(&parent.conditions, kind) else { continue };
+            if said.status != ConditionStatus::False {
+                continue;
+            }
+            is_good = false;
+            let asked = format!("{name}: condition {kind} of {by}");
+            let why = format!("{by} says {kind} False: {}", told(said));
+            faults.push((Grade::Certain, why, open.stored(asked, told(said))));
+        }
+        is_attached |= is_good;
+    }
+    (faults, is_attached)
+}
+
+/// Why no listener of a Gateway takes the route; nothing where one does, or may.
+fn mismatch(open: &OpenPath<'_>, one: &NamedGateway<'_>) -> Option<(String, Evidence)> {
+    let name = format!("{GATEWAY} {}/{}", one.namespace, one.parent.name);
+    let Some(gateway) = one.gateway else {
+        let why = format!("there is no {name}");
+        return Some((why.clone(), open.stored(name, "not found")));
+    };
+    let domain = &open.wanted.domain;
+    let refuses = |listener: &ListenerCase| {
+        let from = listener.allowed_routes.namespaces.from.as_str();
+        let is_own = gateway.metadata.namespace == open.wanted.namespace;
+        match (listener.protocol.as_str(), from) {
+            (protocol, _) if protocol != "HTTP" => Some("takes no plain HTTP".to_owned()),
+            _ if !covers(&listener.hostname, domain) => {
+                Some(format!("is for {} alone", listener.hostname))
+            }
+            (_, "" | "Same") if !is_own => {
+                Some(format!("takes routes of namespace {} alone", gateway.metadata.namespace))
+            }
+            (_, "None") => Some("takes no routes".to_owned()),
+            _ => None,
+        }
+    };
+    let mut reasons = Vec::new();
+    for listener in &one.listeners {
+        let why = refuses(listener)?;
+        reasons.push(format!("listener {} ({}) {why}", listener.name, described(listener)));
+    }
+    let said = match (reasons.is_empty(), gateway.spec.listeners.len()) {
+        (true, 0) => "it has no listeners".to_owned(),
+        (true, _) => format!("none of its listeners is {}", shown(one.parent, one.namespace)),
+        (false, _) => reasons.join("; "),
+    };
+    Some((format!("{name}: {said}"), open.stored(format!("{name}: spec.listeners"), said)))
+}
+
+/// Tells whether the host of a listener covers a name; a wildcard stands for one label or more (Gateway API, Hostname).
+fn covers(host: &str, domain: &str) -> bool {
+    match host.strip_prefix('*') {
+        _ if host.is_empty() => true,
+        Some(parent) => domain.len() > parent.len() && domain.ends_with(parent),
+        None => host.eq_ignore_ascii_case(domain),
+    }
+}
+
+fn described(listener: &ListenerCase) -> String {
+    format!("{} on port {}", listener.protocol, listener.port)
+}
+
+fn told(condition: &Condition) -> String {
+    match condition.message.as_str() {
+        "" => condition.reason.clone(),
+        message => format!("{}: {message}", condition.reason),
+    }
+}

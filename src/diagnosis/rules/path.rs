@@ -1,0 +1,256 @@
+//! HTTP-10, HTTP-12, HTTP-13, HTTP-24 … HTTP-27: the Ingress of a solver, who serves it, and at which address.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::open_path::{OpenPath, named, open_paths};
+use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Finding, Grade, seen, stored};
+use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
+use crate::diagnosis::name_case::LookUp;
+use crate::diagnosis::path_case::age;
+use crate::diagnosis::path_objects::IngressCase;
+use crate::model::observation::Seen;
+
+/// How long a controller may take to note the address of an Ingress.
+const TAKEN: SignedDuration = SignedDuration::from_mins(2);
+/// Where GCE notes the health of back ends.
+const BACKENDS: &str = "ingress.kubernetes.io/backends";
+
+pub(super) const RULES: &[FaultRule] = &[
+    ingress_is_refused,
+    class_is_missing,
+    nobody_takes_ingress,
+    address_is_another,
+    backend_is_unhealthy,
+    some_nodes_lead_nowhere,
+];
+
+/// HTTP-12, HTTP-13, HTTP-25, HTTP-26: whoever serves the Ingress says why it does not.
+fn ingress_is_refused(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(ingress) = open.ingress() else { continue };
+        let name = named("Ingress", &ingress.metadata);
+        for event in open.warnings(&ingress.metadata) {
+            let (cause, grade) = match ingress_refusal(&event.message) {
+                Some(IngressRefusal::HostTaken) => (CauseId::Http12, Grade::Certain),
+                Some(IngressRefusal::PathType) => (CauseId::Http13, Grade::Likely),
+                Some(IngressRefusal::ServiceType) => (CauseId::Http26, Grade::Certain),
+                Some(IngressRefusal::Unhealthy) => (CauseId::Http25, Grade::Likely),
+                None => continue,
+            };
+            let came = format!("{}: {}", event.reason, event.message);
+            let shown = open.stored(format!("event about {name}"), &came);
+            let more = detail_of(&open, ingress, cause);
+            found.push(open.finding(cause, grade, shown, &event.message).shown_by(more));
+        }
+    }
+}
+
+/// What belongs to a refusal: the other Ingresses of the host, the type of the path, the type of the Service.
+fn detail_of(
+    open: &OpenPath<'_>,
+    ingress: &IngressCase,
+    cause: CauseId,
+) -> Vec<crate::diagnosis::finding::Evidence> {
+    let name = named("Ingress", &ingress.metadata);
+    match cause {
+        CauseId::Http12 => {
+            let others = namesakes(open, ingress);
+            let all = others.map(|other| {
+                let class = other.class().unwrap_or("none");
+                let came = format!("has the host {}, too; its class: {class}", open.wanted.domain);
+                open.stored(named("Ingress", &other.metadata), came)
+            });
+            all.collect()
+        }
+        CauseId::Http13 => {
+            let paths = ingress.spec.rules.iter().flat_map(|rule| &rule.http.paths);
+            let types: BTreeSet<&str> = paths.map(|path| path.path_type.as_str()).collect();
+            let types: Vec<&str> = types.into_iter().collect();
+            vec![open.stored(format!("{name}: pathType"), types.join(", "))]
+        }
+        CauseId::Http26 => {
+            let service = open.own(&open.path.services, |service| &service.metadata);
+            let kind = service.map(|service| {
+                let name = named("Service", &service.metadata);
+                open.stored(format!("{name}: spec.type"), &service.spec.kind)
+            });
+            kind.into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Other Ingresses of the same host.
+fn namesakes<'a>(
+    open: &OpenPath<'a>,
+    ingress: &'a IngressCase,
+) -> impl Iterator<Item = &'a IngressCase> {
+    let domain = &open.wanted.domain;
+    open.path.ingresses.iter().filter(move |other| {
+        other.metadata.uid != ingress.metadata.uid && other.has_host(domain)
+    })
+}
+
+/// HTTP-10: the class that the solver names is not there, or it names none and none is the default.
+fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(solver) = &open.wanted.solver.ingress else { continue };
+        let path = open.path;
+        let is_served = open.ingress().is_some_and(|ingress| !ingress.addresses().is_empty());
+        if is_served || open.edited_ingress().is_some() || !path.has_listed("ingressclasses", "") {
+            continue;
+        }
+        let Some(class) = &solver.ingress_class_name else { continue };
+        let names: Vec<&str> = path.classes.iter().map(|c| c.metadata.name.as_str()).collect();
+        if names.contains(&class.as_str()) {
+            continue;
+        }
+        // Some controllers go by the name alone.
+        let (grade, there) = match names.as_slice() {
+            [] => (Grade::Likely, "there are none".to_owned()),
+            names => (Grade::Certain, format!("there are {}", names.join(", "))),
+        };
+        let asked = open.ingress().map_or_else(
+            || format!("solver for {}: http01.ingress.ingressClassName", open.wanted.domain),
+            |ingress| format!("{}: spec.ingressClassName", named("Ingress", &ingress.metadata)),
+        );
+        let more = open.stored("IngressClasses", &there);
+        let detail = format!("the class {class} does not exist; {there}");
+        let finding =
+            open.finding(CauseId::Http10, grade, open.stored(asked, class), detail);
+        found.push(with_class(&open, finding).shown_by([more]));
+    }
+}
+
+/// HTTP-10: the Ingress is there for a while and has no address.
+fn nobody_takes_ingress(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(ingress) = open.ingress() else { continue };
+        let age = age(&ingress.metadata, case.at);
+        if !ingress.addresses().is_empty() || age < TAKEN {
+            continue;
+        }
+        let class = ingress.class();
+        let is_default = || open.path.classes.iter().any(|class| class.is_default());
+        let knows_classes = open.path.has_listed("ingressclasses", "");
+        let others = open.path.addressed.get(class.unwrap_or_default()).copied().unwrap_or(0);
+        let (grade, why) = match class {
+            None if knows_classes && !is_default() => {
+                (Grade::Likely, "it names no class, and no class is the default".to_owned())
+            }
+            None => continue,
+            // Whoever serves that class notes addresses.
+            Some(class) if others > 0 => (
+                Grade::Likely,
+                format!("others of the class {class} have one, {others} of them"),
+            ),
+            Some(class) => (Grade::Possible, format!("none of the class {class} has one")),
+        };
+        let name = named("Ingress", &ingress.metadata);
+        let asked = format!("{name}: status.loadBalancer");
+        let shown = open.stored(asked, format!("no address since {} min", age.as_mins()));
+        let class = open.stored(format!("{name}: class"), class.unwrap_or("none"));
+        let detail = format!("{name} has no address: {why}");
+        let finding = open.finding(CauseId::Http10, grade, shown, detail);
+        found.push(with_class(&open, finding).shown_by([class]));
+    }
+}
+
+/// The class to name, where there is no choice.
+fn with_class(open: &OpenPath<'_>, finding: Finding) -> Finding {
+    match open.path.classes.as_slice() {
+        [only] => finding.with("CLASS", &only.metadata.name),
+        _ => finding,
+    }
+}
+
+/// HTTP-24: the solver's Ingress is served at another address than the site's.
+fn address_is_another(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        if open.edited_ingress().is_some() {
+            continue;
+        }
+        let Some(ingress) = open.ingress() else { continue };
+        let own = ingress.addresses();
+        let mut sites = namesakes(&open, ingress).filter(|site| !site.addresses().is_empty());
+        let Some(site) = sites.find(|site| !site.addresses().iter().any(|a| own.contains(a)))
+        else {
+            continue;
+        };
+        if own.is_empty() {
+            continue;
+        }
+        let of = |ingress: &IngressCase| {
+            let name = named("Ingress", &ingress.metadata);
+            let came = format!(
+                "{}, {} min old",
+                ingress.addresses().join(", "),
+                age(&ingress.metadata, case.at).as_mins()
+            );
+            open.stored(format!("{name}: status.loadBalancer"), came)
+        };
+        let detail = format!(
+            "{} is at {}, and {} at {}",
+            named("Ingress", &ingress.metadata),
+            own.join(", "),
+            named("Ingress", &site.metadata),
+            site.addresses().join(", ")
+        );
+        let finding = open.finding(CauseId::Http24, Grade::Likely, of(ingress), detail);
+        found.push(finding.shown_by([of(site)]));
+    }
+}
+
+/// HTTP-25: the load balancer has noted on the solver's own Ingress that the back end is not well.
+fn backend_is_unhealthy(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        // One that is edited has other back ends as well.
+        let Some(ingress) = open.ingress().filter(|_| open.edited_ingress().is_none()) else {
+            continue;
+        };
+        let Some(noted) = ingress.metadata.annotations.get(BACKENDS) else { continue };
+        let Ok(Value::Object(backends)) = serde_json::from_str(noted) else { continue };
+        let mut ill = backends.iter().filter(|(_, health)| **health == "UNHEALTHY");
+        let Some((backend, _)) = ill.next() else { continue };
+        let name = named("Ingress", &ingress.metadata);
+        let shown = open.stored(format!("{name}: annotation {BACKENDS}"), noted);
+        let detail = format!("back end {backend} of {name} is UNHEALTHY");
+        found.push(open.finding(CauseId::Http25, Grade::Likely, shown, detail));
+    }
+}
+
+/// HTTP-27: of several addresses some do not answer, and they are of a Service that only some nodes serve.
+fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(name) = case.names.iter().find(|name| name.shown() == open.wanted.domain) else {
+            continue;
+        };
+        let LookUp::Found(addresses) = &name.addresses else { continue };
+        let is_of = |address: &&str| {
+            address.parse::<IpAddr>().is_ok_and(|address| addresses.contains(&address))
+        };
+        let local = open.path.balancers.iter().find(|service| {
+            service.spec.external_traffic_policy == "Local"
+                && service.status.addresses().iter().any(|address| is_of(&address))
+        });
+        let Some(service) = local else { continue };
+        let is_silent = |seen: &Seen| matches!(seen, Seen::Nothing { .. });
+        let mut silent = name.looks.iter().filter(|look| is_silent(&look.observation.seen));
+        let answers = name.looks.iter().any(|look| !is_silent(&look.observation.seen));
+        let (Some(look), true) = (silent.next(), answers) else { continue };
+        let Seen::Nothing { why, .. } = &look.observation.seen else { continue };
+        let balancer = named("Service", &service.metadata);
+        let policy = stored(format!("{balancer}: spec.externalTrafficPolicy"), case.at, "Local");
+        let detail = format!("{} does not answer, others do", look.address.ip());
+        let shown = seen(&look.observation, why);
+        let finding = open.finding(CauseId::Http27, Grade::Likely, shown, detail);
+        found.push(finding.shown_by([policy]).with("ADDRESS", look.address.ip().to_string()));
+    }
+}

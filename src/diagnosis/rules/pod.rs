@@ -1,0 +1,326 @@
+//! CTL-10 … CTL-15 and HYG-02: the objects of solvers: refused, removed, not at work, shut off, left over.
+
+use jiff::SignedDuration;
+
+use super::open_path::{OpenPath, named, open_paths};
+use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::facts;
+use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::foreign::{IngressRefusal, ingress_refusal};
+use crate::diagnosis::network_policy::Admits;
+use crate::diagnosis::path_case::age;
+use crate::diagnosis::path_objects::{ContainerStatusCase, PodCase};
+use crate::model::Metadata;
+use crate::model::cause::Cause;
+use crate::model::common::{ConditionStatus, condition};
+use crate::model::guard::Guard;
+
+/// Where a solver listens.
+const PORT: u16 = 8089;
+/// How long a Pod may take to start.
+const START: SignedDuration = SignedDuration::from_mins(2);
+/// How long the cluster may take to remove what has lost its owner.
+const COLLECTION: SignedDuration = SignedDuration::from_mins(5);
+/// How often a container may be started again before that counts.
+const RESTARTS: u32 = 3;
+/// Containers that a service mesh adds.
+const SIDECARS: [&str; 2] = ["istio-proxy", "linkerd-proxy"];
+/// What marks the objects of a rehearsal, which have no owner.
+const REHEARSAL: &str = "kubectl-acme/rehearsal";
+/// Most objects that are left over, and told of.
+const MOST_LEFT: usize = 20;
+/// Where Argo CD notes whose an object is.
+const TRACKED: [&str; 2] = ["argocd.argoproj.io/instance", "argocd.argoproj.io/tracking-id"];
+/// The label of a slice that names its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+pub(super) const RULES: &[FaultRule] = &[
+    objects_are_refused,
+    objects_are_gone,
+    pod_cannot_start,
+    service_has_no_endpoint,
+    policy_shuts_off,
+    objects_are_left,
+];
+
+/// CTL-11, CTL-13, HTTP-12, HTTP-13: a guard of the cluster keeps an object out.
+fn objects_are_refused(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(challenge) = open.challenge else { continue };
+        let reason = &challenge.status.reason;
+        let Some(Cause::Denied(guard)) = facts::cause(challenge) else { continue };
+        let cause = match (guard, ingress_refusal(reason)) {
+            (Guard::Quota | Guard::Limits, _) => CauseId::Ctl11,
+            (_, Some(IngressRefusal::PathType)) => CauseId::Http13,
+            (_, Some(IngressRefusal::HostTaken)) => CauseId::Http12,
+            (Guard::Policy | Guard::PodSecurity | Guard::Unknown, _) => CauseId::Ctl13,
+        };
+        let shown = open.stored(format!("Challenge {}: status.reason", challenge.name()), reason);
+        found.push(open.finding(cause, Grade::Certain, shown, reason));
+    }
+}
+
+/// CTL-10: what was put up for a Challenge is no longer there.
+fn objects_are_gone(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(challenge) = open.presented() else { continue };
+        let path = open.path;
+        let of = &open.wanted.namespace;
+        let is_listed = |plural: &str| path.has_listed(plural, of);
+        let is_gone = |plural: &str, is_there: bool| is_listed(plural) && !is_there;
+        let services = || open.own(&path.services, |service| &service.metadata);
+        let mut gone: Vec<String> = Vec::new();
+        let by_route = open.wanted.solver.gateway_http_route.is_some();
+        if by_route && is_gone("httproutes", open.own(&path.routes, |r| &r.metadata).is_some()) {
+            gone.push("HTTPRoute".to_owned());
+        }
+        if !by_route && is_listed("ingresses") {
+            match (open.edited_ingress(), open.ingress()) {
+                (None, None) => gone.push("Ingress".to_owned()),
+                (Some(name), Some(ingress)) if !has_token(ingress, &challenge.spec.token) => {
+                    gone.push(format!("path in Ingress {of}/{name}"));
+                }
+                _ => {}
+            }
+        }
+        if is_gone("services", services().is_some()) {
+            gone.push("Service".to_owned());
+        }
+        if is_gone("pods", open.pod().is_some()) {
+            gone.push("Pod".to_owned());
+        }
+        if gone.is_empty() {
+            continue;
+        }
+        let what = format!("the solver's {}", gone.join(", "));
+        let asked = format!("objects of Challenge {}", challenge.name());
+        let shown = open.stored(
+            asked,
+            format!("status.presented is true, and {what} in namespace {of} is not there"),
+        );
+        let tracked = path.ingresses.iter().map(|ingress| &ingress.metadata).find(|metadata| {
+            let has = |name: &&str| {
+                metadata.labels.contains_key(*name) || metadata.annotations.contains_key(*name)
+            };
+            metadata.namespace == *of && TRACKED.iter().any(|name| has(&name))
+        });
+        let more = tracked.map(|metadata| {
+            open.stored(named("Ingress", metadata), "is tracked by Argo CD, as its metadata says")
+        });
+        found.push(
+            open.finding(CauseId::Ctl10, Grade::Likely, shown, what).shown_by(more),
+        );
+    }
+}
+
+fn has_token(
+    ingress: &crate::diagnosis::path_objects::IngressCase,
+    token: &str,
+) -> bool {
+    let rules = ingress.spec.rules.iter().flat_map(|rule| &rule.http.paths);
+    rules.into_iter().any(|path| !token.is_empty() && path.path.rsplit('/').next() == Some(token))
+}
+
+/// Why a Pod does not start; nothing where it has, or may still.
+fn start_fault(pod: &PodCase, age: SignedDuration) -> Option<(Grade, String)> {
+    if let Some((status, waiting)) = pod.status.container_statuses.iter().find_map(|status| {
+        let waiting = status.state.waiting.as_ref()?;
+        // These two are on the way to every start.
+        let is_stuck = !["", "ContainerCreating", "PodInitializing"].contains(&&*waiting.reason);
+        is_stuck.then_some((status, waiting))
+    }) {
+        let said = joined(&waiting.reason, &waiting.message);
+        return Some((Grade::Certain, format!("container {} waits: {said}", status.name)));
+    }
+    let ends = |status: &&ContainerStatusCase| status.restart_count >= RESTARTS;
+    if let Some(status) = pod.status.container_statuses.iter().find(ends).filter(|_| !pod.is_ready())
+    {
+        let ended = status.last_state.terminated.as_ref();
+        let why = ended.map(|e| format!(", last {} with exit code {}", e.reason, e.exit_code));
+        let why = why.unwrap_or_default();
+        let (name, count) = (&status.name, status.restart_count);
+        return Some((Grade::Certain, format!("container {name} was started {count} times{why}")));
+    }
+    let is_false = |kind: &str| {
+        condition(&pod.status.conditions, kind).filter(|c| c.status == ConditionStatus::False)
+    };
+    if let Some(scheduled) = is_false("PodScheduled") {
+        let said = joined(&scheduled.reason, &scheduled.message);
+        return Some((Grade::Certain, format!("no node takes it: {said}")));
+    }
+    match pod.status.phase.as_str() {
+        phase @ ("Failed" | "Succeeded") => {
+            let why = joined(&pod.status.reason, "");
+            Some((Grade::Certain, format!("it has ended: {}", joined(phase, &why))))
+        }
+        "Pending" | "" if age > START => {
+            Some((Grade::Likely, format!("it is Pending for {} min", age.as_mins())))
+        }
+        _ => None,
+    }
+}
+
+fn joined(word: &str, sentence: &str) -> String {
+    match (word, sentence) {
+        ("", sentence) => sentence.to_owned(),
+        (word, "") => word.to_owned(),
+        (word, sentence) => format!("{word}: {sentence}"),
+    }
+}
+
+/// CTL-12.
+fn pod_cannot_start(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(pod) = open.pod() else { continue };
+        let Some((grade, why)) = start_fault(pod, age(&pod.metadata, case.at)) else { continue };
+        let name = named("Pod", &pod.metadata);
+        let shown = open.stored(format!("{name}: status"), &why);
+        let images = pod.spec.containers.iter().map(|container| {
+            open.stored(format!("{name}: image of {}", container.name), &container.image)
+        });
+        let told = open.warnings(&pod.metadata).map(|event| {
+            open.stored(format!("event about {name}"), joined(&event.reason, &event.message))
+        });
+        let more: Vec<_> = images.chain(told).collect();
+        found.push(
+            open.finding(CauseId::Ctl12, grade, shown, format!("{name}: {why}")).shown_by(more),
+        );
+    }
+}
+
+/// CTL-15: the Service leads nowhere, though there is a Pod that has not failed to start.
+fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let path = open.path;
+        let Some(service) = open.own(&path.services, |service| &service.metadata) else { continue };
+        let of = &service.metadata;
+        if !path.has_listed("endpointslices", &of.namespace) {
+            continue;
+        }
+        let own = path.endpoints.iter().filter(|slice| {
+            slice.metadata.namespace == of.namespace
+                && slice.metadata.labels.get(SERVICE_NAME) == Some(&of.name)
+        });
+        let mut endpoints = own.flat_map(|slice| slice.endpoints.iter().flatten());
+        if endpoints.any(|endpoint| endpoint.conditions.ready != Some(false)) {
+            continue;
+        }
+        let Some(pod) = open.pod() else { continue };
+        let age = age(&pod.metadata, case.at);
+        let labels = &pod.metadata.labels;
+        let odd = service.spec.selector.iter().find(|(name, value)| labels.get(*name) != Some(value));
+        let (grade, why) = match odd {
+            Some((label, value)) => {
+                let has = labels.get(label).map_or("none", String::as_str);
+                (Grade::Certain, format!("it selects {label}={value}, and the Pod has {has}"))
+            }
+            // That has a cause of its own, or may pass.
+            None if start_fault(pod, age).is_some() || age < START => continue,
+            None if !pod.is_ready() => (Grade::Likely, "the Pod is not ready".to_owned()),
+            None => (Grade::Likely, "the Pod is ready, and no EndpointSlice has it".to_owned()),
+        };
+        let name = named("Service", of);
+        let shown = open.stored(format!("endpoints of {name}"), format!("none is ready: {why}"));
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let more = open.stored(format!("{}: labels", named("Pod", &pod.metadata)), labels.join(", "));
+        let finding = open.finding(CauseId::Ctl15, grade, shown, format!("{name}: {why}"));
+        found.push(finding.shown_by([more]));
+    }
+}
+
+/// CTL-14.
+fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
+    for open in open_paths(case) {
+        let Some(pod) = open.pod() else { continue };
+        let name = named("Pod", &pod.metadata);
+        let labels = &pod.metadata.labels;
+        let about = open.path.policies.iter().filter(|policy| {
+            policy.metadata.namespace == pod.metadata.namespace && policy.is_about(labels)
+        });
+        let about: Vec<_> = about.collect();
+        // What one policy admits, all of them do.
+        let best = about.iter().map(|policy| policy.admits(PORT)).max();
+        let grade = match best {
+            Some(Admits::Nobody) => Grade::Likely,
+            Some(Admits::Neighbours) => Grade::Possible,
+            Some(Admits::Some | Admits::Everybody) | None => {
+                sidecar_may_shut_off(&open, pod, found);
+                continue;
+            }
+        };
+        let who = match grade {
+            Grade::Possible => "only Pods of its own namespace",
+            Grade::Certain | Grade::Likely => "nobody",
+        };
+        let came = format!("selects {name}, and lets {who} reach its port {PORT}");
+        let shown = about.iter().map(|policy| {
+            open.stored(named("NetworkPolicy", &policy.metadata), &came)
+        });
+        let mut shown = shown;
+        let Some(first) = shown.next() else { continue };
+        let detail = format!("{} {came}", first.asked);
+        let rest: Vec<_> = shown.collect();
+        found.push(open.finding(CauseId::Ctl14, grade, first, detail).shown_by(rest));
+    }
+}
+
+fn sidecar_may_shut_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Finding>) {
+    let mut containers = pod.spec.containers.iter();
+    let Some(sidecar) = containers.find(|one| SIDECARS.contains(&one.name.as_str())) else { return };
+    let name = named("Pod", &pod.metadata);
+    let came = format!("has the container {} of a service mesh", sidecar.name);
+    let shown = open.stored(format!("{name}: spec.containers"), &came);
+    found.push(open.finding(CauseId::Ctl14, Grade::Possible, shown, format!("{name} {came}")));
+}
+
+/// HYG-02, GW-05: objects of solvers whose Challenge is gone.
+fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
+    let Some(path) = &case.cluster_path else { return };
+    let is_left = |of: &Metadata| {
+        path.has_listed("challenges", &of.namespace)
+            && !of.labels.contains_key(REHEARSAL)
+            && !of.controller().is_some_and(|owner| path.challenges.contains_key(&owner.uid))
+            && age(of, case.at) > COLLECTION
+    };
+    let mut left: Vec<(&str, &Metadata, Option<&str>)> = Vec::new();
+    for ingress in &path.ingresses {
+        let label = "acme.cert-manager.io/http01-solver";
+        if ingress.metadata.labels.get(label).is_some_and(|value| value == "true") {
+            let mut domains = path.wanted.iter().map(|wanted| wanted.domain.as_str());
+            let of_host = domains.find(|domain| ingress.has_host(domain));
+            left.push(("Ingress", &ingress.metadata, of_host));
+        }
+    }
+    left.extend(path.routes.iter().map(|route| {
+        let mut domains = path.wanted.iter().map(|wanted| wanted.domain.as_str());
+        let of_host = domains.find(|domain| route.spec.hostnames.iter().any(|host| host == domain));
+        ("HTTPRoute", &route.metadata, of_host)
+    }));
+    left.extend(path.services.iter().map(|service| ("Service", &service.metadata, None)));
+    left.extend(path.pods.iter().map(|pod| ("Pod", &pod.metadata, None)));
+    left.retain(|(_, metadata, _)| is_left(metadata));
+    for (kind, of, domain) in left.into_iter().take(MOST_LEFT) {
+        let name = named(kind, of);
+        let owner = of.controller();
+        let owner = owner.map_or("it has no owner".to_owned(), |owner| {
+            format!("its owner {} {} is not there", owner.kind, owner.name)
+        });
+        let came = format!("{owner}, and it is {} min old", age(of, case.at).as_mins());
+        let (cause, word) = match kind {
+            "HTTPRoute" => (CauseId::Gw05, "ROUTE"),
+            "Ingress" => (CauseId::Hyg02, "INGRESS"),
+            _ => (CauseId::Hyg02, "OBJECT"),
+        };
+        let shown = stored(&name, case.at, &came);
+        let subject = domain.map_or_else(|| name.clone(), str::to_owned);
+        found.push(
+            Finding::new(cause, Grade::Certain, subject, shown)
+                .with("WHAT", &name)
+                .with("WHY", came)
+                .with(word, &of.name)
+                .with("NAMESPACE", &of.namespace),
+        );
+    }
+}
