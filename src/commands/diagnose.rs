@@ -28,6 +28,8 @@ use crate::store::local::Access;
 #[derive(Debug, clap::Args)]
 pub struct DiagnoseArgs {
     /// KIND/NAME, the name of a Certificate, or a domain; every Certificate that is not ready when there is none
+    ///
+    /// ingress/NAME, gateway/NAME, httproute/NAME, service/NAME, pod/NAME and secret/NAME lead to what belongs to them.
     #[arg(value_name = "KIND/NAME|DOMAIN", add = completers::objects())]
     pub what: Vec<String>,
     /// Look at the Certificates of all namespaces

@@ -99,7 +99,11 @@ pub enum IngressRefusal {
 /// Reads an event about an Ingress, or what an admission plugin says of one.
 pub fn ingress_refusal(said: &str) -> Option<IngressRefusal> {
     let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
-    if says(&["hosts are taken by other resources", "conflicting server name", "is already defined in ingress"]) {
+    if says(&[
+        "hosts are taken by other resources",
+        "conflicting server name",
+        "is already defined in ingress",
+    ]) {
         Some(IngressRefusal::HostTaken)
     } else if says(&["pathType", "path type"]) {
         Some(IngressRefusal::PathType)

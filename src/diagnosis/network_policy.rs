@@ -124,7 +124,11 @@ impl IngressAllowance {
                 None => Admits::Neighbours,
                 // An empty selector fits every namespace.
                 Some(selector) if selector.as_object().is_some_and(serde_json::Map::is_empty) => {
-                    if peer.get("podSelector").is_none() { Admits::Everybody } else { Admits::Some }
+                    if peer.get("podSelector").is_none() {
+                        Admits::Everybody
+                    } else {
+                        Admits::Some
+                    }
                 }
                 Some(_) => Admits::Some,
             }

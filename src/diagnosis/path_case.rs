@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gateway_objects::{GatewayCase, RouteCase};
 use super::network_policy::NetworkPolicyCase;
-use super::path_objects::{
-    EndpointSliceCase, IngressCase, IngressClassCase, PodCase, ServiceCase,
-};
+use super::path_objects::{EndpointSliceCase, IngressCase, IngressClassCase, PodCase, ServiceCase};
 use crate::model::solver::Http01Solver;
 use crate::model::{Event, Metadata, ObjectName};
 

@@ -2,6 +2,7 @@
 //! drives. Nothing is written, and nothing is spent at a CA: it is asked for its directory, and by POST-as-GET for what it holds.
 //! All probes run side by side, each within its own time; what one of them could not see is told, not guessed.
 
+mod belonging;
 pub mod bundle;
 pub mod investigator;
 mod issuers;

@@ -45,11 +45,8 @@ const CLASSES: Resource =
     resource("networking.k8s.io/v1", "IngressClass", "ingressclasses.networking.k8s.io");
 const POLICIES: Resource =
     resource("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies.networking.k8s.io");
-pub(super) const ROUTES: Resource = resource(
-    "gateway.networking.k8s.io/v1",
-    "HTTPRoute",
-    "httproutes.gateway.networking.k8s.io",
-);
+pub(super) const ROUTES: Resource =
+    resource("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes.gateway.networking.k8s.io");
 pub(super) const GATEWAYS: Resource =
     resource("gateway.networking.k8s.io/v1", "Gateway", "gateways.gateway.networking.k8s.io");
 
@@ -212,9 +209,8 @@ impl PathReader<'_> {
             namespace => Scope::namespace(namespace),
         };
         if let Ok(Ok(found)) = timeout(PROBE_TIMEOUT, all.list(&scope.brief())).await {
-            let is_up = |c: &Challenge| {
-                c.status.presented && !c.has_ended() && !c.metadata.is_deleted()
-            };
+            let is_up =
+                |c: &Challenge| c.status.presented && !c.has_ended() && !c.metadata.is_deleted();
             let found = found.into_iter().map(|c| (c.metadata.uid.clone(), is_up(&c)));
             self.path.challenges.extend(found);
             self.path.note("challenges", namespace);
@@ -352,10 +348,9 @@ async fn list<T: DeserializeOwned>(
     match timeout(PROBE_TIMEOUT, all.fitting(labels, fields)).await {
         Ok(Ok(found)) => Ok(found.into_iter().filter_map(typed).collect()),
         Ok(Err(StoreError::Cluster(fault))) if fault.is_undefined() => Err(Unlisted::Undefined),
-        Ok(Err(error)) => Err(Unlisted::Failed {
-            why: error.to_string(),
-            is_forbidden: error.lacks_permission(),
-        }),
+        Ok(Err(error)) => {
+            Err(Unlisted::Failed { why: error.to_string(), is_forbidden: error.lacks_permission() })
+        }
         Err(_) => Err(Unlisted::Failed { why: late(), is_forbidden: false }),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::belonging::{self, RelatedKind};
 use super::investigator::DiagnosisTarget;
 use crate::app::context::Context;
 use crate::app::failure::Failure;
@@ -55,8 +56,11 @@ async fn of_word(
     context: &Context,
 ) -> Result<Vec<DiagnosisTarget>, Failure> {
     let namespace = context.namespace();
+    if let Some((kind, name)) = RelatedKind::parse(word) {
+        return belonging::targets_of((kind, &name), store, context).await;
+    }
     let (kind, name) = if word.contains('/') {
-        Targets::parse_one(&[word.to_owned()])?
+        Targets::parse_one(&[word.to_owned()]).map_err(|failure| failure.hint(belonging::KINDS))?
     } else {
         (Kind::Certificate, word.to_owned())
     };

@@ -148,7 +148,8 @@ fn listener_waits_for_secret(case: &Case, found: &mut Vec<Finding>) {
                 let refs = condition(&state.conditions, "ResolvedRefs")?;
                 (refs.status == ConditionStatus::False).then_some(refs)
             };
-            let waiting = one.listeners.iter().find_map(|listener| Some((listener, waits(listener)?)));
+            let waiting =
+                one.listeners.iter().find_map(|listener| Some((listener, waits(listener)?)));
             let Some((listener, refs)) = waiting else { continue };
             let secrets = listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
             let secrets: Vec<&str> = secrets.map(|secret| secret.name.as_str()).collect();
@@ -278,5 +279,134 @@ fn told(condition: &Condition) -> String {
     match condition.message.as_str() {
         "" => condition.reason.clone(),
         message => format!("{}: {message}", condition.reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::open_path::testing::{object, path_with};
+    use super::super::tests::check;
+    use super::*;
+    use crate::diagnosis::path_case::ClusterPathCase;
+
+    /// A route to the Gateway `web/edge` with these listeners.
+    fn behind(listeners: Value, change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
+        let solver = json!({"gatewayHTTPRoute": {"parentRefs": [{"name": "edge"}]}});
+        path_with(solver, |case, path| {
+            path.note("gateways", "web/edge");
+            path.gateways = vec![object(json!({
+                "metadata": {"namespace": "web", "name": "edge"}, "spec": {"listeners": listeners},
+            }))];
+            let parent = json!({"parentRef": {"name": "edge"}, "conditions": [{"type": "Accepted", "status": "True"}]});
+            path.routes[0].status.parents = vec![object(parent)];
+            change(case, path);
+        })
+    }
+
+    /// The same of which the Gateway has not said anything.
+    fn unsaid(listener: Value) -> Case {
+        behind(json!([listener]), |_, path| path.routes[0].status.parents.clear())
+    }
+
+    fn http(more: Value) -> Value {
+        let mut listener = json!({"name": "http", "port": 80, "protocol": "HTTP"});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            listener[name] = value.clone();
+        }
+        listener
+    }
+
+    #[test]
+    fn a_route_that_a_gateway_has_taken_is_well() {
+        check(&behind(json!([http(json!({}))]), |_, _| {}), &[]);
+        let names =
+            json!({"hostname": "*.example.com", "allowedRoutes": {"namespaces": {"from": "All"}}});
+        check(&behind(json!([http(names)]), |_, _| {}), &[]);
+    }
+
+    #[test]
+    fn what_the_gateway_says_of_the_route_is_believed() {
+        for (kind, reason) in
+            [("Accepted", "NotAllowedByListeners"), ("ResolvedRefs", "BackendNotFound")]
+        {
+            let case = behind(json!([http(json!({}))]), |_, path| {
+                let said = json!({"type": kind, "status": "False", "reason": reason});
+                path.routes[0].status.parents[0].conditions = vec![object(said)];
+            });
+            check(&case, &[CauseId::Gw02]);
+        }
+        check(&unsaid(http(json!({}))), &[CauseId::Gw02]);
+    }
+
+    #[test]
+    fn listeners_that_do_not_fit_are_named() {
+        check(&unsaid(http(json!({"hostname": "other.example.com"}))), &[CauseId::Gw02]);
+        check(&unsaid(http(json!({"protocol": "HTTPS"}))), &[CauseId::Gw02]);
+        check(
+            &unsaid(http(json!({"allowedRoutes": {"namespaces": {"from": "None"}}}))),
+            &[CauseId::Gw02],
+        );
+        let elsewhere = behind(json!([http(json!({}))]), |_, path| {
+            path.routes[0].status.parents.clear();
+            path.gateways.clear();
+        });
+        check(&elsewhere, &[CauseId::Gw02]);
+        let unread = behind(json!([]), |_, path| {
+            path.routes[0].status.parents.clear();
+            path.listed.remove("gateways/web/edge");
+        });
+        check(&unread, &[]);
+        assert!(
+            covers("*.example.com", "www.example.com") && !covers("*.example.com", "example.com")
+        );
+    }
+
+    #[test]
+    fn a_listener_without_its_secret_waits_for_the_challenge() {
+        let tls = json!({"certificateRefs": [{"name": "www-tls"}]});
+        let listener = http(json!({"name": "https", "port": 443, "protocol": "HTTPS", "tls": tls}));
+        let refs = |status: &str| json!({"type": "ResolvedRefs", "status": status, "reason": "InvalidCertificateRef"});
+        let of = |listeners: Value, status: &str| {
+            behind(listeners, |_, path| {
+                path.routes[0].status.parents.clear();
+                path.gateways[0].status.listeners =
+                    vec![object(json!({"name": "https", "conditions": [refs(status)]}))];
+            })
+        };
+        check(&of(json!([listener]), "False"), &[CauseId::Gw03]);
+        check(&of(json!([listener]), "True"), &[CauseId::Gw02]);
+    }
+
+    #[test]
+    fn no_gateway_api_is_told_by_the_controller_or_the_server() {
+        let off = behind(json!([http(json!({}))]), |case, _| {
+            let reason = "couldn't Present challenge web/www-1: gateway api is not enabled";
+            reason.clone_into(&mut case.certificates[0].challenges[0].status.reason);
+        });
+        check(&off, &[CauseId::Gw01]);
+        check(
+            &behind(json!([http(json!({}))]), |_, path| path.has_gateway_api = Some(false)),
+            &[CauseId::Gw01],
+        );
+    }
+
+    #[test]
+    fn one_parent_twice_is_told_with_both() {
+        let of = |parents: Value| {
+            path_with(json!({"gatewayHTTPRoute": {"parentRefs": parents}}), |_, _| {})
+        };
+        check(
+            &of(json!([{"name": "edge"}, {"name": "edge", "namespace": "web"}])),
+            &[CauseId::Gw04],
+        );
+        check(
+            &of(
+                json!([{"name": "edge", "sectionName": "a"}, {"name": "edge", "sectionName": "b"}]),
+            ),
+            &[],
+        );
+        check(&of(json!([{"name": "edge"}, {"name": "inner"}])), &[]);
     }
 }

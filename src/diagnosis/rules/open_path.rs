@@ -70,11 +70,7 @@ impl<'a> OpenPath<'a> {
     }
 
     /// The object of its Challenge among these.
-    pub(super) fn own<T>(
-        &self,
-        all: &'a [T],
-        metadata: impl Fn(&T) -> &Metadata,
-    ) -> Option<&'a T> {
+    pub(super) fn own<T>(&self, all: &'a [T], metadata: impl Fn(&T) -> &Metadata) -> Option<&'a T> {
         let uid = &self.challenge?.metadata.uid;
         all.iter().find(|one| {
             let of = metadata(one);
@@ -115,4 +111,106 @@ impl<'a> OpenPath<'a> {
 /// An object as messages name it.
 pub(super) fn named(kind: &str, metadata: &Metadata) -> String {
     format!("{kind} {}/{}", metadata.namespace, metadata.name)
+}
+
+/// A case with one name that waits for a solver, and the objects of that.
+#[cfg(test)]
+pub(super) mod testing {
+    use serde_json::{Value, json};
+
+    use crate::diagnosis::case::Case;
+    use crate::diagnosis::path_case::{ClusterPathCase, WantedPath};
+    use crate::diagnosis::rules::tests::with;
+    use crate::model::{Challenge, ObjectName};
+
+    /// UID of the Challenge.
+    const UID: &str = "challenge";
+
+    /// Metadata of an object that is the Challenge's, ten minutes old.
+    pub(in crate::diagnosis::rules) fn own(name: &str, more: Value) -> Value {
+        let mut metadata = json!({
+            "namespace": "web", "name": name, "uid": name, "creationTimestamp": "2026-11-24T21:50:00Z",
+            "labels": {"acme.cert-manager.io/http01-solver": "true", "acme.cert-manager.io/http-token": "1"},
+            "ownerReferences": [{
+                "apiVersion": "acme.cert-manager.io/v1", "kind": "Challenge", "name": "www-1", "uid": UID,
+                "controller": true,
+            }],
+        });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            metadata[name] = value.clone();
+        }
+        metadata
+    }
+
+    /// An object that a rule reads.
+    pub(in crate::diagnosis::rules) fn object<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// A Challenge `web/www-1` whose answer is up, by an Ingress or by an HTTPRoute, and that all has been listed; the objects are
+    /// well, Pod, Service and Ingress.
+    pub(in crate::diagnosis::rules) fn path_with(
+        http01: Value,
+        change: impl FnOnce(&mut Case, &mut ClusterPathCase),
+    ) -> Case {
+        let challenge: Challenge = object(json!({
+            "metadata": {"namespace": "web", "name": "www-1", "uid": UID},
+            "spec": {
+                "dnsName": "www.example.com", "type": "HTTP-01", "token": "t", "key": "t.k",
+                "issuerRef": {"name": "acme"}, "solver": {"http01": http01}, "url": "", "authorizationURL": "",
+            },
+            "status": {"presented": true, "processing": true},
+        }));
+        let by_route = http01.get("gatewayHTTPRoute").is_some();
+        let mut path = ClusterPathCase {
+            wanted: vec![WantedPath {
+                domain: "www.example.com".into(),
+                namespace: "web".into(),
+                challenge: Some(ObjectName::new("web", "www-1")),
+                solver: object(http01),
+            }],
+            has_gateway_api: Some(true),
+            challenges: [(UID.to_owned(), true)].into(),
+            ..ClusterPathCase::default()
+        };
+        for plural in ["pods", "services", "endpointslices", "httproutes", "challenges"] {
+            path.note(plural, "web");
+        }
+        path.note("ingresses", "");
+        path.note("ingressclasses", "");
+        path.classes = vec![object(json!({"metadata": {"name": "edge"}}))];
+        path.pods = vec![object(json!({
+            "metadata": own("pod", json!({})),
+            "spec": {"containers": [{"name": "acmesolver", "image": "solver:v1"}]},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        }))];
+        path.services = vec![object(json!({
+            "metadata": own("service", json!({})),
+            "spec": {"type": "NodePort", "selector": {"acme.cert-manager.io/http-token": "1"}},
+        }))];
+        let label = json!({"labels": {"kubernetes.io/service-name": "service"}});
+        path.endpoints = vec![object(json!({
+            "metadata": own("slice", label), "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
+        }))];
+        if by_route {
+            path.routes = vec![object(json!({
+                "metadata": own("route", json!({})), "spec": {"hostnames": ["www.example.com"]},
+            }))];
+        } else {
+            path.ingresses = vec![object(json!({
+                "metadata": own("ingress", json!({})),
+                "spec": {
+                    "ingressClassName": "edge",
+                    "rules": [{"host": "www.example.com", "http": {"paths": [{"path": "/x/t", "pathType": "Exact"}]}}],
+                },
+                "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
+            }))];
+        }
+        with(|case| {
+            case.in_cluster = true;
+            case.certificates[0].challenges = vec![challenge];
+            change(case, &mut path);
+            case.cluster_path = Some(path);
+        })
+    }
 }

@@ -93,9 +93,10 @@ fn namesakes<'a>(
     ingress: &'a IngressCase,
 ) -> impl Iterator<Item = &'a IngressCase> {
     let domain = &open.wanted.domain;
-    open.path.ingresses.iter().filter(move |other| {
-        other.metadata.uid != ingress.metadata.uid && other.has_host(domain)
-    })
+    open.path
+        .ingresses
+        .iter()
+        .filter(move |other| other.metadata.uid != ingress.metadata.uid && other.has_host(domain))
 }
 
 /// HTTP-10: the class that the solver names is not there, or it names none and none is the default.
@@ -123,8 +124,7 @@ fn class_is_missing(case: &Case, found: &mut Vec<Finding>) {
         );
         let more = open.stored("IngressClasses", &there);
         let detail = format!("the class {class} does not exist; {there}");
-        let finding =
-            open.finding(CauseId::Http10, grade, open.stored(asked, class), detail);
+        let finding = open.finding(CauseId::Http10, grade, open.stored(asked, class), detail);
         found.push(with_class(&open, finding).shown_by([more]));
     }
 }
@@ -147,10 +147,9 @@ fn nobody_takes_ingress(case: &Case, found: &mut Vec<Finding>) {
             }
             None => continue,
             // Whoever serves that class notes addresses.
-            Some(class) if others > 0 => (
-                Grade::Likely,
-                format!("others of the class {class} have one, {others} of them"),
-            ),
+            Some(class) if others > 0 => {
+                (Grade::Likely, format!("others of the class {class} have one, {others} of them"))
+            }
             Some(class) => (Grade::Possible, format!("none of the class {class} has one")),
         };
         let name = named("Ingress", &ingress.metadata);
@@ -252,5 +251,156 @@ fn some_nodes_lead_nowhere(case: &Case, found: &mut Vec<Finding>) {
         let shown = seen(&look.observation, why);
         let finding = open.finding(CauseId::Http27, Grade::Likely, shown, detail);
         found.push(finding.shown_by([policy]).with("ADDRESS", look.address.ip().to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::open_path::testing::{object, path_with};
+    use super::super::tests::check;
+    use super::*;
+    use crate::diagnosis::name_case::AddressLook;
+    use crate::diagnosis::path_case::ClusterPathCase;
+    use crate::model::observation::{Observation, Vantage};
+
+    fn by_class(class: Value, change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
+        path_with(json!({"ingress": class}), |case, path| {
+            // Nobody has given it an address.
+            path.ingresses[0].status = object(json!({}));
+            path.ingresses[0].spec.ingress_class_name =
+                class["ingressClassName"].as_str().map(str::to_owned);
+            change(case, path);
+        })
+    }
+
+    #[test]
+    fn a_class_that_nobody_serves_is_named() {
+        let absent = || json!({"ingressClassName": "absent"});
+        check(&by_class(absent(), |_, _| {}), &[CauseId::Http10]);
+        check(&by_class(absent(), |_, path| path.ingresses.clear()), &[CauseId::Ctl10]);
+        let unread = by_class(absent(), |_, path| {
+            path.ingresses[0].metadata.creation_timestamp = None;
+            path.listed.remove("ingressclasses/");
+        });
+        check(&unread, &[]);
+        // Somebody serves it all the same.
+        let served = path_with(json!({"ingress": absent()}), |_, _| {});
+        check(&served, &[]);
+    }
+
+    #[test]
+    fn an_ingress_without_an_address_is_one_that_nobody_takes() {
+        let edge = || json!({"ingressClassName": "edge"});
+        let with_others = by_class(edge(), |_, path| {
+            path.addressed = [("edge".to_owned(), 3)].into();
+        });
+        check(&with_others, &[CauseId::Http10]);
+        assert_eq!(super::super::judge(&with_others)[0].grade, Grade::Likely);
+        let alone = by_class(edge(), |_, _| {});
+        assert_eq!(super::super::judge(&alone)[0].grade, Grade::Possible);
+        let young = by_class(edge(), |case, _| case.at = "2026-11-24T21:51:00Z".parse().unwrap());
+        check(&young, &[]);
+        check(&by_class(json!({}), |_, _| {}), &[CauseId::Http10]);
+        let default = by_class(json!({}), |_, path| {
+            path.classes[0].metadata.annotations =
+                [("ingressclass.kubernetes.io/is-default-class".into(), "true".into())].into();
+        });
+        check(&default, &[]);
+    }
+
+    fn told(message: &str) -> Case {
+        path_with(json!({"ingress": {"ingressClassName": "edge"}}), |_, path| {
+            path.warnings = vec![object(json!({
+                "involvedObject": {"kind": "Ingress", "uid": "ingress"}, "type": "Warning", "reason": "Rejected",
+                "message": message,
+            }))];
+        })
+    }
+
+    #[test]
+    fn what_an_ingress_controller_says_decides_the_cause() {
+        check(&told("All hosts are taken by other resources"), &[CauseId::Http12]);
+        let expected =
+            "service \"web/x\" is type \"ClusterIP\", expected \"NodePort\" or \"LoadBalancer\"";
+        check(&told(expected), &[CauseId::Http26]);
+        check(&told("some backend is UNHEALTHY"), &[CauseId::Http25]);
+        check(
+            &told("spec.rules[0].http.paths[0]: pathType Exact is not taken"),
+            &[CauseId::Http13],
+        );
+        check(&told("certificate is about to expire"), &[]);
+    }
+
+    fn beside(address: &str) -> Case {
+        path_with(json!({"ingress": {"ingressClassName": "edge"}}), |_, path| {
+            path.ingresses.push(object(json!({
+                "metadata": {"namespace": "shop", "name": "site", "uid": "site"},
+                "spec": {"rules": [{"host": "www.example.com"}]},
+                "status": {"loadBalancer": {"ingress": [{"ip": address}]}},
+            })));
+        })
+    }
+
+    #[test]
+    fn a_second_address_is_told_by_both_ingresses() {
+        check(&beside("192.0.2.1"), &[]);
+        check(&beside("198.51.100.7"), &[CauseId::Http24]);
+    }
+
+    #[test]
+    fn the_health_that_gce_notes_is_read() {
+        let noted = |health: &str| {
+            path_with(json!({"ingress": {"ingressClassName": "edge"}}), |_, path| {
+                let noted = json!({"k8s1-a-web-service-8089": health}).to_string();
+                path.ingresses[0].metadata.annotations.insert(BACKENDS.into(), noted);
+            })
+        };
+        check(&noted("HEALTHY"), &[]);
+        check(&noted("UNHEALTHY"), &[CauseId::Http25]);
+    }
+
+    fn look(address: &str, seen: Seen) -> AddressLook {
+        let observation = Observation {
+            vantage: Vantage::ThisMachine,
+            at: "2026-11-24T22:00:00Z".parse().unwrap(),
+            url: "http://www.example.com/x".into(),
+            hops: Vec::new(),
+            seen,
+        };
+        AddressLook {
+            address: address.parse().unwrap(),
+            observation,
+            expected: "t.k".into(),
+            is_expected: true,
+            is_answer: false,
+            sighting: None,
+            disagreement: None,
+        }
+    }
+
+    #[test]
+    fn nodes_that_do_not_answer_are_those_of_a_local_policy() {
+        let of = |policy: &str| {
+            path_with(json!({"ingress": {"ingressClassName": "edge"}}), |case, path| {
+                let silent = Seen::Nothing { why: "refused".into(), symptom: None };
+                let reply = Seen::Reply { status: 200, body: "t.k".into(), truncated: false };
+                let name = &mut case.names[0];
+                name.addresses =
+                    LookUp::Found(vec!["192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap()]);
+                let good = AddressLook { is_answer: true, ..look("192.0.2.1:80", reply) };
+                name.looks = vec![good, look("192.0.2.2:80", silent)];
+                path.balancers = vec![object(json!({
+                    "metadata": {"namespace": "edge", "name": "ingress"},
+                    "spec": {"type": "LoadBalancer", "externalTrafficPolicy": policy},
+                    "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"ip": "192.0.2.2"}]}},
+                }))];
+            })
+        };
+        let has = |case: &Case| {
+            super::super::judge(case).iter().any(|finding| finding.cause == CauseId::Http27)
+        };
+        assert!(has(&of("Local")) && !has(&of("Cluster")));
     }
 }

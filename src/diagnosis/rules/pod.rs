@@ -109,16 +109,11 @@ fn objects_are_gone(case: &Case, found: &mut Vec<Finding>) {
         let more = tracked.map(|metadata| {
             open.stored(named("Ingress", metadata), "is tracked by Argo CD, as its metadata says")
         });
-        found.push(
-            open.finding(CauseId::Ctl10, Grade::Likely, shown, what).shown_by(more),
-        );
+        found.push(open.finding(CauseId::Ctl10, Grade::Likely, shown, what).shown_by(more));
     }
 }
 
-fn has_token(
-    ingress: &crate::diagnosis::path_objects::IngressCase,
-    token: &str,
-) -> bool {
+fn has_token(ingress: &crate::diagnosis::path_objects::IngressCase, token: &str) -> bool {
     let rules = ingress.spec.rules.iter().flat_map(|rule| &rule.http.paths);
     rules.into_iter().any(|path| !token.is_empty() && path.path.rsplit('/').next() == Some(token))
 }
@@ -135,7 +130,8 @@ fn start_fault(pod: &PodCase, age: SignedDuration) -> Option<(Grade, String)> {
         return Some((Grade::Certain, format!("container {} waits: {said}", status.name)));
     }
     let ends = |status: &&ContainerStatusCase| status.restart_count >= RESTARTS;
-    if let Some(status) = pod.status.container_statuses.iter().find(ends).filter(|_| !pod.is_ready())
+    if let Some(status) =
+        pod.status.container_statuses.iter().find(ends).filter(|_| !pod.is_ready())
     {
         let ended = status.last_state.terminated.as_ref();
         let why = ended.map(|e| format!(", last {} with exit code {}", e.reason, e.exit_code));
@@ -210,7 +206,8 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
         let Some(pod) = open.pod() else { continue };
         let age = age(&pod.metadata, case.at);
         let labels = &pod.metadata.labels;
-        let odd = service.spec.selector.iter().find(|(name, value)| labels.get(*name) != Some(value));
+        let odd =
+            service.spec.selector.iter().find(|(name, value)| labels.get(*name) != Some(value));
         let (grade, why) = match odd {
             Some((label, value)) => {
                 let has = labels.get(label).map_or("none", String::as_str);
@@ -223,8 +220,10 @@ fn service_has_no_endpoint(case: &Case, found: &mut Vec<Finding>) {
         };
         let name = named("Service", of);
         let shown = open.stored(format!("endpoints of {name}"), format!("none is ready: {why}"));
-        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let more = open.stored(format!("{}: labels", named("Pod", &pod.metadata)), labels.join(", "));
+        let labels: Vec<String> =
+            labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let more =
+            open.stored(format!("{}: labels", named("Pod", &pod.metadata)), labels.join(", "));
         let finding = open.finding(CauseId::Ctl15, grade, shown, format!("{name}: {why}"));
         found.push(finding.shown_by([more]));
     }
@@ -255,9 +254,8 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
             Grade::Certain | Grade::Likely => "nobody",
         };
         let came = format!("selects {name}, and lets {who} reach its port {PORT}");
-        let shown = about.iter().map(|policy| {
-            open.stored(named("NetworkPolicy", &policy.metadata), &came)
-        });
+        let shown =
+            about.iter().map(|policy| open.stored(named("NetworkPolicy", &policy.metadata), &came));
         let mut shown = shown;
         let Some(first) = shown.next() else { continue };
         let detail = format!("{} {came}", first.asked);
@@ -268,7 +266,9 @@ fn policy_shuts_off(case: &Case, found: &mut Vec<Finding>) {
 
 fn sidecar_may_shut_off(open: &OpenPath<'_>, pod: &PodCase, found: &mut Vec<Finding>) {
     let mut containers = pod.spec.containers.iter();
-    let Some(sidecar) = containers.find(|one| SIDECARS.contains(&one.name.as_str())) else { return };
+    let Some(sidecar) = containers.find(|one| SIDECARS.contains(&one.name.as_str())) else {
+        return;
+    };
     let name = named("Pod", &pod.metadata);
     let came = format!("has the container {} of a service mesh", sidecar.name);
     let shown = open.stored(format!("{name}: spec.containers"), &came);
@@ -322,5 +322,198 @@ fn objects_are_left(case: &Case, found: &mut Vec<Finding>) {
                 .with(word, &of.name)
                 .with("NAMESPACE", &of.namespace),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::open_path::testing::{object, own, path_with};
+    use super::super::tests::check;
+    use crate::diagnosis::case::Case;
+    use crate::diagnosis::catalogue::id::CauseId;
+    use crate::diagnosis::path_case::ClusterPathCase;
+
+    fn by_ingress(change: impl FnOnce(&mut Case, &mut ClusterPathCase)) -> Case {
+        path_with(json!({"ingress": {"ingressClassName": "edge"}}), change)
+    }
+
+    #[test]
+    fn a_solver_at_work_has_no_fault() {
+        check(&by_ingress(|_, _| {}), &[]);
+    }
+
+    #[test]
+    fn whoever_refuses_an_object_decides_the_cause() {
+        for (reason, cause) in [
+            ("pods \"x\" is forbidden: exceeded quota: none, requested: pods=1", CauseId::Ctl11),
+            (
+                "couldn't Present challenge web/www-1: admission webhook \"guard\" denied the request: no",
+                CauseId::Ctl13,
+            ),
+            (
+                "couldn't Present challenge web/www-1: admission webhook \"validate.nginx\" denied the request: ingress \
+                 contains invalid paths: path /.well-known cannot be used with pathType Exact",
+                CauseId::Http13,
+            ),
+            (
+                "admission webhook \"validate.nginx\" denied the request: host \"www.example.com\" and path \"/\" is already \
+                 defined in ingress web/site",
+                CauseId::Http12,
+            ),
+            (
+                "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": a",
+                CauseId::Ctl13,
+            ),
+        ] {
+            let case = by_ingress(|case, path| {
+                let status = &mut case.certificates[0].challenges[0].status;
+                reason.clone_into(&mut status.reason);
+                status.presented = false;
+                path.challenges.insert("challenge".into(), false);
+                (path.pods, path.services, path.ingresses) = Default::default();
+            });
+            check(&case, &[cause]);
+        }
+    }
+
+    #[test]
+    fn what_was_up_and_is_gone_was_removed() {
+        check(&by_ingress(|_, path| path.ingresses.clear()), &[CauseId::Ctl10]);
+        check(&by_ingress(|_, path| path.pods.clear()), &[CauseId::Ctl10]);
+        // What could not be listed may be there.
+        let unread = by_ingress(|_, path| {
+            path.pods.clear();
+            path.listed.remove("pods/web");
+        });
+        check(&unread, &[]);
+        // It was taken down while it was read.
+        let over = by_ingress(|_, path| {
+            path.pods.clear();
+            path.challenges.insert("challenge".into(), false);
+        });
+        check(&over, &[]);
+        let edited = |has_path: bool| {
+            path_with(json!({"ingress": {"name": "ingress"}}), |_, path| {
+                if !has_path {
+                    path.ingresses[0].spec.rules.clear();
+                }
+            })
+        };
+        check(&edited(true), &[]);
+        check(&edited(false), &[CauseId::Ctl10]);
+    }
+
+    #[track_caller]
+    fn check_pod(status: Value, expected: &[CauseId]) {
+        let case = by_ingress(|_, path| {
+            path.pods[0].status = object(status);
+            path.endpoints[0].endpoints = None;
+        });
+        check(&case, expected);
+    }
+
+    #[test]
+    fn a_pod_that_does_not_start_says_why() {
+        let waits = |reason: &str| {
+            json!({"phase": "Pending", "containerStatuses": [{
+                "name": "acmesolver", "state": {"waiting": {"reason": reason, "message": "no"}},
+            }]})
+        };
+        for reason in ["ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"] {
+            check_pod(waits(reason), &[CauseId::Ctl12]);
+        }
+        let unscheduled =
+            json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"});
+        check_pod(json!({"phase": "Pending", "conditions": [unscheduled]}), &[CauseId::Ctl12]);
+        check_pod(json!({"phase": "Failed", "reason": "Evicted"}), &[CauseId::Ctl12]);
+        let crashes = json!([{
+            "name": "acmesolver", "restartCount": 5, "lastState": {"terminated": {"reason": "Error", "exitCode": 1}},
+        }]);
+        check_pod(json!({"phase": "Running", "containerStatuses": crashes}), &[CauseId::Ctl12]);
+        check_pod(waits("ContainerCreating"), &[CauseId::Ctl12]);
+        let young = by_ingress(|case, path| {
+            path.pods[0].status = object(waits("ContainerCreating"));
+            path.endpoints[0].endpoints = None;
+            case.at = "2026-11-24T21:50:30Z".parse().unwrap();
+        });
+        check(&young, &[]);
+    }
+
+    #[test]
+    fn a_service_that_leads_nowhere_is_told_with_what_it_selects() {
+        let odd = by_ingress(|_, path| {
+            let label = "acme.cert-manager.io/http-token".to_owned();
+            path.pods[0].metadata.labels.insert(label, "2".into());
+            path.endpoints[0].endpoints = None;
+        });
+        check(&odd, &[CauseId::Ctl15]);
+        check(&by_ingress(|_, path| path.endpoints.clear()), &[CauseId::Ctl15]);
+        check_pod(json!({"phase": "Running"}), &[CauseId::Ctl15]);
+    }
+
+    fn policy(spec: Value) -> Case {
+        by_ingress(|_, path| {
+            path.policies =
+                vec![object(json!({"metadata": {"namespace": "web", "name": "p"}, "spec": spec}))];
+        })
+    }
+
+    #[test]
+    fn a_policy_shuts_off_unless_one_lets_somebody_in() {
+        check(&policy(json!({"podSelector": {}, "policyTypes": ["Ingress"]})), &[CauseId::Ctl14]);
+        check(&policy(json!({"podSelector": {}, "policyTypes": ["Egress"]})), &[]);
+        check(&policy(json!({"podSelector": {"matchLabels": {"app": "shop"}}})), &[]);
+        let solver = json!({"matchExpressions": [{"key": "acme.cert-manager.io/http01-solver", "operator": "Exists"}]});
+        check(&policy(json!({"podSelector": solver})), &[CauseId::Ctl14]);
+        let ports =
+            |port: Value| json!({"podSelector": {}, "ingress": [{"ports": [{"port": port}]}]});
+        check(&policy(ports(json!(8089))), &[]);
+        check(&policy(ports(json!("http"))), &[]);
+        check(&policy(ports(json!(443))), &[CauseId::Ctl14]);
+        let from = |from: Value| json!({"podSelector": {}, "ingress": [{"from": [from]}]});
+        check(&policy(from(json!({"namespaceSelector": {"matchLabels": {"a": "b"}}}))), &[]);
+        check(&policy(from(json!({"podSelector": {}}))), &[CauseId::Ctl14]);
+        check(&policy(from(json!({"ipBlock": {"cidr": "0.0.0.0/0"}}))), &[]);
+        let both = by_ingress(|_, path| {
+            let of = |name: &str, spec: Value| {
+                object(json!({"metadata": {"namespace": "web", "name": name}, "spec": spec}))
+            };
+            path.policies = vec![
+                of("deny", json!({"podSelector": {}})),
+                of("allow", json!({"podSelector": {}, "ingress": [{}]})),
+            ];
+        });
+        check(&both, &[]);
+        let meshed = by_ingress(|_, path| {
+            path.pods[0].spec.containers.push(object(json!({"name": "istio-proxy"})));
+        });
+        check(&meshed, &[CauseId::Ctl14]);
+    }
+
+    #[test]
+    fn what_has_lost_its_challenge_is_left_over() {
+        let orphan = |age: &str| {
+            let owner = json!([{"apiVersion": "v1", "kind": "Challenge", "name": "old", "uid": "old", "controller": true}]);
+            own("old", json!({"ownerReferences": owner, "creationTimestamp": age}))
+        };
+        let of = |age: &str| {
+            by_ingress(|_, path| {
+                path.pods
+                    .push(object(json!({"metadata": orphan(age), "status": {"phase": "Running"}})));
+            })
+        };
+        check(&of("2026-11-24T21:00:00Z"), &[CauseId::Hyg02]);
+        check(&of("2026-11-24T21:58:00Z"), &[]);
+        let route = by_ingress(|_, path| {
+            path.routes.push(object(json!({"metadata": orphan("2026-11-24T21:00:00Z")})));
+        });
+        check(&route, &[CauseId::Gw05]);
+        let unknown = by_ingress(|_, path| {
+            path.routes.push(object(json!({"metadata": orphan("2026-11-24T21:00:00Z")})));
+            path.listed.remove("challenges/web");
+        });
+        check(&unknown, &[]);
     }
 }

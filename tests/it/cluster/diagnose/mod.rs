@@ -1,6 +1,8 @@
 //! `diagnose` on a real API server.
 
+mod belonging;
 mod looking;
+mod path;
 
 use std::process::Output;
 
