@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::control_case::ControlCase;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
 use crate::model::common::is_true;
@@ -30,6 +31,8 @@ pub struct Case {
     pub names: Vec<NameCase>,
     /// Who works on the objects.
     pub driver: DriverCase,
+    /// The cluster, and what works in it.
+    pub control: ControlCase,
     /// Challenges among those asked for that wait for their turn.
     pub queue: Vec<QueuedCase>,
     /// The path to solvers in a cluster; nothing where nobody has looked.

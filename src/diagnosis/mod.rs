@@ -9,6 +9,7 @@ pub mod caa;
 pub mod case;
 pub mod catalogue;
 pub mod chain;
+pub mod control_case;
 pub mod facts;
 pub mod failed;
 pub mod failure_kind;

@@ -34,6 +34,7 @@ pub mod pod_template;
 pub mod problem;
 pub mod quick_dns;
 pub mod quick_order;
+pub mod release;
 pub mod request;
 pub mod requested_types;
 pub mod secret;

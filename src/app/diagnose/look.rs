@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio::time::timeout;
 
+use super::control::Around;
 use super::investigator::{DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen};
 use super::{names, path, wanted_names};
 use crate::acme::error::AcmeError;
@@ -67,7 +68,11 @@ impl Investigator {
             case.issuers = self.issuers(store, issuers, &mut case.unseen).await?;
             self.read_queue(store, &mut case).await?;
         }
-        self.ask_authority(&mut case).await;
+        let around = Around::of(&case);
+        let (control, ()) = tokio::join!(self.control(&around), self.ask_authority(&mut case));
+        let (control, hidden) = control;
+        case.control = control;
+        case.unseen.extend(hidden);
         case.names.extend(wanted_names::of_certificates(&case));
         let listener = self.listen(&mut case).await;
         let is_listening = listener.is_some();

@@ -4,6 +4,9 @@
 
 mod belonging;
 pub mod bundle;
+mod control;
+mod control_objects;
+mod control_webhooks;
 pub mod investigator;
 mod issuers;
 pub mod look;

@@ -7,8 +7,11 @@
 
 mod account;
 mod caa;
+mod control_plane;
 mod controller;
+mod defects;
 mod dns01;
+mod dns_webhook;
 mod gateway;
 mod http01;
 mod limit;
@@ -16,10 +19,11 @@ mod manifest;
 mod network;
 mod open_path;
 mod order;
-mod problem;
 mod path;
 mod pod;
+mod problem;
 mod rule;
+mod stages;
 mod symptom;
 
 #[cfg(test)]
@@ -35,7 +39,7 @@ use super::chain::issuer_key;
 use super::finding::{Finding, fold};
 use crate::model::ObjectName;
 
-const RULES: [&[FaultRule]; 12] = [
+const RULES: &[&[FaultRule]] = &[
     manifest::RULES,
     account::RULES,
     network::RULES,
@@ -49,6 +53,10 @@ const RULES: [&[FaultRule]; 12] = [
     path::RULES,
     pod::RULES,
     http01::RULES,
+    control_plane::RULES,
+    defects::RULES,
+    dns_webhook::RULES,
+    stages::RULES,
 ];
 
 /// What is wrong, most pressing first, one finding for each root.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::ClusterStore;
 use super::access_request::AccessRequest;
 use super::wire::Call;
-use crate::model::{Key, Kind};
+use crate::model::{Key, Kind, ObjectName};
 
 /// Questions asked side by side.
 const SIDE_BY_SIDE: usize = 16;
@@ -202,6 +202,19 @@ impl ClusterStore {
         let spec = json!({ "resourceAttributes": permission.attributes() });
         let status = self.review("SelfSubjectAccessReview", &spec).await;
         status.is_none_or(|status| status["allowed"].as_bool().unwrap_or(true))
+    }
+
+    /// Asks what a service account may do, which few may ask; nothing where the server does not tell. Nothing is kept of the question.
+    pub async fn account_may(&self, account: &ObjectName, wanted: &Permission) -> Option<bool> {
+        let ObjectName { namespace, name } = account;
+        let spec = json!({
+            "user": format!("system:serviceaccount:{namespace}:{name}"),
+            "groups": [
+                "system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated",
+            ],
+            "resourceAttributes": wanted.attributes(),
+        });
+        self.review("SubjectAccessReview", &spec).await?["allowed"].as_bool()
     }
 
     /// What the server answers; nothing when it does not, or not to us.

@@ -50,6 +50,25 @@ impl ClusterStore {
     }
 }
 
+impl ClusterStore {
+    /// Names of the resources that a version of an API group serves; nothing where it serves none.
+    ///
+    /// # Errors
+    /// Fails when the server does not tell, for example because what serves the group does not answer.
+    pub async fn served(&self, group: &str, version: &str) -> Result<Vec<String>, StoreError> {
+        let resource = format!("resources of {group}/{version}");
+        let deed = AccessRequest::other("discover", &resource, "");
+        let call = Call::new(Method::GET, format!("/apis/{group}/{version}"));
+        let list = match self.wire().answer(&deed, &call).await? {
+            Ok(answer) => answer.body,
+            Err(status) if status.code == 404 => return Ok(Vec::new()),
+            Err(status) => return Err(refusal::refused(&self.wire().server, &deed, &status)),
+        };
+        let resources = list["resources"].as_array().into_iter().flatten();
+        Ok(resources.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect())
+    }
+}
+
 impl Foreign {
     /// Which resource it is.
     pub fn resource(&self) -> Resource {
@@ -68,12 +87,31 @@ impl Foreign {
         self.selected(label.to_owned()).await
     }
 
-    /// Returns those that fit both selectors, each in the server's own words; an empty one fits all. No more than stand in one page.
+    /// Returns those that fit both selectors, each in the server's own words; an empty one fits all. One page at most.
+    ///
+    /// # Errors
+    /// Fails when they cannot be listed.
     pub async fn fitting(&self, labels: &str, fields: &str) -> Result<Vec<Value>, StoreError> {
-        let call = Call::new(Method::GET, self.path("")).with("limit", PAGE);
-        let selectors = [("labelSelector", labels), ("fieldSelector", fields)];
-        let given = selectors.into_iter().filter(|(_, selector)| !selector.is_empty());
-        self.items(given.fold(call, |call, (name, selector)| call.with(name, selector))).await
+        self.page(Call::new(Method::GET, self.path("")), labels, fields).await
+    }
+
+    /// The same, with their metadata alone.
+    ///
+    /// # Errors
+    /// Fails when they cannot be listed.
+    pub async fn outlined(&self, labels: &str, fields: &str) -> Result<Vec<Value>, StoreError> {
+        let call = Call::new(Method::GET, self.path("")).metadata_only();
+        self.page(call, labels, fields).await
+    }
+
+    async fn page(&self, call: Call, labels: &str, fields: &str) -> Result<Vec<Value>, StoreError> {
+        let mut call = call.with("limit", PAGE);
+        for (name, selector) in [("labelSelector", labels), ("fieldSelector", fields)] {
+            if !selector.is_empty() {
+                call = call.with(name, selector);
+            }
+        }
+        self.items(call).await
     }
 
     async fn selected(&self, selector: String) -> Result<Vec<Value>, StoreError> {

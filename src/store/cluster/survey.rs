@@ -64,6 +64,14 @@ impl Driver {
     }
 }
 
+/// The holders of every Lease of that name that we may see.
+///
+/// # Errors
+/// Fails when the server does not answer; a missing permission is an answer.
+pub async fn lease_holders(store: &ClusterStore) -> Result<Vec<LeaseHolder>, StoreError> {
+    Ok(holders(store.wire(), NAMESPACE).await?.0)
+}
+
 /// The holders of every Lease we see; and why we may have missed one.
 async fn holders(
     wire: &Wire,

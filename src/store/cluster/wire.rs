@@ -37,13 +37,26 @@ pub(super) struct Call {
     path: String,
     query: Vec<(&'static str, String)>,
     content_type: &'static str,
+    accept: &'static str,
     body: Vec<u8>,
 }
+
+/// What is understood of an answer.
+const JSON: &str = "application/json";
+/// The same, where names, labels and annotations of objects are enough.
+const METADATA_ONLY: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 impl Call {
     /// A request without a body.
     pub(super) fn new(method: Method, path: String) -> Self {
-        Self { method, path, query: Vec::new(), content_type: "application/json", body: Vec::new() }
+        let (query, body) = (Vec::new(), Vec::new());
+        Self { method, path, query, content_type: JSON, accept: JSON, body }
+    }
+
+    /// Asks for the metadata of listed objects alone.
+    pub(super) fn metadata_only(self) -> Self {
+        Self { accept: METADATA_ONLY, ..self }
     }
 
     /// Adds a parameter.
@@ -66,6 +79,7 @@ impl Call {
         }
         let request = Request::builder().method(self.method.clone()).uri(uri);
         let request = request.header(http::header::CONTENT_TYPE, self.content_type);
+        let request = request.header(http::header::ACCEPT, self.accept);
         request.body(Body::from(self.body.clone()))
     }
 }

@@ -1,10 +1,16 @@
 //! `diagnose` on a real API server.
 
 mod belonging;
+mod control;
+mod looking;
 mod looking;
 mod path;
+mod peer;
 
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::Output;
+use std::thread;
 
 use serde_json::{Value, json};
 
@@ -38,4 +44,19 @@ pub(super) fn certificate(name: &str) -> Value {
             "issuerRef": {"name": "absent"},
         },
     })
+}
+
+/// A proxy that lets nothing through, by its port.
+fn refusing_proxy() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            stream.read(&mut [0; 4096]).ok();
+            let answer = "HTTP/1.1 403 Forbidden\r\nVia: 1.1 proxy\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno";
+            stream.write_all(answer.as_bytes()).ok();
+        }
+    });
+    port
 }

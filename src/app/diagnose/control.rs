@@ -1,0 +1,460 @@
+//! The cluster itself: who works on the objects, and what may keep them from it. A bounded number of requests, side by side; each
+//! may fail, and none writes anything: a review of a right is a question that nothing is kept of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::investigator::{Investigator, PROBE_TIMEOUT};
+use crate::diagnosis::case::{Case, Unseen};
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::control_case::{
+    AdmissionCase, ControlCase, ControllerCase, LackingCase, LeaseCase, WarningCase,
+};
+use crate::model::solver::Webhook;
+use crate::model::{Certificate, Key, Kind, ObjectName};
+use crate::store::Store;
+use crate::store::cluster::ClusterStore;
+use crate::store::cluster::lease_object::Who;
+use crate::store::cluster::permissions::Permission;
+use crate::store::cluster::raw_objects::{Foreign, Resource};
+use crate::store::cluster::survey;
+use crate::store::error::StoreError;
+use crate::store::manager::Manager;
+
+/// Most objects and namespaces that are asked for one by one.
+pub(super) const MOST_ASKED: usize = 10;
+/// Most letters of a sentence that is kept of others.
+const MOST_SAID: usize = 500;
+/// Most warnings that are kept.
+const MOST_WARNINGS: usize = 100;
+/// Where Helm puts cert-manager.
+const HELM: &str = "cert-manager";
+/// Labels of cert-manager's controller.
+const CONTROLLER: &str = "app.kubernetes.io/name=cert-manager";
+/// Labels of its webhook.
+const WEBHOOK: &str = "app.kubernetes.io/component=webhook";
+/// Variables that send requests through a proxy.
+const PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"];
+/// Variables that exempt names from that.
+const EXEMPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// What the controller cannot do without in the namespace of a Certificate.
+const NEEDED: [(&str, &str); 5] = [
+    ("update", "certificates.cert-manager.io"),
+    ("create", "certificaterequests.cert-manager.io"),
+    ("create", "orders.acme.cert-manager.io"),
+    ("create", "challenges.acme.cert-manager.io"),
+    ("create", "secrets"),
+];
+
+const DEPLOYMENTS: Resource =
+    Resource { api_version: "apps/v1", kind: "Deployment", plural: "deployments.apps" };
+pub(super) const PODS: Resource = Resource { api_version: "v1", kind: "Pod", plural: "pods" };
+const NAMESPACES: Resource =
+    Resource { api_version: "v1", kind: "Namespace", plural: "namespaces" };
+const EVENTS: Resource = Resource { api_version: "v1", kind: "Event", plural: "events" };
+const SLICES: Resource = Resource {
+    api_version: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    plural: "endpointslices.discovery.k8s.io",
+};
+const CONFIGURATIONS: [Resource; 2] = [
+    Resource {
+        api_version: "admissionregistration.k8s.io/v1",
+        kind: "ValidatingWebhookConfiguration",
+        plural: "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    },
+    Resource {
+        api_version: "admissionregistration.k8s.io/v1",
+        kind: "MutatingWebhookConfiguration",
+        plural: "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    },
+];
+pub(super) const DEFINITIONS: Resource = Resource {
+    api_version: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions.apiextensions.k8s.io",
+};
+
+/// What the questions are about.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    /// Whether there is anything to ask about.
+    is_asked: bool,
+    /// Certificates that have to be issued, a bounded number, each with why.
+    pub(super) open: Vec<(Certificate, String)>,
+    /// Namespaces of all that have to be issued.
+    namespaces: BTreeSet<String>,
+    /// Objects about which others may have warned.
+    objects: BTreeSet<(String, ObjectName)>,
+    /// Objects that a manifest was applied to, a bounded number.
+    pub(super) applied: Vec<Key>,
+    /// Webhooks for DNS-01 of issuers, each with where their Secrets are; a bounded number.
+    pub(super) webhooks: Vec<(Key, Webhook)>,
+}
+
+impl Around {
+    pub(super) fn of(case: &Case) -> Self {
+        let mut around = Self {
+            is_asked: !case.certificates.is_empty() || !case.issuers.is_empty(),
+            ..Self::default()
+        };
+        let applied = "kubectl.kubernetes.io/last-applied-configuration";
+        for of in case.certificates.iter().filter(|of| of.is_open()) {
+            let name = of.certificate.name();
+            around.namespaces.insert(name.namespace.clone());
+            let mut add = |kind: Kind, name: ObjectName| {
+                around.objects.insert((kind.to_string(), name));
+            };
+            add(Kind::Certificate, name.clone());
+            of.requests.iter().for_each(|it| add(Kind::CertificateRequest, it.name()));
+            of.orders.iter().for_each(|it| add(Kind::Order, it.name()));
+            of.challenges.iter().for_each(|it| add(Kind::Challenge, it.name()));
+            let issuer = issuer_key(&of.certificate);
+            issuer.iter().for_each(|key| add(key.kind, key.name.clone()));
+            let is_applied = of.certificate.metadata.annotations.contains_key(applied);
+            if is_applied && around.applied.len() < MOST_ASKED {
+                around.applied.push(Key::new(Kind::Certificate, name));
+            }
+            if around.open.len() < MOST_ASKED {
+                let why = of.due.as_ref().map(|due| due.reason.clone()).unwrap_or_default();
+                around.open.push((of.certificate.clone(), why));
+            }
+        }
+        for of in &case.issuers {
+            let Some(issuer) = &of.issuer else { continue };
+            let is_applied = issuer.metadata.annotations.contains_key(applied);
+            if is_applied && around.applied.len() < 2 * MOST_ASKED {
+                around.applied.push(of.key.clone());
+            }
+            let solvers = issuer.spec.acme.iter().flat_map(|acme| &acme.solvers);
+            let webhooks = solvers.filter_map(|solver| solver.dns01.as_ref()?.webhook.clone());
+            around.webhooks.extend(webhooks.map(|webhook| (of.key.clone(), webhook)));
+        }
+        around.webhooks.truncate(MOST_ASKED);
+        around
+    }
+}
+
+/// One look at a cluster, and what of it could not be seen.
+pub(super) struct Look<'a> {
+    pub(super) by: &'a Investigator,
+    pub(super) cluster: &'a ClusterStore,
+    pub(super) store: &'a Arc<dyn Store>,
+    hidden: Mutex<BTreeMap<String, (String, bool)>>,
+}
+
+impl Look<'_> {
+    pub(super) fn of(&self, resource: Resource, namespace: &str) -> Foreign {
+        self.cluster.foreign(resource, namespace, Manager::Person)
+    }
+
+    /// What was read within the time of a probe; what may not be read is noted, and left out.
+    pub(super) async fn read<T>(
+        &self,
+        what: &str,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Option<T> {
+        let (why, is_forbidden) = match timeout(PROBE_TIMEOUT, read).await {
+            Ok(Ok(read)) => return Some(read),
+            Ok(Err(StoreError::NotFound { .. })) => return None,
+            Ok(Err(error)) => (error.to_string(), error.lacks_permission()),
+            Err(_) => (format!("no answer within {} s", PROBE_TIMEOUT.as_secs()), false),
+        };
+        self.hidden.lock().insert(what.to_owned(), (why, is_forbidden));
+        None
+    }
+
+    /// Those of all namespaces; of Helm's where others may not be looked into.
+    async fn everywhere(&self, resource: Resource, labels: &str) -> Vec<Value> {
+        let read = async {
+            match self.of(resource, "").fitting(labels, "").await {
+                Err(error) if error.lacks_permission() => {
+                    self.of(resource, HELM).fitting(labels, "").await
+                }
+                listed => listed,
+            }
+        };
+        self.read(resource.plural, read).await.unwrap_or_default()
+    }
+}
+
+impl Investigator {
+    /// Looks at the cluster; and says in one line what of it may not be seen.
+    pub(super) async fn control(&self, around: &Around) -> (ControlCase, Option<Unseen>) {
+        let (Some(cluster), Some(store)) = (&self.cluster, &self.store) else {
+            return (ControlCase::default(), None);
+        };
+        if !around.is_asked {
+            return (ControlCase::default(), None);
+        }
+        let look = Look { by: self, cluster, store, hidden: Mutex::default() };
+        let (deployments, pods, leases, admission, definitions, ending, warnings) = tokio::join!(
+            look.everywhere(DEPLOYMENTS, CONTROLLER),
+            look.everywhere(PODS, CONTROLLER),
+            leases(&look),
+            admission(&look),
+            definitions(&look),
+            ending(&look, around),
+            warnings(&look, around),
+        );
+        let controllers = controllers(&deployments, &pods);
+        let (lacking, dns_webhooks, dropped, next_keys, secrets) = tokio::join!(
+            lacking(&look, around, &controllers),
+            look.dns_webhooks(around, &controllers),
+            look.dropped(around),
+            look.next_keys(around),
+            look.secrets(around),
+        );
+        let case = ControlCase {
+            controllers,
+            leases,
+            admission,
+            dns_webhooks,
+            definitions,
+            dropped,
+            ending,
+            next_keys,
+            secrets,
+            lacking,
+            warnings,
+        };
+        (case, hidden(look.hidden.into_inner()))
+    }
+}
+
+/// All that could not be read, as one: each of it alone would say no more.
+fn hidden(hidden: BTreeMap<String, (String, bool)>) -> Option<Unseen> {
+    let (why, _) = hidden.values().next()?.clone();
+    let is_forbidden = hidden.values().all(|(_, is_forbidden)| *is_forbidden);
+    let what = hidden.into_keys().collect::<Vec<_>>().join(", ");
+    Some(Unseen { what: format!("the cluster's {what}"), why, is_forbidden })
+}
+
+fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(super) fn list<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub(super) fn name_of(object: &Value) -> ObjectName {
+    ObjectName::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"))
+}
+
+fn controllers(deployments: &[Value], pods: &[Value]) -> Vec<ControllerCase> {
+    let is_controller = |object: &&Value| {
+        let labels = object.pointer("/metadata/labels");
+        let component = labels.and_then(|all| all["app.kubernetes.io/component"].as_str());
+        component.is_none_or(|component| component == "controller")
+    };
+    deployments.iter().filter(is_controller).map(|it| controller(it, pods)).collect()
+}
+
+fn controller(deployment: &Value, pods: &[Value]) -> ControllerCase {
+    let name = name_of(deployment);
+    let template = &deployment["spec"]["template"]["spec"];
+    let container = list(template, "/containers").first().unwrap_or(&Value::Null);
+    let image = text(container, "/image");
+    let tag = image.rsplit_once('/').map_or(image, |(_, rest)| rest);
+    let tag = tag.split('@').next().and_then(|tag| tag.split_once(':')).map(|(_, tag)| tag);
+    let label = deployment.pointer("/metadata/labels/app.kubernetes.io~1version");
+    let words = list(container, "/args").iter().chain(list(container, "/command"));
+    let flags = words.filter_map(Value::as_str).filter_map(|word| word.strip_prefix("--"));
+    let flags = flags.map(|word| word.split_once('=').unwrap_or((word, "true")));
+    let environment = list(container, "/env");
+    let is_set = |one: &&Value| !text(one, "/value").is_empty() || one.get("valueFrom").is_some();
+    let named = |names: &'static [&str]| {
+        environment.iter().filter(is_set).filter(move |one| names.contains(&text(one, "/name")))
+    };
+    let exempt = named(&EXEMPTIONS).flat_map(|one| text(one, "/value").split(','));
+    let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64);
+    let own = pods.iter().filter(|pod| text(pod, "/metadata/namespace") == name.namespace);
+    ControllerCase {
+        release: tag.or(label.and_then(Value::as_str)).unwrap_or_default().to_owned(),
+        flags: flags.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        account: match text(template, "/serviceAccountName") {
+            "" => "default".to_owned(),
+            account => account.to_owned(),
+        },
+        proxies: named(&PROXIES).map(|one| text(one, "/name").to_owned()).collect(),
+        exempt: exempt.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect(),
+        wanted: count("/spec/replicas").unwrap_or(1),
+        ready: count("/status/readyReplicas").unwrap_or(0),
+        ailing: own.filter_map(ailing).collect(),
+        name,
+    }
+}
+
+/// What a Pod says that is not well.
+fn ailing(pod: &Value) -> Option<String> {
+    let name = text(pod, "/metadata/name");
+    let says = list(pod, "/status/containerStatuses").iter().find_map(|container| {
+        let restarts = container["restartCount"].as_u64().unwrap_or(0);
+        let waiting = text(container, "/state/waiting/reason");
+        let ended = text(container, "/lastState/terminated/reason");
+        match (waiting, ended) {
+            ("" | "ContainerCreating" | "PodInitializing", _) => None,
+            (waiting, "") => Some(format!("{waiting}, {restarts} restarts")),
+            (waiting, ended) => Some(format!("{waiting} after {ended}, {restarts} restarts")),
+        }
+    });
+    let unscheduled = list(pod, "/status/conditions").iter().find_map(|condition| {
+        let is_it =
+            text(condition, "/type") == "PodScheduled" && text(condition, "/status") == "False";
+        is_it.then(|| text(condition, "/message").to_owned())
+    });
+    let says = says.or(unscheduled)?;
+    Some(format!("Pod {name}: {}", cut(&says)))
+}
+
+/// As much of what others say as is kept.
+fn cut(said: &str) -> String {
+    said.chars().take(MOST_SAID).collect()
+}
+
+async fn leases(look: &Look<'_>) -> Vec<LeaseCase> {
+    let holders = look.read("leases", survey::lease_holders(look.cluster)).await;
+    let lease = |holder: crate::store::cluster::lease_object::LeaseHolder| LeaseCase {
+        is_ours: matches!(holder.who, Who::Ours(_)),
+        namespace: holder.namespace,
+        holder: holder.identity,
+    };
+    holders.into_iter().flatten().map(lease).collect()
+}
+
+async fn admission(look: &Look<'_>) -> Vec<AdmissionCase> {
+    let [validating, mutating] = CONFIGURATIONS.map(|resource| async move {
+        let listed = look.of(resource, "");
+        let listed = look.read(resource.plural, listed.fitting(WEBHOOK, "")).await;
+        let all = listed.unwrap_or_default();
+        all.iter().flat_map(|one| webhooks(resource.kind, one)).collect::<Vec<_>>()
+    });
+    let (validating, mutating) = tokio::join!(validating, mutating);
+    let mut all = [validating, mutating].concat();
+    let services: BTreeSet<ObjectName> = all.iter().filter_map(|of| of.service.clone()).collect();
+    let endpoints = services.into_iter().take(MOST_ASKED).map(|service| async move {
+        let label = format!("kubernetes.io/service-name={}", service.name);
+        let slices = look.of(SLICES, &service.namespace);
+        let slices = look.read(SLICES.plural, slices.fitting(&label, "")).await;
+        (service, slices.map(|slices| slices.iter().map(ready).sum::<usize>()))
+    });
+    let endpoints: BTreeMap<ObjectName, Option<usize>> =
+        join_all(endpoints).await.into_iter().collect();
+    for of in &mut all {
+        of.endpoints = of.service.as_ref().and_then(|service| *endpoints.get(service)?);
+    }
+    all
+}
+
+/// How many endpoints of a slice are ready; one that does not say so is.
+fn ready(slice: &Value) -> usize {
+    let endpoints = list(slice, "/endpoints").iter();
+    endpoints.filter(|one| one["conditions"]["ready"].as_bool() != Some(false)).count()
+}
+
+/// cert-manager's own webhooks in a configuration.
+fn webhooks(kind: &str, configuration: &Value) -> Vec<AdmissionCase> {
+    let own = list(configuration, "/webhooks").iter();
+    let own = own.filter(|webhook| text(webhook, "/name") == "webhook.cert-manager.io");
+    let case = |webhook: &Value| {
+        let client = &webhook["clientConfig"];
+        let service = client
+            .get("service")
+            .map(|service| ObjectName::new(text(service, "/namespace"), text(service, "/name")));
+        AdmissionCase {
+            configuration: format!("{kind} {}", text(configuration, "/metadata/name")),
+            webhook: text(webhook, "/name").to_owned(),
+            service,
+            has_bundle: !text(client, "/caBundle").is_empty(),
+            fails_closed: text(webhook, "/failurePolicy") != "Ignore",
+            endpoints: None,
+        }
+    };
+    own.map(case).collect()
+}
+
+/// The releases that labels of the definitions name.
+async fn definitions(look: &Look<'_>) -> BTreeMap<String, String> {
+    let listed = look.of(DEFINITIONS, "");
+    let listed = look.read(DEFINITIONS.plural, listed.outlined(CONTROLLER, "")).await;
+    let release = |definition: &Value| {
+        let label = text(definition, "/metadata/labels/app.kubernetes.io~1version");
+        let name = text(definition, "/metadata/name");
+        (!label.is_empty()).then(|| (name.to_owned(), label.to_owned()))
+    };
+    listed.unwrap_or_default().iter().filter_map(release).collect()
+}
+
+/// Which of the namespaces are being deleted, and what the API server says that holds them.
+async fn ending(look: &Look<'_>, around: &Around) -> BTreeMap<String, String> {
+    let asked = around.namespaces.iter().take(MOST_ASKED).map(|name| async move {
+        let namespace = look.of(NAMESPACES, "");
+        let namespace = look.read(NAMESPACES.plural, namespace.get(name)).await.flatten()?;
+        let is_ending = text(&namespace, "/status/phase") == "Terminating";
+        let holds = list(&namespace, "/status/conditions").iter();
+        let holds = holds.filter(|condition| text(condition, "/status") == "True");
+        let holds: Vec<&str> = holds.map(|condition| text(condition, "/message")).collect();
+        is_ending.then(|| (name.clone(), cut(&holds.join("; "))))
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// What others have warned of, of the objects that are asked about.
+async fn warnings(look: &Look<'_>, around: &Around) -> Vec<WarningCase> {
+    let mut places: BTreeSet<&str> = around.namespaces.iter().map(String::as_str).collect();
+    if places.len() > MOST_ASKED {
+        places = BTreeSet::from([""]);
+    }
+    let listed = places.into_iter().map(|place| async move {
+        let events = look.of(EVENTS, place);
+        look.read(EVENTS.plural, events.fitting("", "type=Warning")).await.unwrap_or_default()
+    });
+    let events = join_all(listed).await.concat();
+    let warning = |event: &Value| {
+        let kind = text(event, "/involvedObject/kind").to_owned();
+        let name = ObjectName::new(
+            text(event, "/involvedObject/namespace"),
+            text(event, "/involvedObject/name"),
+        );
+        let is_asked = around.objects.contains(&(kind.clone(), name.clone()));
+        is_asked.then(|| WarningCase {
+            about: format!("{kind} {name}"),
+            name,
+            reason: text(event, "/reason").to_owned(),
+            message: cut(text(event, "/message")),
+            at: text(event, "/lastTimestamp").parse().ok(),
+        })
+    };
+    events.iter().filter_map(warning).take(MOST_WARNINGS).collect()
+}
+
+/// What the controller's account may not do where a Certificate has to be issued. Few may ask that.
+async fn lacking(
+    look: &Look<'_>,
+    around: &Around,
+    controllers: &[ControllerCase],
+) -> Vec<LackingCase> {
+    // Where there are several, another one may work here.
+    let ([controller], Some(namespace)) = (controllers, around.namespaces.first()) else {
+        return Vec::new();
+    };
+    let account = &ObjectName::new(&controller.name.namespace, &controller.account);
+    let asked = NEEDED.map(|(verb, resource)| async move {
+        let wanted = Permission::new(verb, resource, namespace);
+        let may = timeout(PROBE_TIMEOUT, look.cluster.account_may(account, &wanted)).await;
+        (may == Ok(Some(false))).then(|| LackingCase {
+            account: format!("system:serviceaccount:{}:{}", account.namespace, account.name),
+            verb: verb.to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.clone(),
+        })
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}

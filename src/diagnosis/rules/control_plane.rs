@@ -1,0 +1,600 @@
+//! CTL, GW-01 and HTTP-33: who works in a cluster, how it was started, and what keeps it from its work.
+
+use std::collections::BTreeSet;
+
+use super::rule::FaultRule;
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::control_case::ControllerCase;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
+use crate::diagnosis::foreign::{self, ControllerLack};
+use crate::model::common::is_true;
+use crate::model::release::Release;
+use crate::model::{ChallengeType, Key};
+
+pub(super) const RULES: &[FaultRule] = &[
+    controller_ails,
+    two_controllers_lead,
+    admission_is_not_reached,
+    namespace_ends,
+    right_is_missing,
+    definitions_are_old,
+    controller_is_slow,
+    gateway_api_is_off,
+    look_goes_through_a_proxy,
+];
+
+/// So many certificates at once are a crowd.
+const CROWD: usize = 50;
+/// What the controller asks of the API server in a second unless told otherwise.
+const RATE: &str = "20";
+
+/// What others say of the objects that are looked at and have not ended: of Challenges, Orders and issuers in their status, of all in
+/// Events. With the Certificate's issuer, where it is one's.
+pub(super) fn told(case: &Case) -> Vec<(Option<Key>, Evidence)> {
+    let mut all = Vec::new();
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let issuer = issuer_key(&of.certificate);
+        for challenge in
+            of.current_challenges().filter(|challenge| !challenge.status.reason.is_empty())
+        {
+            let asked = format!("Challenge {}: status.reason", challenge.name());
+            let shown = stored(asked, case.at, &challenge.status.reason);
+            all.push((issuer.clone(), shown));
+        }
+        if let Some(order) = of.order().filter(|order| !order.status.reason.is_empty()) {
+            let asked = format!("Order {}: status.reason", order.name());
+            all.push((issuer.clone(), stored(asked, case.at, &order.status.reason)));
+        }
+        for warning in &case.control.warnings {
+            if concerns(of, &warning.about) {
+                let asked = format!("Event {} of {}", warning.reason, warning.about);
+                let at = warning.at.unwrap_or(case.at);
+                all.push((issuer.clone(), stored(asked, at, &warning.message)));
+            }
+        }
+    }
+    all
+}
+
+/// Whether an object hangs below a Certificate.
+fn concerns(of: &CertificateCase, about: &str) -> bool {
+    about == format!("Certificate {}", of.certificate.name())
+        || of.requests.iter().any(|it| about == format!("CertificateRequest {}", it.name()))
+        || of.order().is_some_and(|it| about == format!("Order {}", it.name()))
+        || of.current_challenges().any(|it| about == format!("Challenge {}", it.name()))
+}
+
+/// The controllers that work: cert-manager's, where it does.
+fn working(case: &Case) -> &[ControllerCase] {
+    if case.driver == DriverCase::CertManager { &case.control.controllers } else { &[] }
+}
+
+fn deployment(controller: &ControllerCase, field: &str) -> String {
+    format!("Deployment {}: {field}", controller.name)
+}
+
+/// CTL-01, with what its Pods say.
+fn controller_ails(case: &Case, found: &mut Vec<Finding>) {
+    let are_none_ready = case.control.controllers.iter().all(|of| of.ready == 0);
+    if case.driver == DriverCase::KubectlAcme || !are_none_ready {
+        return;
+    }
+    let ail = case.control.controllers.iter().filter(|of| of.wanted == 0 || !of.ailing.is_empty());
+    let shown: Vec<Evidence> = ail
+        .map(|of| {
+            let count = format!("{} of {} Pods ready", of.ready, of.wanted);
+            let came = std::iter::once(count).chain(of.ailing.clone()).collect::<Vec<_>>();
+            stored(deployment(of, "status"), case.at, came.join("; "))
+        })
+        .collect();
+    let Some(first) = shown.first() else { return };
+    for of in case.certificates.iter().filter(|of| of.due.is_some()) {
+        let name = of.certificate.name();
+        let subject = format!("Certificate {name}");
+        found.push(
+            Finding::new(CauseId::Ctl01, Grade::Certain, subject, first.clone())
+                .shown_by(shown[1..].to_vec())
+                .with("NAME", &name.name)
+                .with("NAMESPACE", &name.namespace),
+        );
+    }
+}
+
+/// CTL-02: two that work, each on all namespaces, with a Lease of its own.
+fn two_controllers_lead(case: &Case, found: &mut Vec<Finding>) {
+    let is_held = |of: &&ControllerCase| {
+        case.control.leases.iter().any(|lease| lease.namespace == of.lease_namespace())
+    };
+    let is_everywhere = |of: &&ControllerCase| of.flag("namespace").is_none_or(str::is_empty);
+    let ready = case.control.controllers.iter().filter(|of| of.ready > 0 && of.is_told_by_flags());
+    let leading: Vec<&ControllerCase> = ready.filter(is_held).filter(is_everywhere).collect();
+    let places: BTreeSet<&str> = leading.iter().map(|of| of.lease_namespace()).collect();
+    let [first, others @ ..] = &leading[..] else { return };
+    if places.len() < 2 {
+        return;
+    }
+    let shown = |of: &ControllerCase| {
+        let place = of.lease_namespace();
+        let holder = case.control.leases.iter().find(|lease| lease.namespace == place);
+        let holder = holder.map(|lease| lease.holder.as_str()).unwrap_or_default();
+        let came = format!("{} Pods ready; the Lease in {place} is held by {holder}", of.ready);
+        stored(deployment(of, "leader election"), case.at, came)
+    };
+    let names: Vec<String> = leading.iter().map(|of| of.name.to_string()).collect();
+    found.push(
+        Finding::new(CauseId::Ctl02, Grade::Certain, "cert-manager", shown(first))
+            .shown_by(others.iter().map(|of| shown(of)))
+            .with("CONTROLLERS", names.join(" and ")),
+    );
+}
+
+/// CTL-03: what the API server has to ask cannot be asked.
+fn admission_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.control.admission.iter().filter(|of| of.fails_closed) {
+        let service = of.service.as_ref().map(ToString::to_string).unwrap_or_default();
+        let mut shown = Vec::new();
+        if !of.has_bundle {
+            let asked = format!("{}: clientConfig.caBundle", of.configuration);
+            shown.push(stored(asked, case.at, "empty: no certificate of the webhook is trusted"));
+        }
+        if of.endpoints == Some(0) {
+            let asked = format!("EndpointSlices of Service {service}");
+            shown.push(stored(asked, case.at, "no endpoint is ready"));
+        }
+        let mut shown = shown.into_iter();
+        let Some(first) = shown.next() else { continue };
+        let why = first.came.clone();
+        found.push(
+            Finding::new(CauseId::Ctl03, Grade::Certain, of.configuration.clone(), first)
+                .shown_by(shown)
+                .with("DETAIL", why),
+        );
+    }
+}
+
+/// CTL-06: nothing new can be made in a namespace that is being deleted.
+fn namespace_ends(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let name = of.certificate.name();
+        let Some(holds) = case.control.ending.get(&name.namespace) else { continue };
+        let asked = format!("Namespace {}: status", name.namespace);
+        let shown = stored(asked, case.at, format!("Terminating; {holds}"));
+        let detail = format!("namespace {} is being deleted", name.namespace);
+        found.push(
+            Finding::new(CauseId::Ctl06, Grade::Certain, format!("Certificate {name}"), shown)
+                .with("DETAIL", detail),
+        );
+    }
+}
+
+/// CTL-07: the API server has refused the controller something, or says that it would.
+fn right_is_missing(case: &Case, found: &mut Vec<Finding>) {
+    let groups: Vec<&str> = case.control.dns_webhooks.iter().map(|of| of.group.as_str()).collect();
+    let mut push = |what: String, user: &str, shown: Evidence| {
+        found.push(
+            Finding::new(CauseId::Ctl07, Grade::Certain, user, shown)
+                .with("WHO", user)
+                .with("WHAT", what),
+        );
+    };
+    for (_, shown) in told(case) {
+        let Some(right) = foreign::missing_right(&shown.came) else { continue };
+        // What webhooks may and may not is told of them.
+        if groups.contains(&right.group) || (right.resource == "secrets" && !groups.is_empty()) {
+            continue;
+        }
+        let what = format!("{} {}", right.verb, right.resource);
+        let user = right.user.to_owned();
+        push(what, &user, shown);
+    }
+    for of in &case.control.lacking {
+        let asked = format!("{} {} in namespace {}", of.verb, of.resource, of.namespace);
+        let shown = stored(format!("SubjectAccessReview of {}", of.account), case.at, {
+            format!("{asked}: not allowed")
+        });
+        push(format!("{} {}", of.verb, of.resource), &of.account, shown);
+    }
+}
+
+/// CTL-09: definitions of another release than the controller's.
+fn definitions_are_old(case: &Case, found: &mut Vec<Finding>) {
+    let releases = case.control.controllers.iter().filter_map(|of| Release::parse(&of.release));
+    let Some(controller) = releases.max() else { return };
+    let old: Vec<String> = case
+        .control
+        .definitions
+        .iter()
+        .filter(|(_, label)| Release::parse(label).is_some_and(|of| of.line() < controller.line()))
+        .map(|(name, label)| format!("{name} {label}"))
+        .collect();
+    let [first, ..] = &old[..] else { return };
+    let shown = stored("label app.kubernetes.io/version of the definitions", case.at, first);
+    let others = old[1..].iter().map(|one| stored(format!("definition {one}"), case.at, one));
+    // A release may have changed none of them.
+    let is_felt = case.control.dropped.iter().any(|of| of.is_undefined);
+    let grade = if is_felt { Grade::Certain } else { Grade::Possible };
+    found.push(
+        Finding::new(CauseId::Ctl09, grade, "cert-manager", shown)
+            .shown_by(others)
+            .with("DETAIL", format!("{first}, where the controller is {controller}")),
+    );
+}
+
+/// CTL-16: many wait for the controller itself, and nothing of theirs is wrong.
+fn controller_is_slow(case: &Case, found: &mut Vec<Finding>) {
+    let [controller] = working(case) else { return };
+    let waits = |of: &&CertificateCase| {
+        let issuer = issuer_key(&of.certificate);
+        let issuer = issuer.and_then(|key| case.issuer(&key)?.issuer.as_ref());
+        let is_ready = issuer.is_some_and(|it| is_true(&it.status.conditions, "Ready"));
+        of.is_open() && is_ready && of.next_try.is_none() && of.order().is_none()
+    };
+    let count = case.certificates.iter().filter(waits).count();
+    if count < CROWD {
+        return;
+    }
+    let asked = format!("{} Certificates that have to be issued", case.certificates.len());
+    let shown = stored(asked, case.at, format!("{count} have no Order yet, and a ready issuer"));
+    let rate = controller.flag("kube-api-qps").unwrap_or(RATE);
+    let flags = stored(deployment(controller, "kube-api-qps"), case.at, rate);
+    found.push(
+        Finding::new(CauseId::Ctl16, Grade::Likely, "cert-manager", shown)
+            .shown_by([flags])
+            .with("DETAIL", format!("{count} Certificates wait for it")),
+    );
+}
+
+/// GW-01: by what the controller says, and before that by how it was started.
+fn gateway_api_is_off(case: &Case, found: &mut Vec<Finding>) {
+    let mut push = |issuer: &Key, grade, shown| {
+        let subject = issuer.to_string();
+        found.push(
+            Finding::new(CauseId::Gw01, grade, subject.clone(), shown).with("ISSUER", subject),
+        );
+    };
+    for (issuer, shown) in told(case) {
+        if let Some(issuer) = issuer
+            && foreign::controller_lack(&shown.came) == Some(ControllerLack::GatewayApi)
+        {
+            push(&issuer, Grade::Certain, shown);
+        }
+    }
+    let [controller] = working(case) else { return };
+    let is_on = controller.flag("enable-gateway-api").is_some_and(|value| value != "false");
+    if is_on || !controller.is_told_by_flags() {
+        return;
+    }
+    for of in &case.issuers {
+        let acme = of.issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref());
+        let mut solvers = acme.into_iter().flat_map(|acme| &acme.solvers);
+        let is_by_route = solvers.any(|solver| {
+            solver.http01.as_ref().is_some_and(|http01| http01.gateway_http_route.is_some())
+        });
+        let is_wanted = case.certificates.iter().any(|certificate| {
+            certificate.is_open() && issuer_key(&certificate.certificate).as_ref() == Some(&of.key)
+        });
+        if is_by_route && is_wanted {
+            let came = "enable-gateway-api is not among them";
+            push(&of.key, Grade::Likely, stored(deployment(controller, "args"), case.at, came));
+        }
+    }
+}
+
+/// HTTP-33: the controller looks through a proxy, and meets another answer than we do.
+fn look_goes_through_a_proxy(case: &Case, found: &mut Vec<Finding>) {
+    let [controller] = working(case) else { return };
+    let proxy = controller.proxies.iter().find(|name| name.eq_ignore_ascii_case("HTTP_PROXY"));
+    let Some(proxy) = proxy else { return };
+    for name in case.names.iter().filter(|name| name.kind == Some(ChallengeType::Http01)) {
+        if is_exempt(&name.name, &controller.exempt) {
+            continue;
+        }
+        let Some(pending) = name.pending.as_ref().filter(|it| !it.status.reason.is_empty()) else {
+            continue;
+        };
+        let is_up = !name.looks.is_empty() && name.looks.iter().all(|look| look.is_answer);
+        if foreign::sighting(pending, &pending.status.reason).is_none() || !is_up {
+            continue;
+        }
+        let asked = format!("Challenge {}: status.reason", pending.name());
+        let shown = stored(asked, case.at, &pending.status.reason);
+        let came = format!("{proxy} is set, and {} is not exempt", name.name);
+        let variables = stored(deployment(controller, "env"), case.at, came);
+        let looks = name.looks.iter();
+        let looks = looks.map(|look| {
+            crate::diagnosis::finding::seen(&look.observation, "the answer, from here")
+        });
+        found.push(
+            Finding::new(CauseId::Http33, Grade::Likely, name.shown(), shown)
+                .shown_by([variables])
+                .shown_by(looks)
+                .with("DOMAIN", name.shown()),
+        );
+    }
+}
+
+/// Whether `NO_PROXY` has a name, as Go reads it.
+fn is_exempt(name: &str, exempt: &[String]) -> bool {
+    exempt.iter().any(|one| {
+        let bare = one.trim_start_matches('*').trim_start_matches('.');
+        one == "*" || name == bare || (!bare.is_empty() && name.ends_with(&format!(".{bare}")))
+    })
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::super::tests::{check, with};
+    use super::*;
+    use crate::diagnosis::control_case::{
+        AdmissionCase, ControlCase, DroppedCase, LackingCase, LeaseCase, WarningCase,
+    };
+    use crate::model::ObjectName;
+
+    /// A case in a cluster where cert-manager works, changed.
+    pub(in crate::diagnosis::rules) fn cluster(change: impl FnOnce(&mut Case)) -> Case {
+        with(|case| {
+            case.in_cluster = true;
+            case.driver = DriverCase::CertManager;
+            case.control.controllers = vec![controller("cert-manager")];
+            change(case);
+        })
+    }
+
+    /// A controller that is well, in that namespace.
+    fn controller(namespace: &str) -> ControllerCase {
+        ControllerCase {
+            name: ObjectName::new(namespace, "cert-manager"),
+            release: "v1.21.2".into(),
+            account: "cert-manager".into(),
+            wanted: 1,
+            ready: 1,
+            ..ControllerCase::default()
+        }
+    }
+
+    /// A Challenge that says so, of the Order of the one Certificate.
+    pub(in crate::diagnosis::rules) fn says(case: &mut Case, reason: &str) {
+        let of = &mut case.certificates[0];
+        let owned = |kind: &str, uid: &str| json!([{"apiVersion": "x", "kind": kind, "name": uid, "uid": uid, "controller": true}]);
+        let metadata = json!({"namespace": "web", "name": "r", "uid": "r", "ownerReferences": owned("Certificate", "c")});
+        let spec = json!({"issuerRef": {"name": "acme"}, "request": ""});
+        let request = json!({"metadata": metadata, "spec": spec});
+        let metadata = json!({"namespace": "web", "name": "o", "uid": "o", "ownerReferences": owned("CertificateRequest", "r")});
+        let order = json!({
+            "metadata": metadata, "spec": {"issuerRef": {"name": "acme"}, "request": ""}, "status": {"state": "pending", "url": "u"},
+        });
+        let metadata = json!({"namespace": "web", "name": "h", "uid": "h", "ownerReferences": owned("Order", "o")});
+        let challenge = json!({
+            "metadata": metadata,
+            "spec": {
+                "dnsName": "www.example.com", "token": "t", "key": "t.k", "type": "HTTP-01", "authorizationURL": "a", "url": "u",
+                "issuerRef": {"name": "acme"}, "solver": {},
+            },
+            "status": {"reason": reason, "processing": true, "state": "pending"},
+        });
+        of.requests = vec![serde_json::from_value(request).unwrap()];
+        of.orders = vec![serde_json::from_value(order).unwrap()];
+        of.challenges = vec![serde_json::from_value(challenge).unwrap()];
+    }
+
+    #[test]
+    fn a_cluster_that_is_well_has_no_fault() {
+        check(&cluster(|_| ()), &[]);
+        let all = ControlCase {
+            leases: vec![lease("kube-system")],
+            admission: vec![admission()],
+            definitions: [("issuers.cert-manager.io".to_owned(), "v1.21.0".to_owned())].into(),
+            ..ControlCase::default()
+        };
+        check(
+            &cluster(|case| {
+                let controllers = std::mem::take(&mut case.control.controllers);
+                case.control = ControlCase { controllers, ..all };
+            }),
+            &[],
+        );
+    }
+
+    fn lease(namespace: &str) -> LeaseCase {
+        LeaseCase { namespace: namespace.into(), holder: "pod".into(), is_ours: false }
+    }
+
+    fn admission() -> AdmissionCase {
+        AdmissionCase {
+            configuration: "ValidatingWebhookConfiguration cert-manager-webhook".into(),
+            webhook: "webhook.cert-manager.io".into(),
+            service: Some(ObjectName::new("cert-manager", "cert-manager-webhook")),
+            has_bundle: true,
+            fails_closed: true,
+            endpoints: Some(1),
+        }
+    }
+
+    #[test]
+    fn a_controller_that_crashes_says_why_nobody_works() {
+        let case = cluster(|case| {
+            case.driver = DriverCase::Nobody;
+            case.control.controllers[0].ready = 0;
+            case.control.controllers[0].ailing = vec!["Pod a: CrashLoopBackOff".into()];
+        });
+        check(&case, &[CauseId::Ctl01]);
+        let found = crate::diagnosis::rules::judge(&case);
+        assert!(found[0].evidence.iter().any(|one| one.came.contains("CrashLoopBackOff")));
+    }
+
+    #[test]
+    fn two_that_lead_are_told_from_two_that_share() {
+        let two = |place: &str, confined: Option<&str>| {
+            cluster(|case| {
+                let mut second = controller("other");
+                second.flags.insert("leader-election-namespace".into(), place.into());
+                second.flags.extend(confined.map(|it| ("namespace".to_owned(), it.to_owned())));
+                case.control.controllers.push(second);
+                case.control.leases = vec![lease("kube-system"), lease("other")];
+            })
+        };
+        check(&two("other", None), &[CauseId::Ctl02]);
+        check(&two("kube-system", None), &[]);
+        check(&two("other", Some("team")), &[]);
+    }
+
+    #[test]
+    fn a_webhook_that_cannot_be_reached_is_told_unless_it_may_fail() {
+        let of = |change: fn(&mut AdmissionCase)| {
+            cluster(|case| {
+                let mut admission = admission();
+                change(&mut admission);
+                case.control.admission = vec![admission];
+            })
+        };
+        check(&of(|of| of.has_bundle = false), &[CauseId::Ctl03]);
+        check(&of(|of| of.endpoints = Some(0)), &[CauseId::Ctl03]);
+        check(&of(|of| of.endpoints = None), &[]);
+        check(
+            &of(|of| {
+                of.has_bundle = false;
+                of.fails_closed = false;
+            }),
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_namespace_that_ends_is_told() {
+        let of = |name: &str| {
+            cluster(|case| drop(case.control.ending.insert(name.into(), "finalizers".into())))
+        };
+        check(&of("web"), &[CauseId::Ctl06]);
+        check(&of("mail"), &[]);
+    }
+
+    #[test]
+    fn rights_are_missing_by_review_and_by_refusal() {
+        let lacking = LackingCase {
+            account: "system:serviceaccount:cert-manager:cert-manager".into(),
+            verb: "create".into(),
+            resource: "orders.acme.cert-manager.io".into(),
+            namespace: "web".into(),
+        };
+        check(&cluster(|case| case.control.lacking = vec![lacking]), &[CauseId::Ctl07]);
+        let said = "services is forbidden: User \"system:serviceaccount:a:b\" cannot create resource \"services\" in API group \"\" \
+                    in the namespace \"web\"";
+        check(&cluster(|case| says(case, said)), &[CauseId::Ctl07]);
+        let warned = |about: &str| {
+            cluster(|case| {
+                case.control.warnings = vec![WarningCase {
+                    about: about.into(),
+                    name: ObjectName::new("web", "www"),
+                    reason: "Failed".into(),
+                    message: said.into(),
+                    at: None,
+                }];
+            })
+        };
+        check(&warned("Certificate web/www"), &[CauseId::Ctl07]);
+        check(&warned("Certificate web/other"), &[]);
+    }
+
+    #[test]
+    fn definitions_of_an_older_line_may_be_the_cause_and_are_where_fields_are_lost() {
+        let of = |label: &str, dropped: Vec<DroppedCase>| {
+            cluster(|case| {
+                let name = "issuers.cert-manager.io".to_owned();
+                case.control.definitions = [(name, label.to_owned())].into();
+                case.control.dropped = dropped;
+            })
+        };
+        let old = of("v1.17.0", Vec::new());
+        check(&old, &[CauseId::Ctl09]);
+        assert!(!crate::diagnosis::rules::judge(&old)[0].is_error());
+        check(&of("v1.21.0", Vec::new()), &[]);
+        check(&of("unknown", Vec::new()), &[]);
+    }
+
+    #[test]
+    fn a_crowd_that_waits_for_the_controller_is_told() {
+        let crowd = |count: usize| {
+            cluster(|case| case.certificates = vec![case.certificates[0].clone(); count])
+        };
+        check(&crowd(CROWD), &[CauseId::Ctl16]);
+        check(&crowd(CROWD - 1), &[]);
+    }
+
+    #[test]
+    fn gateway_api_is_off_by_word_and_by_flags() {
+        let by_route = |case: &mut Case| {
+            let issuer = case.issuers[0].issuer.as_mut().unwrap();
+            let solver = json!([{"http01": {"gatewayHTTPRoute": {"parentRefs": []}}}]);
+            issuer.spec.acme.as_mut().unwrap().solvers = serde_json::from_value(solver).unwrap();
+        };
+        check(&cluster(by_route), &[CauseId::Gw01]);
+        let with_flag = |name: &str| {
+            cluster(|case| {
+                by_route(case);
+                case.control.controllers[0].flags.insert(name.into(), "true".into());
+            })
+        };
+        check(&with_flag("enable-gateway-api"), &[]);
+        check(&with_flag("config"), &[]);
+        let said = "couldn't Present challenge web/h: gateway api is not enabled";
+        check(&cluster(|case| says(case, said)), &[CauseId::Gw01]);
+    }
+
+    #[test]
+    fn no_proxy_is_read_as_go_reads_it() {
+        let exempt = [".example.com".to_owned(), "*.example.net".into(), "host".into()];
+        for (name, expected) in [
+            ("www.example.com", true),
+            ("example.com", true),
+            ("a.example.net", true),
+            ("host", true),
+            ("example.org", false),
+            ("notexample.com", false),
+        ] {
+            assert_eq!(is_exempt(name, &exempt), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_look_through_a_proxy_is_blamed_where_we_see_the_answer() {
+        let of = |exempt: &[&str], is_answer: bool| {
+            cluster(|case| {
+                says(case, "wrong status code '403', expected '200'");
+                case.control.controllers[0].proxies = vec!["HTTP_PROXY".into()];
+                let exempt = exempt.iter().map(|one| (*one).to_owned());
+                case.control.controllers[0].exempt = exempt.collect();
+                let name = &mut case.names[0];
+                name.pending = Some(case.certificates[0].challenges[0].clone());
+                let observation = crate::model::observation::Observation {
+                    url: "http://www.example.com/".into(),
+                    vantage: crate::model::observation::Vantage::ThisMachine,
+                    hops: Vec::new(),
+                    at: case.at,
+                    seen: crate::model::observation::Seen::NoLook {
+                        why: String::new(),
+                        symptom: None,
+                    },
+                };
+                name.looks = vec![crate::diagnosis::name_case::AddressLook {
+                    address: "192.0.2.1:80".parse().unwrap(),
+                    observation,
+                    expected: String::new(),
+                    is_expected: true,
+                    is_answer,
+                    sighting: None,
+                    disagreement: None,
+                }];
+            })
+        };
+        let has = |case: &Case| {
+            crate::diagnosis::rules::judge(case).iter().any(|it| it.cause == CauseId::Http33)
+        };
+        assert!(has(&of(&[], true)));
+        assert!(!has(&of(&["example.com"], true)));
+        assert!(!has(&of(&[], false)));
+    }
+}

@@ -1,0 +1,403 @@
+//! Stages of an issuance at which a controller stops without a word, and what an API server or others do to its objects: ACC-02,
+//! ACC-10, ORD-08, ORD-11, ORD-14, CFG-08, HYG-03.
+
+use jiff::SignedDuration;
+
+use super::manifest::present;
+use super::rule::FaultRule;
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase, SecretState, SecretUse};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::facts;
+use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::foreign::{self, ControllerLack};
+use crate::diagnosis::rules::control_plane::told;
+use crate::model::State;
+use crate::model::common::{condition, is_true};
+
+pub(super) const RULES: &[FaultRule] = &[
+    key_secret_is_a_leftover,
+    controller_has_no_client,
+    challenge_is_gone,
+    secret_is_overwritten,
+    key_is_not_made,
+    field_is_not_known,
+    requests_pile_up,
+];
+
+/// How long a controller may take for a step that takes it a second.
+const STEP: SignedDuration = SignedDuration::from_mins(1);
+/// How long it may take to make its clients after a start.
+const START: SignedDuration = SignedDuration::from_mins(5);
+/// So many finished requests of one Certificate are no history that anybody reads.
+const PILE: usize = 20;
+/// Issuances of which less than this lies between two are no plan of anybody's.
+const SHORTEST: SignedDuration = SignedDuration::from_hours(24);
+
+fn about(
+    of: &CertificateCase,
+    cause: CauseId,
+    grade: Grade,
+    asked: &str,
+    came: &str,
+    case: &Case,
+) -> Finding {
+    let name = of.certificate.name();
+    let shown = stored(format!("Certificate {name}: {asked}"), case.at, came);
+    Finding::new(cause, grade, format!("Certificate {name}"), shown)
+        .with("NAME", &name.name)
+        .with("NAMESPACE", &name.namespace)
+}
+
+/// ACC-02: a Secret of the name is there, and no key in it; a controller makes none in its place.
+fn key_secret_is_a_leftover(case: &Case, found: &mut Vec<Finding>) {
+    for (of, issuer) in present(case) {
+        let Some(acme) = &issuer.spec.acme else { continue };
+        let Some(secret) = of.secrets.iter().find(|one| one.purpose == SecretUse::AccountKey)
+        else {
+            continue;
+        };
+        let ready = condition(&issuer.status.conditions, "Ready");
+        let says = ready.filter(|ready| foreign::says_secret_is_there(&ready.message));
+        let is_empty = matches!(&secret.state, SecretState::NoEntry(entries) if entries.is_empty());
+        let shown = match says {
+            Some(ready) => stored(format!("{}: condition Ready", of.key), case.at, &ready.message),
+            None if is_empty && !acme.disable_account_key_generation => stored(
+                format!("Secret {}", secret.name),
+                case.at,
+                "it is there, and has no entries",
+            ),
+            None => continue,
+        };
+        found.push(
+            Finding::new(CauseId::Acc02, Grade::Certain, of.key.to_string(), shown)
+                .with("ISSUER", of.key.to_string())
+                .with("SECRET", &secret.name.name)
+                .with("NAMESPACE", &secret.name.namespace),
+        );
+    }
+}
+
+/// ACC-10: the controller says so, or an Order waits for it since long.
+fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
+    for (issuer, shown) in told(case) {
+        let Some(issuer) = issuer
+            .filter(|_| foreign::controller_lack(&shown.came) == Some(ControllerLack::Client))
+        else {
+            continue;
+        };
+        let subject = issuer.to_string();
+        found.push(
+            Finding::new(CauseId::Acc10, Grade::Certain, subject.clone(), shown)
+                .with("ISSUER", subject),
+        );
+    }
+    if case.driver != DriverCase::CertManager {
+        return;
+    }
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let Some(order) = of.order() else { continue };
+        let Some(key) = issuer_key(&of.certificate) else { continue };
+        let issuer = case.issuer(&key).and_then(|of| of.issuer.as_ref());
+        let is_ready = issuer.is_some_and(|it| is_true(&it.status.conditions, "Ready"));
+        let made = order.metadata.creation_timestamp.map(|at| at.timestamp());
+        let is_old = made.is_some_and(|at| case.at.duration_since(at) > START);
+        let status = &order.status;
+        let is_untouched = status.url.is_empty() && status.state.is_none();
+        if !(is_ready && is_old && is_untouched && status.reason.is_empty()) {
+            continue;
+        }
+        let asked = format!("Order {}: status", order.name());
+        let shown =
+            stored(asked, case.at, "empty, for more than 5 minutes, and the issuer is ready");
+        found.push(
+            Finding::new(CauseId::Acc10, Grade::Possible, key.to_string(), shown)
+                .with("ISSUER", key.to_string()),
+        );
+    }
+}
+
+/// ORD-08: an order has failed, and nothing is left that says at which name.
+fn challenge_is_gone(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let Some(order) = of.order().filter(|it| it.status.state == Some(State::Invalid)) else {
+            continue;
+        };
+        let is_told = facts::problem(order).is_some()
+            || of.current_challenges().next().is_some()
+            || of.held.iter().any(|held| held.problem.is_some());
+        if is_told {
+            continue;
+        }
+        let asked = format!("Order {}: status", order.name());
+        let shown = stored(asked, case.at, format!("invalid: {}", order.status.reason));
+        let name = of.certificate.name();
+        found.push(
+            Finding::new(CauseId::Ord08, Grade::Certain, format!("Certificate {name}"), shown)
+                .with("NAME", &name.name)
+                .with("NAMESPACE", &name.namespace),
+        );
+    }
+}
+
+/// ORD-11: somebody else has written the Secret, or it goes each time.
+fn secret_is_overwritten(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.due.is_some()) {
+        let name = of.certificate.name();
+        let secret = &of.certificate.spec.secret_name;
+        let due = of.due.as_ref().map(|due| due.reason.as_str()).unwrap_or_default();
+        let written = case.control.secrets.iter().find(|one| one.certificate == name);
+        let revision = of.certificate.status.revision.unwrap_or(0);
+        for (manager, at) in written.into_iter().flat_map(|one| &one.writers) {
+            // Whoever made it before anything was issued has overwritten nothing.
+            if revision == 0 {
+                continue;
+            }
+            let asked = format!("Secret {}/{secret}: managedFields of data", name.namespace);
+            let shown = stored(asked, at.unwrap_or(case.at), format!("written by {manager}"));
+            let marks = written.map(|one| one.marks.join(", ")).filter(|marks| !marks.is_empty());
+            let marks =
+                marks.map(|marks| stored(format!("Secret {secret}: marks"), case.at, marks));
+            found.push(
+                about(of, CauseId::Ord11, Grade::Likely, "why it is due", due, case)
+                    .shown_by([shown])
+                    .shown_by(marks)
+                    .with("SECRET", secret)
+                    .with("DETAIL", format!("Secret {secret} was written by {manager}")),
+            );
+        }
+        let since = of.certificate.metadata.creation_timestamp.map(|at| at.timestamp());
+        let each = since.map(|since| case.at.duration_since(since).as_secs() / revision.max(1));
+        let is_often = each.is_some_and(|seconds| seconds < SHORTEST.as_secs());
+        if due == "DoesNotExist" && revision > 2 && is_often {
+            let came = format!("{revision}, and its Secret is gone again");
+            found.push(
+                about(of, CauseId::Ord11, Grade::Likely, "status.revision", &came, case)
+                    .with("SECRET", secret)
+                    .with("DETAIL", format!("Secret {secret} was deleted after it was issued")),
+            );
+        }
+    }
+}
+
+/// ORD-14: no key can be made as it is asked for, or what was made cannot be read.
+fn key_is_not_made(case: &Case, found: &mut Vec<Finding>) {
+    for of in case.certificates.iter().filter(|of| of.is_open()) {
+        let key = of.certificate.spec.private_key.clone().unwrap_or_default();
+        let size = key.size.unwrap_or(0);
+        let is_size = match key.algorithm.as_str() {
+            "" | "RSA" => size == 0 || (2048..=8192).contains(&size),
+            "ECDSA" => [0, 256, 384, 521].contains(&size),
+            _ => true,
+        };
+        if !is_size {
+            let algorithm = if key.algorithm.is_empty() { "RSA" } else { &key.algorithm };
+            let came = format!("{algorithm} of {size} bits, which is never made");
+            found.push(
+                about(of, CauseId::Ord14, Grade::Certain, "spec.privateKey", &came, case)
+                    .with("DETAIL", came.clone()),
+            );
+            continue;
+        }
+        let status = &of.certificate.status;
+        let issuing = condition(&status.conditions, "Issuing").filter(|it| {
+            it.last_transition_time.is_some_and(|at| case.at.duration_since(at.timestamp()) > STEP)
+        });
+        let next = status.revision.unwrap_or(0) + 1;
+        let is_requested = of.requests.iter().any(|it| it.revision() == Some(next));
+        let name = of.certificate.name();
+        let secret = case.control.next_keys.iter().find(|one| one.certificate == name);
+        if let (Some(_), false, Some(secret)) = (issuing, is_requested, secret)
+            && let Some(fault) = &secret.fault
+        {
+            let came = format!("{}: {fault}", secret.secret);
+            let asked = "status.nextPrivateKeySecretName";
+            found.push(
+                about(of, CauseId::Ord14, Grade::Likely, asked, &came, case)
+                    .with("SECRET", &secret.secret)
+                    .with("DETAIL", format!("Secret {came}")),
+            );
+        }
+    }
+}
+
+/// CFG-08: a manifest has fields that the API server has dropped.
+fn field_is_not_known(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.control.dropped {
+        let fields = of.fields.join(", ");
+        let asked = format!("{}: the manifest that was applied last", of.object);
+        let shown = stored(asked, case.at, format!("it has {fields}, which the object has not"));
+        let name = format!("{}.{}", of.object.kind.plural(), of.object.kind.group());
+        let release = case.control.definitions.get(&name);
+        let release = release.map(|it| stored(format!("definition {name}"), case.at, it));
+        let grade = if of.is_undefined { Grade::Certain } else { Grade::Possible };
+        found.push(
+            Finding::new(CauseId::Cfg08, grade, of.object.to_string(), shown)
+                .shown_by(release)
+                .with("OBJECT", of.object.to_string())
+                .with("FIELDS", fields),
+        );
+    }
+}
+
+/// HYG-03: finished requests that nobody takes away.
+fn requests_pile_up(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let count = of.requests.len();
+        if count <= PILE {
+            continue;
+        }
+        let limit = of.certificate.spec.revision_history_limit;
+        let limit = limit.map_or("absent".to_owned(), |limit| limit.to_string());
+        let came = format!("{count}; spec.revisionHistoryLimit is {limit}");
+        let finding = about(of, CauseId::Hyg03, Grade::Certain, "its requests", &came, case);
+        found.push(finding.with("COUNT", count.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::control_plane::tests::{cluster, says};
+    use super::super::tests::{check, issuer_key};
+    use super::*;
+    use crate::diagnosis::case::SecretCase;
+    use crate::diagnosis::control_case::{DroppedCase, IssuedSecretCase, NextKeyCase};
+    use crate::model::{ObjectName, Time};
+
+    fn time(text: &str) -> Time {
+        text.parse::<jiff::Timestamp>().unwrap().into()
+    }
+
+    #[test]
+    fn a_leftover_of_an_account_key_is_told_from_a_damaged_one() {
+        let of = |state: SecretState, message: &str| {
+            cluster(|case| {
+                case.issuers[0].secrets = vec![SecretCase {
+                    purpose: SecretUse::AccountKey,
+                    name: ObjectName::new("web", "account"),
+                    entry: "tls.key".into(),
+                    state,
+                    elsewhere: Vec::new(),
+                }];
+                let issuer = case.issuers[0].issuer.as_mut().unwrap();
+                issuer.status.conditions[0].message = message.into();
+            })
+        };
+        check(&of(SecretState::NoEntry(Vec::new()), ""), &[CauseId::Acc02]);
+        check(&of(SecretState::NoEntry(vec!["key".into()]), ""), &[CauseId::Acc06]);
+        let said = "Failed to register ACME account: secrets \"account\" already exists";
+        check(&of(SecretState::Missing, said), &[CauseId::Acc02]);
+        check(&of(SecretState::Missing, ""), &[]);
+    }
+
+    #[test]
+    fn a_client_that_is_missing_is_told_by_word_and_after_a_while() {
+        check(
+            &cluster(|case| says(case, "ACME client for issuer not initialised/available")),
+            &[CauseId::Acc10],
+        );
+        let order = |made: &str| {
+            cluster(|case| {
+                says(case, "");
+                let of = &mut case.certificates[0];
+                of.challenges.clear();
+                of.orders[0].status.state = None;
+                of.orders[0].status.url.clear();
+                of.orders[0].metadata.creation_timestamp = Some(time(made));
+            })
+        };
+        check(&order("2026-11-24T21:50:00Z"), &[CauseId::Acc10]);
+        check(&order("2026-11-24T21:59:00Z"), &[]);
+    }
+
+    #[test]
+    fn a_failed_order_of_which_nothing_is_left_is_told() {
+        let of = |keeps: bool| {
+            cluster(|case| {
+                says(case, "");
+                case.certificates[0].orders[0].status.state = Some(State::Invalid);
+                if !keeps {
+                    case.certificates[0].challenges.clear();
+                }
+            })
+        };
+        check(&of(false), &[CauseId::Ord08]);
+        check(&of(true), &[]);
+    }
+
+    #[test]
+    fn whoever_writes_the_secret_is_named() {
+        let of = |writers: &[&str], reason: &str, revision: i64| {
+            cluster(|case| {
+                case.certificates[0].certificate.status.revision = Some(revision);
+                let made = time("2026-11-24T20:00:00Z");
+                case.certificates[0].certificate.metadata.creation_timestamp = Some(made);
+                case.certificates[0].due.as_mut().unwrap().reason = reason.into();
+                case.control.secrets = vec![IssuedSecretCase {
+                    certificate: ObjectName::new("web", "www"),
+                    secret: "www-tls".into(),
+                    writers: writers.iter().map(|one| ((*one).to_owned(), None)).collect(),
+                    marks: Vec::new(),
+                }];
+            })
+        };
+        check(&of(&["argocd-controller"], "SecretMismatch", 1), &[CauseId::Ord11]);
+        check(&of(&["kubectl"], "SecretMismatch", 0), &[]);
+        check(&of(&[], "SecretMismatch", 1), &[]);
+        check(&of(&[], "DoesNotExist", 5), &[CauseId::Ord11]);
+        check(&of(&[], "DoesNotExist", 1), &[]);
+    }
+
+    #[test]
+    fn a_key_that_is_never_made_stops_the_issuance() {
+        let of = |algorithm: &str, size: u32| {
+            cluster(|case| {
+                let key = serde_json::json!({"algorithm": algorithm, "size": size});
+                let spec = &mut case.certificates[0].certificate.spec;
+                spec.private_key = Some(serde_json::from_value(key).unwrap());
+            })
+        };
+        check(&of("RSA", 1024), &[CauseId::Ord14]);
+        check(&of("ECDSA", 2048), &[CauseId::Ord14]);
+        check(&of("RSA", 4096), &[]);
+        let damaged = |since: &str, fault: Option<&str>| {
+            cluster(|case| {
+                let condition = serde_json::json!({"type": "Issuing", "status": "True", "lastTransitionTime": since});
+                let status = &mut case.certificates[0].certificate.status;
+                status.conditions = vec![serde_json::from_value(condition).unwrap()];
+                case.control.next_keys = vec![NextKeyCase {
+                    certificate: ObjectName::new("web", "www"),
+                    secret: "www-abc".into(),
+                    fault: fault.map(str::to_owned),
+                }];
+            })
+        };
+        check(&damaged("2026-11-24T21:00:00Z", Some("it is empty")), &[CauseId::Ord14]);
+        check(&damaged("2026-11-24T21:59:50Z", Some("it is empty")), &[]);
+        check(&damaged("2026-11-24T21:00:00Z", None), &[]);
+    }
+
+    #[test]
+    fn fields_that_were_dropped_are_told_and_requests_that_pile_up() {
+        let of = |is_undefined| {
+            cluster(|case| {
+                case.control.dropped = vec![DroppedCase {
+                    object: issuer_key(),
+                    fields: vec!["spec.acme.profile".into()],
+                    is_undefined,
+                }];
+            })
+        };
+        check(&of(true), &[CauseId::Cfg08]);
+        check(&of(false), &[CauseId::Cfg08]);
+        let pile = |count: usize| {
+            cluster(|case| {
+                says(case, "");
+                let request = case.certificates[0].requests[0].clone();
+                case.certificates[0].requests.splice(0..0, vec![request; count - 1]);
+            })
+        };
+        check(&pile(PILE + 1), &[CauseId::Hyg03]);
+        check(&pile(PILE), &[]);
+    }
+}
