@@ -114,7 +114,8 @@ fn leads_to(cause: CauseId, state: CauseId) -> bool {
     match state {
         CauseId::Cfg02 => {
             matches!(family, Family::Acc | Family::Env | Family::Lim)
-                || matches!(cause, CauseId::Cfg03 | CauseId::Cfg19)
+                // cert-manager looks for the Secrets of solvers when it sets an issuer up.
+                || matches!(cause, CauseId::Cfg03 | CauseId::Cfg19 | CauseId::Prv01)
         }
         _ => matches!(
             family,

@@ -6,6 +6,7 @@ mod belonging;
 pub mod bundle;
 mod control;
 mod control_objects;
+mod control_parts;
 mod control_webhooks;
 pub mod investigator;
 mod issuers;

@@ -20,6 +20,12 @@ const PIPED: usize = 80;
 const WIDEST: usize = 100;
 /// Most subjects of one cause that are named.
 const MOST_SUBJECTS: usize = 10;
+/// More findings than these are told in short, so that they fit one screen.
+const MANY: usize = 20;
+/// Most subjects of one cause that are named there.
+const FEW_SUBJECTS: usize = 3;
+/// Most letters of an observation there.
+const SHORT: usize = 140;
 /// What stands before a key in a link.
 const KEY: &str = "?jwt=";
 /// Most observations that are shown of one finding.
@@ -41,9 +47,59 @@ pub fn page(
         }
         done.push(finding.cause);
         let alike: Vec<&Finding> = findings.iter().filter(|f| f.cause == finding.cause).collect();
-        blocks.push(block(&alike, in_cluster, width, colour));
+        blocks.push(if findings.len() > MANY {
+            short_block(&alike, in_cluster, width, colour)
+        } else {
+            block(&alike, in_cluster, width, colour)
+        });
     }
     blocks.join("\n")
+}
+
+/// The line above what was found of one cause.
+fn head(first: &Finding, count: usize, colour: Colour) -> String {
+    let severity = catalogue::entry(first.cause).severity.word();
+    let count = if count > 1 { format!(", {count} times") } else { String::new() };
+    let head = format!("{}  {severity}, {}{count}", first.cause, first.grade.word());
+    let weight = match (first.is_error(), first.is_warning()) {
+        (true, _) => Weight::Wrong,
+        (false, true) => Weight::Doubtful,
+        (false, false) => Weight::Fine,
+    };
+    colour.weighed(weight, &head).to_string()
+}
+
+/// Whom a cause concerns, so many of them.
+fn subjects(text: &mut String, alike: &[&Finding], most: usize, width: usize) {
+    for finding in alike.iter().take(most) {
+        paragraph(text, "", &sentence(finding), width);
+    }
+    if alike.len() > most {
+        paragraph(text, "", &format!("and {} more", alike.len() - most), width);
+    }
+}
+
+/// The same in short: a few of the subjects, one observation, the first step.
+fn short_block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colour) -> String {
+    let Some(first) = alike.first() else { return String::new() };
+    let mut text = head(first, alike.len(), colour) + "\n";
+    subjects(&mut text, alike, FEW_SUBJECTS, width);
+    if let Some(evidence) = first.evidence.first() {
+        let mut seen: String = shown(evidence).chars().take(SHORT + 1).collect();
+        if seen.chars().count() > SHORT {
+            seen.pop();
+            seen.push('…');
+        }
+        paragraph(&mut text, "", &format!("Seen: {seen}"), width);
+    }
+    let steps = steps(first, in_cluster);
+    let is_wrong = catalogue::entry(first.cause).severity != CauseSeverity::Info;
+    if let Some(step) = steps.first().filter(|_| is_wrong) {
+        lines_of_step(&mut text, 1, step, width);
+    }
+    let program = invocation::program();
+    let _written = writeln!(text, "  More: {program} explain {}", first.cause);
+    text
 }
 
 /// What was found of one cause.
@@ -51,21 +107,9 @@ fn block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colour) -> 
     let Some(first) = alike.first() else { return String::new() };
     let entry = catalogue::entry(first.cause);
     let mut text = String::new();
-    let head = format!("{}  {}, {}", first.cause, entry.severity.word(), first.grade.word());
-    let weight = match (first.is_error(), first.is_warning()) {
-        (true, _) => Weight::Wrong,
-        (false, true) => Weight::Doubtful,
-        (false, false) => Weight::Fine,
-    };
     // Writing into memory cannot fail.
-    let _written = writeln!(text, "{}", colour.weighed(weight, &head));
-    for finding in alike.iter().take(MOST_SUBJECTS) {
-        paragraph(&mut text, "", &sentence(finding), width);
-    }
-    if alike.len() > MOST_SUBJECTS {
-        let more = format!("and {} more", alike.len() - MOST_SUBJECTS);
-        paragraph(&mut text, "", &more, width);
-    }
+    let _written = writeln!(text, "{}", head(first, alike.len(), colour));
+    subjects(&mut text, alike, MOST_SUBJECTS, width);
     text.push_str("\n  Seen\n");
     for evidence in first.evidence.iter().take(MOST_EVIDENCE) {
         paragraph(&mut text, "    ", &shown(evidence), width);

@@ -196,7 +196,7 @@ fn key_is_unusable(case: &Case, found: &mut Vec<Finding>) {
                 SecretState::Empty => format!("its entry {} is empty", secret.entry),
                 SecretState::Unusable(why) => why.clone(),
                 SecretState::AccountKey { algorithm, .. }
-                    if algorithm != "RSA" && case.driver == DriverCase::CertManager =>
+                    if !algorithm.starts_with("RSA") && case.driver == DriverCase::CertManager =>
                 {
                     format!("its key is {algorithm}, and cert-manager takes RSA only")
                 }

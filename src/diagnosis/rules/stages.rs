@@ -288,6 +288,12 @@ mod tests {
         let said = "Failed to register ACME account: secrets \"account\" already exists";
         check(&of(SecretState::Missing, said), &[CauseId::Acc02]);
         check(&of(SecretState::Missing, ""), &[]);
+        let key = |algorithm: &str| SecretState::AccountKey {
+            algorithm: algorithm.into(),
+            thumbprint: "t".into(),
+        };
+        check(&of(key("RSA 2048"), ""), &[]);
+        check(&of(key("ECDSA P-256"), ""), &[CauseId::Acc06]);
     }
 
     #[test]
