@@ -23,3 +23,4 @@ pub mod path_case;
 pub mod path_objects;
 pub mod rules;
 pub mod verdict;
+pub mod web_case;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::web_case::{WebLook, WebrootCase};
 use crate::model::cause::Sighting;
 use crate::model::names::shown_domain;
 use crate::model::observation::Observation;
@@ -43,6 +44,9 @@ pub struct NameCase {
     pub caa: Vec<CaaLevel>,
     /// Whether the records of DNS-01 were found under a doubled name, `_acme-challenge.NAME.NAME`.
     pub doubled: Option<String>,
+    /// The folder from which a web server is to show the answer, where it is written as a file.
+    #[serde(default)]
+    pub webroot: Option<WebrootCase>,
 }
 
 /// What came of a question to name servers.
@@ -90,6 +94,9 @@ pub struct AddressLook {
     pub sighting: Option<Sighting>,
     /// Where cert-manager's self-check and the CA would see it differently.
     pub disagreement: Option<String>,
+    /// What the address says to other paths, where it did not show the answer.
+    #[serde(default)]
+    pub web: Option<WebLook>,
 }
 
 /// A look at the answer of a Challenge.
@@ -151,6 +158,7 @@ impl NameCase {
             answer: None,
             caa: Vec::new(),
             doubled: None,
+            webroot: None,
         }
     }
 

@@ -7,6 +7,7 @@ pub mod alpn;
 mod connection;
 pub mod outcome;
 mod overrides;
+pub mod raw;
 mod redirect;
 pub mod reserved;
 pub mod served;

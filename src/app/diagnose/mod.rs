@@ -16,3 +16,4 @@ mod path;
 pub mod report;
 pub mod targets;
 mod wanted_names;
+mod web;

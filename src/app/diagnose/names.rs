@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::investigator::{Investigator, PROBE_TIMEOUT};
+use super::web;
 use crate::diagnosis::name_case::{
     AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
 };
@@ -27,7 +28,7 @@ const MOST_ADDRESSES: usize = 8;
 /// Most labels that are climbed for CAA records.
 const MOST_LABELS: usize = 8;
 /// The path of a token that nobody has: what a server says to it is what it says to any.
-const CANARY: &str = "kubectl-acme-diagnose";
+pub(super) const CANARY: &str = "kubectl-acme-diagnose";
 
 /// Looks at one name by all that says something of it.
 pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bool) -> NameCase {
@@ -45,6 +46,7 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
         },
         answer(by, name.pending.as_ref()),
     );
+    name.webroot = web::webroot(name.pending.as_ref()).await;
     name.caa = caa;
     (name.addresses, name.is_looked_for_in_dns, name.looks) = addresses;
     if let LookUp::Found(addresses) = &name.addresses {
@@ -109,8 +111,17 @@ async fn look_at(
         Readiness::NotYet { cause, .. } => (false, cause),
     };
     let disagreement = visible::disagreement(&answer, &observation).map(str::to_owned);
-    let (expected, is_expected) = (answer.key_authorization, is_up || is_listening);
-    AddressLook { address, observation, expected, is_expected, is_answer, sighting, disagreement }
+    let web = if is_answer { None } else { web::paths(&name.name, address, &observation).await };
+    AddressLook {
+        address,
+        observation,
+        expected: answer.key_authorization,
+        is_expected: is_up || is_listening,
+        is_answer,
+        sighting,
+        disagreement,
+        web,
+    }
 }
 
 /// What is looked for at a name, and whether somebody has put it up: the answer of its Challenge, else one that nobody has.
@@ -140,6 +151,7 @@ fn not_looked_at(by: &Investigator, address: SocketAddr) -> AddressLook {
         is_answer,
         sighting: None,
         disagreement: None,
+        web: None,
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) const RULES: &[FaultRule] = &[
 ];
 
 /// The names that a CA looks for by their address.
-fn by_address(case: &Case) -> impl Iterator<Item = &NameCase> {
+pub(super) fn by_address(case: &Case) -> impl Iterator<Item = &NameCase> {
     // How a name is to be proven is not known before a solver fits, save of one that somebody asks about alone.
     case.names.iter().filter(|name| match name.kind {
         Some(kind) => !kind.is_by_record(),
@@ -34,7 +34,7 @@ fn by_address(case: &Case) -> impl Iterator<Item = &NameCase> {
     })
 }
 
-fn of_name(
+pub(super) fn of_name(
     cause: CauseId,
     grade: Grade,
     name: &NameCase,
@@ -88,7 +88,11 @@ fn address_is_not_public(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// The cause that a look shows; nothing where it is well.
-fn fault(look: &AddressLook, kind: ChallengeType, in_cluster: bool) -> Option<(CauseId, Grade)> {
+pub(super) fn fault(
+    look: &AddressLook,
+    kind: ChallengeType,
+    in_cluster: bool,
+) -> Option<(CauseId, Grade)> {
     if look.is_answer {
         return None;
     }

@@ -25,6 +25,7 @@ mod problem;
 mod rule;
 mod stages;
 mod symptom;
+mod web;
 
 #[cfg(test)]
 mod cases;
@@ -40,6 +41,7 @@ use super::finding::{Finding, fold};
 use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[
+const RULES: [&[FaultRule]; 10] = [
     manifest::RULES,
     account::RULES,
     network::RULES,
@@ -57,6 +59,7 @@ const RULES: &[&[FaultRule]] = &[
     defects::RULES,
     dns_webhook::RULES,
     stages::RULES,
+    web::RULES,
 ];
 
 /// What is wrong, most pressing first, one finding for each root.

@@ -288,6 +288,7 @@ pub(super) fn look(address: &str, is_answer: bool) -> AddressLook {
         is_answer,
         sighting: None,
         disagreement: None,
+        web: None,
     }
 }
 

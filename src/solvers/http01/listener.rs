@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::debug;
 
-use super::PATH;
+use super::{DECLINED_BY, PATH};
 use crate::model::{Answer, Challenge, Identifier};
 use crate::serve::{self, ConnectionSlots, Patience};
 use crate::solvers::{SolveError, Solver, sockets};
@@ -117,7 +117,7 @@ async fn answer(State(table): State<AnswerTable>, headers: HeaderMap, uri: Uri) 
             let fresh = (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate");
             ([fresh], body).into_response()
         }
-        None => (StatusCode::NOT_FOUND, "404 page not found\n").into_response(),
+        None => (StatusCode::NOT_FOUND, [DECLINED_BY], "404 page not found\n").into_response(),
     }
 }
 

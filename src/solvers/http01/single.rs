@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::PATH;
+use super::{DECLINED_BY, PATH};
 use crate::serve::{self, ConnectionSlots, Patience};
 
 /// How long requests under way may take at the end.
@@ -78,7 +78,7 @@ async fn answer(State(single): State<Arc<Single>>, headers: HeaderMap, uri: Uri)
     let is_ours = uri.path().strip_prefix(PATH) == Some(single.token.as_str())
         && bare(host.unwrap_or_default()) == single.domain;
     if !is_ours {
-        return (StatusCode::NOT_FOUND, "404 page not found\n").into_response();
+        return (StatusCode::NOT_FOUND, [DECLINED_BY], "404 page not found\n").into_response();
     }
     let fresh = (header::CACHE_CONTROL, "no-cache, no-store, must-revalidate");
     ([fresh], single.key.clone()).into_response()

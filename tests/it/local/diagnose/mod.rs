@@ -3,6 +3,7 @@
 
 mod found;
 mod refusals;
+mod web;
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

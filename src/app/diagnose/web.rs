@@ -1,0 +1,57 @@
+//! Web servers that do not show the answer: who they say that they are, path by path, and whether the answer's file is there.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use super::names::CANARY;
+use crate::diagnosis::web_case::{WebLook, WebReply, WebrootCase};
+use crate::fetch::raw::{self, NoBytes};
+use crate::model::cause::Symptom;
+use crate::model::memory::{Holder, Memory};
+use crate::model::observation::{Observation, Seen};
+use crate::model::{Answer, Challenge};
+use crate::solvers::http01::PATH;
+
+/// How long all paths together may take; a server that has let the look wait before has less.
+const LONGEST: Duration = Duration::from_millis(2500);
+const AFTER_SILENCE: Duration = Duration::from_millis(1500);
+
+/// What an address says to other paths of a name; nothing where it takes no connections.
+pub(super) async fn paths(name: &str, address: SocketAddr, look: &Observation) -> Option<WebLook> {
+    let longest = match &look.seen {
+        Seen::Nothing { symptom: Some(Symptom::NoReply), .. } => AFTER_SILENCE,
+        Seen::Nothing {
+            symptom: Some(Symptom::Unreachable | Symptom::ConnectionRefused), ..
+        }
+        | Seen::NoLook { .. } => return None,
+        _ => LONGEST,
+    };
+    let host = match name.contains(':') {
+        true => format!("[{name}]"),
+        false => name.to_owned(),
+    };
+    let ask = async |path: String| match raw::bytes(address, &host, &path, longest).await {
+        Ok(bytes) => WebReply::read(&bytes),
+        Err(NoBytes::NotConnected) => WebReply::NotConnected,
+        Err(NoBytes::Ended) => WebReply::Ended,
+        Err(NoBytes::Silent) => WebReply::Silent,
+    };
+    let (challenge, beside, root) = tokio::join!(
+        ask(format!("{PATH}{CANARY}")),
+        ask(format!("/.well-known/{CANARY}")),
+        ask("/".to_owned()),
+    );
+    Some(WebLook { challenge, beside, root })
+}
+
+/// The folder in which the answer of a Challenge was written, and whether it is there.
+pub(super) async fn webroot(challenge: Option<&Challenge>) -> Option<WebrootCase> {
+    let challenge = challenge?;
+    let folder = Memory::read(Holder::Challenge, &challenge.metadata.annotations).webroot?;
+    let answer = Answer::of(challenge).ok()?;
+    let file = Path::new(&folder).join(PATH.trim_start_matches('/')).join(&answer.token);
+    let content = tokio::fs::read(&file).await.ok();
+    let has_answer = content.is_some_and(|is| is == answer.key_authorization.as_bytes());
+    Some(WebrootCase { folder, has_answer })
+}

@@ -1,0 +1,352 @@
+//! HTTP: who it is that does not show the answer: a CDN, a router, a page against robots, a firewall, a server with another folder.
+
+use super::http01::{by_address, fault, of_name, saw};
+use super::rule::FaultRule;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, seen, stored, told};
+use crate::diagnosis::name_case::{AddressLook, NameCase};
+use crate::diagnosis::web_case::{PageMark, PathReply, WebLook, WebReply};
+use crate::model::ChallengeType;
+use crate::model::cause::Symptom;
+use crate::model::observation::Seen;
+
+/// What our own listeners say of themselves where they have no answer.
+const OWN_LISTENER: &str = "kubectl-acme";
+
+pub(super) const RULES: &[FaultRule] = &[
+    port_speaks_http2_only,
+    page_is_against_robots,
+    firewall_blocks_the_path,
+    router_answers,
+    edge_is_in_the_way,
+    solver_does_not_know_it,
+    webroot_is_another,
+];
+
+/// The looks that did not show the answer, with what the same address says to other paths.
+fn bad(case: &Case) -> impl Iterator<Item = (&NameCase, &AddressLook, &WebLook)> {
+    by_address(case).flat_map(|name| {
+        let looks = name.looks.iter().filter(|look| !look.is_answer);
+        looks.filter_map(move |look| Some((name, look, look.web.as_ref()?)))
+    })
+}
+
+/// A finding about an address of a name, with the look, and what came for a token that nobody has.
+fn about(
+    (name, look, web): (&NameCase, &AddressLook, &WebLook),
+    cause: CauseId,
+    grade: Grade,
+    case: &Case,
+) -> Finding {
+    let came = web.challenge.to_string();
+    of_name(cause, grade, name, seen(&look.observation, saw(&look.observation)))
+        .shown_by([path(name, "/.well-known/acme-challenge/…", &web.challenge, case)])
+        .with("ADDRESS", look.address.ip().to_string())
+        .with("PORT", look.address.port().to_string())
+        .with("ANSWER", came)
+}
+
+fn path(name: &NameCase, path: &str, reply: &WebReply, case: &Case) -> Evidence {
+    told(format!("http://{}{path}", name.name), case.at, reply.to_string())
+}
+
+/// Sure where the answer had to be there, else as far as a server can be known by what it says to anybody.
+fn if_expected(look: &AddressLook) -> Grade {
+    if look.is_expected { Grade::Certain } else { Grade::Likely }
+}
+
+/// HTTP-28.
+fn port_speaks_http2_only(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case) {
+        if let WebReply::Http2(bytes) = &of.2.challenge {
+            found.push(about(of, CauseId::Http28, Grade::Certain, case).with("BYTES", bytes));
+        }
+    }
+}
+
+/// HTTP-17.
+fn page_is_against_robots(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case) {
+        let Some(reply) = of.2.challenge.reply() else { continue };
+        // A page that says that there is nothing may have such a script as well.
+        if reply.status == 404 {
+            continue;
+        }
+        let by_header = [("cf-mitigated", "challenge"), ("x-amzn-waf-action", "challenge")]
+            .iter()
+            .find(|(name, value)| reply.header(name) == Some(value));
+        let by_page = reply.marks.iter().find(|(_, mark)| *mark == PageMark::Robots);
+        let mark = match (by_header, by_page) {
+            (Some((name, value)), _) => format!("{name}: {value}"),
+            (None, Some((mark, _))) => mark.clone(),
+            (None, None) => continue,
+        };
+        let shown = path(of.0, "/.well-known/acme-challenge/…", &of.2.challenge, case);
+        let shown = Evidence { came: format!("the page has {mark:?}"), ..shown };
+        let finding = about(of, CauseId::Http17, if_expected(of.1), case);
+        found.push(
+            Finding { evidence: [vec![shown], finding.evidence].concat(), ..finding }
+                .with("MARK", mark),
+        );
+    }
+}
+
+/// HTTP-18: other paths of the same server are answered.
+fn firewall_blocks_the_path(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case) {
+        let (name, _, web) = of;
+        let (Some(beside), Some(root)) = (web.beside.reply(), web.root.reply()) else { continue };
+        let is_cut = matches!(web.challenge, WebReply::Ended | WebReply::Silent);
+        let says = |reply: &PathReply| reply.marks.iter().any(|(_, it)| *it == PageMark::Blocked);
+        let is_page = web.challenge.reply().is_some_and(says) && !says(root);
+        if !(is_cut || is_page) || says(beside) != says(root) {
+            continue;
+        }
+        let grade = if is_page { Grade::Certain } else { Grade::Likely };
+        found.push(about(of, CauseId::Http18, grade, case).shown_by([
+            path(name, "/.well-known/…", &web.beside, case),
+            path(name, "/", &web.root, case),
+        ]));
+    }
+}
+
+/// Servers in routers and modems, as they begin, in lower case.
+const ROUTERS: [&str; 16] = [
+    "micro_httpd",
+    "mini_httpd",
+    "cisco-ios",
+    "lancom",
+    "mini web server",
+    "routeros",
+    "mikrotik",
+    "fritz!box",
+    "zyxel-rompager",
+    "rompager",
+    "allegro-software-rompager",
+    "tp-link",
+    "huawei",
+    "router webserver",
+    "alphapd",
+    "speedport",
+];
+
+/// HTTP-19.
+fn router_answers(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case) {
+        let replies = [&of.2.challenge, &of.2.root];
+        let router = replies.iter().filter_map(|reply| reply.reply()).find_map(|reply| {
+            let server = reply.header("server").unwrap_or_default();
+            let is_router = ROUTERS.iter().any(|it| server.to_ascii_lowercase().starts_with(it));
+            let mark = reply.marks.iter().find(|(_, mark)| *mark == PageMark::Router);
+            is_router.then(|| server.to_owned()).or_else(|| mark.map(|(mark, _)| mark.clone()))
+        });
+        let Some(router) = router else { continue };
+        found.push(
+            about(of, CauseId::Http19, Grade::Likely, case)
+                .shown_by([path(of.0, "/", &of.2.root, case)])
+                .with("SERVER", router),
+        );
+    }
+}
+
+/// The CDN that an answer comes from, by its headers.
+fn edge(reply: &PathReply) -> Option<&'static str> {
+    let has = |name: &str| reply.header(name).is_some();
+    let says = |name: &str, start: &str| {
+        let value = reply.header(name).unwrap_or_default().to_ascii_lowercase();
+        value.contains(start)
+    };
+    [
+        ("Cloudflare", has("cf-ray") || says("server", "cloudflare")),
+        ("Amazon CloudFront", has("x-amz-cf-id") || says("via", "cloudfront")),
+        ("Akamai", has("x-akamai-request-id") || says("server", "akamaighost")),
+        ("Fastly", has("x-fastly-request-id") || says("x-served-by", "cache-")),
+        ("Azure Front Door", has("x-azure-ref")),
+        ("Imperva", has("x-iinfo") || says("x-cdn", "im")),
+        ("Sucuri", has("x-sucuri-id") || says("server", "sucuri")),
+        ("bunny.net", has("cdn-pullzone") || says("server", "bunnycdn")),
+        ("DDoS-Guard", says("server", "ddos-guard")),
+        ("Vercel", has("x-vercel-id")),
+        ("Netlify", has("x-nf-request-id")),
+    ]
+    .iter()
+    .find(|(_, is)| *is)
+    .map(|(name, _)| *name)
+}
+
+/// HTTP-21, and TLS-04 where the CDN ends the handshake itself.
+fn edge_is_in_the_way(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case) {
+        let (name, look, web) = of;
+        let Some(reply) = web.challenge.reply() else { continue };
+        let Some(edge) = edge(reply) else { continue };
+        let kind = name.kind.unwrap_or(ChallengeType::Http01);
+        let Some((_, grade)) = fault(look, kind, case.in_cluster) else { continue };
+        let symptom =
+            look.sighting.map(|sighting| sighting.symptom).or(match &look.observation.seen {
+                Seen::Nothing { symptom, .. } => *symptom,
+                _ => None,
+            });
+        let (cause, grade) = match (symptom, reply.status) {
+            (Some(Symptom::NoTls | Symptom::TlsPortSilent), _) => (CauseId::Tls04, Grade::Likely),
+            // Cloudflare's own: it does not reach the server behind it, or not well.
+            (_, 520..=530) => (CauseId::Http21, Grade::Certain),
+            // Whether the CDN or the server behind it says so cannot be seen.
+            (_, 404) => (CauseId::Http21, Grade::Possible),
+            _ => (CauseId::Http21, grade),
+        };
+        found.push(about(of, cause, grade, case).with("EDGE", edge));
+    }
+}
+
+/// HTTP-11.
+fn solver_does_not_know_it(case: &Case, found: &mut Vec<Finding>) {
+    for of in bad(case).filter(|(_, look, _)| look.is_expected) {
+        let is_declined = matches!(of.1.observation.seen, Seen::Reply { status: 404, .. });
+        let solver = of.2.challenge.reply().and_then(|reply| reply.header("x-acme-solver"));
+        if is_declined && solver == Some(OWN_LISTENER) {
+            found.push(about(of, CauseId::Http11, Grade::Certain, case));
+        }
+    }
+}
+
+/// HTTP-35: the file is there, and the server does not show it.
+fn webroot_is_another(case: &Case, found: &mut Vec<Finding>) {
+    for name in by_address(case) {
+        let Some(webroot) = name.webroot.as_ref().filter(|webroot| webroot.has_answer) else {
+            continue;
+        };
+        for look in name.looks.iter().filter(|look| !look.is_answer) {
+            let Seen::Reply { status, .. } = look.observation.seen else { continue };
+            if !matches!(status, 401 | 403 | 404) {
+                continue;
+            }
+            let file = stored(format!("the file below {}", webroot.folder), case.at, "is there");
+            found.push(
+                of_name(CauseId::Http35, Grade::Certain, name, file)
+                    .shown_by([seen(&look.observation, saw(&look.observation))])
+                    .with("FOLDER", &webroot.folder)
+                    .with("ADDRESS", look.address.ip().to_string())
+                    .with("ANSWER", saw(&look.observation)),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::judge;
+    use super::super::tests::{by, check, look, observation};
+    use super::*;
+    use crate::diagnosis::name_case::AddressLook;
+    use crate::diagnosis::web_case::WebrootCase;
+
+    fn reply(status: u16, headers: &str, body: &str) -> WebReply {
+        WebReply::read(format!("HTTP/1.1 {status} X\r\n{headers}\r\n{body}").as_bytes())
+    }
+
+    /// An address whose answer to the CA's question and to other paths is this.
+    fn at(seen: Seen, challenge: WebReply, others: WebReply) -> AddressLook {
+        AddressLook {
+            observation: observation(seen),
+            web: Some(WebLook { challenge, beside: others.clone(), root: others }),
+            ..look("192.0.2.1:80", false)
+        }
+    }
+
+    fn case(look: AddressLook) -> Case {
+        by(ChallengeType::Http01, |name| name.looks = vec![look])
+    }
+
+    fn status(status: u16) -> Seen {
+        Seen::Reply { status, body: String::new(), truncated: false }
+    }
+
+    fn nothing(symptom: Symptom) -> Seen {
+        Seen::Nothing { why: "nothing".into(), symptom: Some(symptom) }
+    }
+
+    #[test]
+    fn a_port_that_speaks_http2_only_is_known_by_its_first_frame() {
+        let frame = WebReply::read(&[0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        check(&case(at(nothing(Symptom::NotHttp), frame.clone(), frame)), &[CauseId::Http28]);
+        check(
+            &case(at(nothing(Symptom::NotHttp), WebReply::NotHttp, WebReply::NotHttp)),
+            &[CauseId::Http20],
+        );
+    }
+
+    #[test]
+    fn a_page_against_robots_is_known_by_its_marks() {
+        let page = "<script>document.cookie=toHex(slowAES.decrypt(c,2,a,b))</script>";
+        let wall = || reply(200, "", page);
+        check(&case(at(status(200), wall(), wall())), &[CauseId::Http17]);
+        let cloudflare = "Server: cloudflare\r\nCF-Ray: 1\r\ncf-mitigated: challenge\r\n";
+        let wall = || reply(403, cloudflare, "");
+        check(&case(at(status(403), wall(), wall())), &[CauseId::Http17]);
+        let plain = || reply(200, "", "<p>shop</p>");
+        check(&case(at(status(200), plain(), plain())), &[CauseId::Http22]);
+        let not_found = || reply(404, "", page);
+        let found = judge(&case(at(status(404), not_found(), not_found())));
+        assert!(found.iter().all(|finding| finding.cause != CauseId::Http17), "{found:?}");
+    }
+
+    #[test]
+    fn a_firewall_shows_by_what_it_lets_through() {
+        let good = || reply(404, "", "");
+        let cut = |others| at(nothing(Symptom::HungUp), WebReply::Ended, others);
+        check(&case(cut(good())), &[CauseId::Http18]);
+        check(&case(cut(WebReply::Ended)), &[CauseId::Http30]);
+        let silent = at(nothing(Symptom::NoReply), WebReply::Silent, good());
+        check(&case(silent), &[CauseId::Http18]);
+        let words = reply(403, "", "Application: acme-protocol");
+        check(&case(at(status(403), words.clone(), good())), &[CauseId::Http18]);
+        check(&case(at(status(403), words.clone(), words)), &[CauseId::Http16]);
+    }
+
+    #[test]
+    fn a_router_is_known_by_its_name() {
+        let router = || reply(401, "Server: micro_httpd\r\n", "");
+        check(&case(at(status(401), router(), router())), &[CauseId::Http19]);
+        let nginx = || reply(401, "Server: nginx\r\n", "");
+        check(&case(at(status(401), nginx(), nginx())), &[CauseId::Http16]);
+    }
+
+    #[test]
+    fn a_cdn_is_named_where_it_is_in_the_way() {
+        let edge = |code| reply(code, "Server: cloudflare\r\nCF-Ray: 1-FRA\r\n", "");
+        let found = judge(&case(at(status(522), edge(522), edge(522))));
+        assert_eq!((found[0].cause, found[0].grade), (CauseId::Http21, Grade::Certain));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let no_tls = at(nothing(Symptom::NoTls), edge(301), edge(301));
+        check(&case(no_tls), &[CauseId::Tls04]);
+        let mut unknown = at(status(404), edge(404), edge(200));
+        unknown.is_expected = false;
+        check(&case(unknown), &[]);
+        let good = AddressLook { web: None, ..look("192.0.2.1:80", true) };
+        check(&case(good), &[]);
+    }
+
+    #[test]
+    fn a_solver_that_declines_is_told_from_another_server() {
+        let own = || reply(404, "x-acme-solver: kubectl-acme\r\n", "");
+        let mut declined = at(status(404), own(), own());
+        check(&case(declined.clone()), &[CauseId::Http11]);
+        declined.is_expected = false;
+        check(&case(declined), &[]);
+    }
+
+    #[test]
+    fn a_file_that_is_there_and_not_shown_is_of_another_folder() {
+        let other = |has_answer| {
+            by(ChallengeType::Http01, |name| {
+                name.looks = vec![at(status(404), reply(404, "", ""), reply(404, "", ""))];
+                name.webroot = Some(WebrootCase { folder: "/var/www".into(), has_answer });
+            })
+        };
+        check(&other(true), &[CauseId::Http35]);
+        let found = judge(&other(false));
+        assert!(found.iter().all(|finding| finding.cause != CauseId::Http35), "{found:?}");
+    }
+}
