@@ -176,6 +176,13 @@ impl Authority {
         Err(protocol(&self.server, format!("it redirects more than {REDIRECTS} times")))
     }
 
+    /// One GET, and what comes of it, whatever it is.
+    pub(super) async fn plain(&self, url: &str) -> Result<Reply, AcmeError> {
+        let asking = (self.http.get(url), "read", Effect::None);
+        let telling = Telling::begin("GET", NamedUrl { what: "page", url });
+        telling.end(self.under_way.exchange(asking, url, JSON_LIMIT).await)
+    }
+
     /// A nonce from the pool, else a fetched one. Nobody waits for the turn to fetch once nothing is read any more.
     pub(super) async fn nonce(&self) -> Result<String, AcmeError> {
         if let Some(nonce) = self.nonces.at_hand() {

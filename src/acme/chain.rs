@@ -168,6 +168,15 @@ pub fn leaf(pem: &str) -> Result<Leaf, ChainFault> {
     read(&parsed).map_err(unreadable)
 }
 
+/// Reads one certificate, DER.
+///
+/// # Errors
+/// Fails when it cannot be read.
+pub fn leaf_of_der(der: &[u8]) -> Result<Leaf, ChainFault> {
+    let unreadable = |why| ChainFault::Unreadable { number: 1, why };
+    read(&parse_one(der).map_err(unreadable)?).map_err(unreadable)
+}
+
 /// Common name of whoever issued the last certificate: what `preferredChain` is compared with.
 pub fn top_issuer(pem: &str) -> Option<String> {
     let blocks = blocks(pem).ok()?;

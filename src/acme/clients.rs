@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::authority::{Authority, Counts, Requests};
 use super::error::AcmeError;
+use super::plain::PlainAnswer;
 use super::transport::TlsOptions;
 use super::under_way::{Silence, UnderWay};
 use super::{AccountKey, Directory, Session};
@@ -62,6 +63,20 @@ impl Clients {
         tls: &TlsOptions,
     ) -> Result<Arc<Directory>, AcmeError> {
         self.authority(server, tls)?.directory().await
+    }
+
+    /// One GET of a URL of the CA with that directory URL, and what comes of it, whatever it is: no account is needed, and no
+    /// redirect is followed.
+    ///
+    /// # Errors
+    /// Fails when a URL is none, the CA bundle holds no certificate, or nothing comes.
+    pub async fn plain(
+        &self,
+        server: &str,
+        tls: &TlsOptions,
+        url: &str,
+    ) -> Result<PlainAnswer, AcmeError> {
+        self.authority(server, tls)?.plain(url).await.map(PlainAnswer::from)
     }
 
     /// What all of them were asked.

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::authority_case::{AuthorityCase, KeptCase};
 use super::control_case::ControlCase;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
@@ -103,6 +104,9 @@ pub struct CertificateCase {
     pub rivals: Vec<ObjectName>,
     /// What the CA holds of the names, where an order is open or was refused.
     pub held: Vec<HeldCase>,
+    /// The certificate that is there, where there is one.
+    #[serde(default)]
+    pub kept: Option<KeptCase>,
 }
 
 /// Why a Certificate has to be issued.
@@ -148,6 +152,9 @@ pub struct IssuerCase {
     pub secrets: Vec<SecretCase>,
     /// What its CA answers.
     pub directory: Option<DirectoryCase>,
+    /// What is known of the server of the CA beyond that.
+    #[serde(default)]
+    pub authority: Option<AuthorityCase>,
 }
 
 /// What a Secret is for.

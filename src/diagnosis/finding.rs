@@ -201,8 +201,11 @@ impl Finding {
             return false;
         }
         if is_consequence(other.cause) {
+            // A CA that is away is nobody's error here, and still all that is wrong.
+            let is_away = matches!(self.cause, CauseId::Lim07 | CauseId::Lim08)
+                && self.grade == Grade::Certain;
             return !is_consequence(self.cause)
-                && self.is_error()
+                && (self.is_error() || is_away)
                 && leads_to(self.cause, other.cause);
         }
         // Until when a limit lasts is not said by what has used it up.

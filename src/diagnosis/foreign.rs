@@ -238,6 +238,153 @@ pub fn is_of_remote_perspective(problem: &Problem) -> bool {
         || problem.detail.contains("During secondary domain validation")
 }
 
+/// The URL that a CA says it expected in a signed request, in Boulder's words, which Pebble and step-ca have as well.
+pub fn other_signed_url(problem: &Problem) -> Option<String> {
+    let detail = &problem.detail;
+    let is_about_it = detail.contains("parameter 'url' incorrect")
+        || (detail.contains("url header in JWS") && detail.contains("does not match"));
+    let quoted = detail.split('"').nth(1).unwrap_or_default();
+    is_about_it.then(|| quoted.to_owned())
+}
+
+/// Why a DNS provider does not take a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderFault {
+    /// Credentials that are wrong, or may not do it.
+    Denied,
+    /// Their zones have none for the name.
+    NoZone,
+    /// Too many requests, or an outage.
+    Busy,
+    /// There is no way to the API.
+    Unreachable,
+    /// The API does not take requests from this address.
+    AddressRefused,
+    /// acme-dns has no account for the domain.
+    NotRegistered,
+    /// A name server refuses a dynamic update, with a code of RFC 2136 or RFC 8945.
+    Update,
+}
+
+/// Why a DNS provider does not take a record, by what cert-manager, its libraries and this program's own solvers say.
+pub fn provider_fault(said: &str) -> Option<ProviderFault> {
+    let said = said.to_lowercase();
+    let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
+    PROVIDER.iter().find(|(marks, _)| says(marks)).map(|(_, fault)| *fault)
+}
+
+/// What is told first decides.
+const PROVIDER: &[(&[&str], ProviderFault)] = &[
+    (&["account credentials not found for domain"], ProviderFault::NotRegistered),
+    (
+        &["server replied: ", "notauth", "notzone", "badkey", "badsig", "badtime"],
+        ProviderFault::Update,
+    ),
+    (
+        &[
+            "http 429",
+            "error 429",
+            "status 429",
+            "status code: 429",
+            "too many requests",
+            "rate exceeded",
+            "rate limit",
+            "throttling",
+            "quota exceeded",
+            "http 500",
+            "http 502",
+            "http 503",
+            "http 504",
+            "error 503",
+            "status code: 503",
+            "service unavailable",
+        ],
+        ProviderFault::Busy,
+    ),
+    (
+        &[
+            "ip address is not allowed",
+            "ip not allowed",
+            "ip is not in the",
+            "ip is not whitelisted",
+            "invalid request ip",
+            "from this ip",
+            "cannot use the access token from location",
+        ],
+        ProviderFault::AddressRefused,
+    ),
+    (
+        &[
+            "found no zones",
+            "not found in route 53",
+            "no matching googlecloud domain",
+            "no zone",
+            "zone not found",
+            "domain not found",
+        ],
+        ProviderFault::NoZone,
+    ),
+    (
+        &[
+            "accessdenied",
+            "not authorized to perform",
+            "assumerole",
+            "invalidclienttokenid",
+            "signaturedoesnotmatch",
+            "unrecognizedclient",
+            "redacted aws sdk error",
+            "redacted azure",
+            "redacted digitalocean",
+            "aadsts",
+            "clientid was omitted",
+            "authorizationfailed",
+            "error 403",
+            "http 403",
+            "http 401",
+            "status code: 401",
+            "status code: 403",
+            "(6003)",
+            "(9103)",
+            "(9109)",
+            "(10000)",
+            "6003:",
+            "9103:",
+            "9109:",
+            "10000:",
+            "authentication error",
+            "invalid access token",
+            "unable to authenticate",
+            "invalid request headers",
+            "are both present",
+            "permission_denied",
+            "forbidden",
+            "unauthorized",
+        ],
+        ProviderFault::Denied,
+    ),
+    (
+        &[
+            "dial tcp",
+            "i/o timeout",
+            "connection refused",
+            "connection reset",
+            "no connection within",
+            "no answer within",
+            "no such host",
+            "tls handshake",
+            "x509: ",
+            "invalid peer certificate",
+        ],
+        ProviderFault::Unreachable,
+    ),
+];
+
+/// Tells whether a Challenge's reason is about its answer that could not be put up or taken down, rather than about what is waited
+/// for: it is cert-manager's, or ours.
+pub fn is_about_deed(reason: &str) -> bool {
+    !reason.is_empty() && !reason.starts_with("Waiting for ")
+}
+
 /// What is wrong with the record of DNS-01, as a CA says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFault {
@@ -245,8 +392,12 @@ pub enum RecordFault {
     None,
     /// There are others only.
     Others,
-    /// The name servers answered with an error, or not at all.
+    /// The name servers answered with an error.
     Servers,
+    /// They did not answer.
+    Silence,
+    /// The signatures of the zone do not hold (DNSSEC).
+    Signatures,
 }
 
 /// Reads what a CA says of the record of DNS-01.
@@ -257,7 +408,31 @@ pub fn record_fault(problem: &Problem) -> Option<RecordFault> {
         Some(RecordFault::Others)
     } else if says("No TXT record") || says("NXDOMAIN looking up TXT") {
         Some(RecordFault::None)
-    } else if says("SERVFAIL") || says("REFUSED") || says("timed out") || says("DNSSEC") {
+    } else {
+        lookup_fault(problem)
+    }
+}
+
+/// Reads why a CA could not look something up, in the words of Boulder and Pebble.
+pub fn lookup_fault(problem: &Problem) -> Option<RecordFault> {
+    let says = |words: &str| problem.detail.contains(words);
+    if !says("DNS problem") && !says("looking up") {
+        return None;
+    }
+    // What a validating resolver adds says more than the code (RFC 8914).
+    if says("DNSSEC")
+        || says("DNSKEY Missing")
+        || says("RRSIGs Missing")
+        || says("Signature Expired")
+    {
+        Some(RecordFault::Signatures)
+    } else if says("timed out") || says("networking error") {
+        Some(RecordFault::Silence)
+    } else if says("SERVFAIL")
+        || says("REFUSED")
+        || says("server failure")
+        || says("misconfiguration")
+    {
         Some(RecordFault::Servers)
     } else {
         None

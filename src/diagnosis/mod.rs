@@ -3,6 +3,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod advice;
+pub mod authority_case;
 pub mod awaited;
 pub mod blocker;
 pub mod caa;

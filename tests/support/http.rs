@@ -11,6 +11,29 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// Returns the body of `https://localhost:PORT/PATH`, trusting only the given CA.
 pub fn get_tls(port: u16, path: &str, ca_pem: &str) -> io::Result<String> {
+    let request = format!(
+        "GET {path} HTTP/1.0\r\nHost: localhost:{port}\r\nUser-Agent: kubectl-acme-tests\r\n\r\n"
+    );
+    exchange_tls(port, ca_pem, &request)
+}
+
+/// Posts JSON to `https://localhost:PORT/PATH`, trusting only the given CA, and returns the body.
+pub fn post_tls(
+    port: u16,
+    path: &str,
+    json: &serde_json::Value,
+    ca_pem: &str,
+) -> io::Result<String> {
+    let body = json.to_string();
+    let length = body.len();
+    let request = format!(
+        "POST {path} HTTP/1.0\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    exchange_tls(port, ca_pem, &request)
+}
+
+fn exchange_tls(port: u16, ca_pem: &str, request: &str) -> io::Result<String> {
     let mut roots = RootCertStore::empty();
     let ca = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(io::Error::other)?;
     roots.add(ca).map_err(io::Error::other)?;
@@ -22,10 +45,7 @@ pub fn get_tls(port: u16, path: &str, ca_pem: &str) -> io::Result<String> {
         .with_no_client_auth();
     let name = "localhost".try_into().map_err(io::Error::other)?;
     let tls = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
-    let request = format!(
-        "GET {path} HTTP/1.0\r\nHost: localhost:{port}\r\nUser-Agent: kubectl-acme-tests\r\n\r\n"
-    );
-    exchange(StreamOwned::new(tls, connect(port)?), &request)
+    exchange(StreamOwned::new(tls, connect(port)?), request)
 }
 
 /// Returns the body of `http://HOST/PATH` as the server at a loopback port gives it.

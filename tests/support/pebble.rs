@@ -233,6 +233,13 @@ impl Pebble {
     }
 
     /// Asks the management interface.
+    /// Has it say of a certificate what it says of renewals (RFC 9773).
+    pub fn say_of_renewal(&self, certificate_pem: &str, answer: &Value) {
+        let said = json!({"Certificate": certificate_pem, "ARIResponse": answer.to_string()});
+        http::post_tls(self.management_port, "/set-renewal-info/", &said, self.tls_ca_pem())
+            .unwrap_or_else(|error| panic!("cannot set renewal information of Pebble: {error}"));
+    }
+
     fn management(&self, path: &str) -> String {
         http::get_tls(self.management_port, path, self.tls_ca_pem())
             .unwrap_or_else(|error| panic!("cannot read {path} of Pebble: {error}"))

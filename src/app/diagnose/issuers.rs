@@ -57,6 +57,7 @@ impl Investigator {
                     near,
                     secrets,
                     directory: None,
+                    authority: None,
                 });
             }
             Err(error) => return Err(error),
@@ -71,6 +72,7 @@ impl Investigator {
                 near,
                 secrets,
                 directory: None,
+                authority: None,
             });
         };
         let mut secrets = Vec::new();
@@ -86,9 +88,13 @@ impl Investigator {
                 }
             }
         }
-        let directory = match &issuer.spec.acme {
-            Some(acme) => Some(self.directory(acme).await),
-            None => None,
+        let (directory, authority) = match &issuer.spec.acme {
+            Some(acme) => {
+                let tls = tls(acme);
+                let asked = tokio::join!(self.directory(acme), self.authority(&acme.server, &tls));
+                (Some(asked.0), asked.1)
+            }
+            None => (None, None),
         };
         Ok(IssuerCase {
             key,
@@ -97,6 +103,7 @@ impl Investigator {
             near: Vec::new(),
             secrets,
             directory,
+            authority,
         })
     }
 
@@ -127,8 +134,7 @@ impl Investigator {
     }
 
     async fn directory(&self, acme: &AcmeIssuer) -> DirectoryCase {
-        let tls =
-            TlsOptions { ca_bundle: acme.ca_bundle.0.clone(), skip_verify: acme.skip_tls_verify };
+        let tls = tls(acme);
         let asked = timeout(PROBE_TIMEOUT, self.clients.directory(&acme.server, &tls)).await;
         let answer = match asked {
             Ok(Ok(directory)) => described(&directory),
@@ -140,6 +146,11 @@ impl Investigator {
         };
         DirectoryCase { url: acme.server.clone(), at: self.now, answer }
     }
+}
+
+/// Whom an issuer trusts.
+pub(super) fn tls(acme: &AcmeIssuer) -> TlsOptions {
+    TlsOptions { ca_bundle: acme.ca_bundle.0.clone(), skip_verify: acme.skip_tls_verify }
 }
 
 fn described(directory: &Directory) -> DirectoryAnswer {

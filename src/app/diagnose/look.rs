@@ -69,7 +69,10 @@ impl Investigator {
             self.read_queue(store, &mut case).await?;
         }
         let around = Around::of(&case);
-        let (control, ()) = tokio::join!(self.control(&around), self.ask_authority(&mut case));
+        let (control, ()) = tokio::join!(self.control(&around), async {
+            self.ask_authority(&mut case).await;
+            self.read_kept(&mut case).await;
+        });
         let (control, hidden) = control;
         case.control = control;
         case.unseen.extend(hidden);
@@ -122,7 +125,7 @@ impl Investigator {
         };
         let rivals = Vec::new();
         let Chain { certificate, requests, orders, challenges, .. } = chain;
-        let held = Vec::new();
+        let (held, kept) = (Vec::new(), None);
         case.certificates.push(CertificateCase {
             certificate,
             requests,
@@ -132,6 +135,7 @@ impl Investigator {
             next_try,
             rivals,
             held,
+            kept,
         });
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! drives. Nothing is written, and nothing is spent at a CA: it is asked for its directory, and by POST-as-GET for what it holds.
 //! All probes run side by side, each within its own time; what one of them could not see is told, not guessed.
 
+mod authorities;
 mod belonging;
 pub mod bundle;
 mod control;
@@ -10,6 +11,7 @@ mod control_parts;
 mod control_webhooks;
 pub mod investigator;
 mod issuers;
+mod kept;
 pub mod look;
 mod names;
 mod path;

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::investigator::{Investigator, PROBE_TIMEOUT};
-use super::web;
+use super::web::{self, CANARY};
 use crate::diagnosis::name_case::{
     AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
 };
@@ -27,8 +27,6 @@ use crate::reconcile::{published, shown, visible};
 const MOST_ADDRESSES: usize = 8;
 /// Most labels that are climbed for CAA records.
 const MOST_LABELS: usize = 8;
-/// The path of a token that nobody has: what a server says to it is what it says to any.
-pub(super) const CANARY: &str = "kubectl-acme-diagnose";
 
 /// Looks at one name by all that says something of it.
 pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bool) -> NameCase {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::belonging::{self, RelatedKind};
 use super::investigator::DiagnosisTarget;
 use crate::app::context::Context;
@@ -9,10 +11,14 @@ use crate::app::failure::Failure;
 use crate::app::input::selector::LabelSelector;
 use crate::app::input::target::Targets;
 use crate::app::input::{lookup, target};
+use crate::model::certificate::CertificateStatus;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Key, Kind};
+use crate::model::{Certificate, Key, Kind, Time};
 use crate::store::Store;
 use crate::store::resources::Resources;
+
+/// How much of its life a certificate has to have left.
+const LEAST_SHARE: i32 = 10;
 
 /// Which Certificates are looked at where no word names one.
 #[derive(Clone, Copy, Debug)]
@@ -108,13 +114,30 @@ async fn unready(
     };
     let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
     let listed = certificates.list(&target::scope(Kind::Certificate, namespace)).await?;
+    let now = context.now();
     let unready = listed.into_iter().filter(|certificate| {
-        let conditions = &certificate.status.conditions;
-        !is_true(conditions, "Ready") || is_true(conditions, "Issuing")
+        let status = &certificate.status;
+        !is_true(&status.conditions, "Ready")
+            || is_true(&status.conditions, "Issuing")
+            || is_overdue(status, now)
     });
     let names = unready.map(|certificate| certificate.name());
     let names = names.filter(|name| fits(&Key::new(Kind::Certificate, name.clone())));
     Ok(names.map(DiagnosisTarget::Certificate).collect())
+}
+
+/// Tells whether a certificate should have been renewed by now, or ends soon, whatever its conditions say: nobody may have looked
+/// at it since.
+fn is_overdue(status: &CertificateStatus, now: Timestamp) -> bool {
+    let is_past = |at: Option<Time>| at.is_some_and(|at| at.timestamp() < now);
+    let ends_soon = match (status.not_before, status.not_after) {
+        (Some(start), Some(end)) => {
+            let (start, end) = (start.timestamp(), end.timestamp());
+            end.duration_since(now) < end.duration_since(start) / LEAST_SHARE
+        }
+        _ => false,
+    };
+    is_past(status.renewal_time) || is_past(status.not_after) || ends_soon
 }
 
 /// Tells whether a word may be a domain rather than the name of an object.

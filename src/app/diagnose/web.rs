@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use super::names::CANARY;
 use crate::diagnosis::web_case::{WebLook, WebReply, WebrootCase};
 use crate::fetch::raw::{self, NoBytes};
 use crate::model::cause::Symptom;
@@ -13,6 +12,8 @@ use crate::model::observation::{Observation, Seen};
 use crate::model::{Answer, Challenge};
 use crate::solvers::http01::PATH;
 
+/// The path of a token that nobody has: what a server says to it is what it says to any.
+pub(super) const CANARY: &str = "kubectl-acme-diagnose";
 /// How long all paths together may take; a server that has let the look wait before has less.
 const LONGEST: Duration = Duration::from_millis(2500);
 const AFTER_SILENCE: Duration = Duration::from_millis(1500);

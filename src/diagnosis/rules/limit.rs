@@ -61,9 +61,12 @@ fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(Cau
         return Some(match foreign::record_fault(problem) {
             Some(foreign::RecordFault::None) => (CauseId::D0101, Grade::Likely),
             Some(foreign::RecordFault::Others) => (CauseId::D0111, Grade::Certain),
-            Some(foreign::RecordFault::Servers) => (CauseId::Dns01, Grade::Certain),
+            Some(fault) => lookup(fault),
             None => return None,
         });
+    }
+    if let Some(fault) = foreign::lookup_fault(problem) {
+        return Some(lookup(fault));
     }
     let challenge = told.challenge.as_ref()?;
     // What a web server said is quoted, and means nothing here.
@@ -72,6 +75,15 @@ fn validation(told: &Told, kind: ChallengeType, in_cluster: bool) -> Option<(Cau
     let (cause, grade) = symptom::cause_of(sighting.symptom, kind, in_cluster);
     // That it has failed is certain; who has answered so is not.
     Some((cause, grade.min(Grade::Likely)))
+}
+
+/// The cause of a question of the CA's that found no answer.
+fn lookup(fault: foreign::RecordFault) -> (CauseId, Grade) {
+    match fault {
+        foreign::RecordFault::Silence => (CauseId::Dns04, Grade::Certain),
+        foreign::RecordFault::Signatures => (CauseId::Dns02, Grade::Certain),
+        _ => (CauseId::Dns01, Grade::Certain),
+    }
 }
 
 /// Every problem that a CA has told of, where it is kept: with the authorization at the CA first, since that says it best.

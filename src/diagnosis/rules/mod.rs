@@ -6,6 +6,7 @@
 #![expect(clippy::similar_names, reason = "a case shows its cause by what came")]
 
 mod account;
+mod authority;
 mod caa;
 mod control_plane;
 mod controller;
@@ -22,6 +23,8 @@ mod order;
 mod path;
 mod pod;
 mod problem;
+mod provider;
+mod renewal;
 mod rule;
 mod stages;
 mod symptom;
@@ -41,12 +44,12 @@ use super::finding::{Finding, fold};
 use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[
-const RULES: [&[FaultRule]; 10] = [
     manifest::RULES,
     account::RULES,
     network::RULES,
     limit::RULES,
     controller::RULES,
+    renewal::RULES,
     order::RULES,
     caa::RULES,
     dns01::RULES,
@@ -60,6 +63,8 @@ const RULES: [&[FaultRule]; 10] = [
     dns_webhook::RULES,
     stages::RULES,
     web::RULES,
+    authority::RULES,
+    provider::RULES,
 ];
 
 /// What is wrong, most pressing first, one finding for each root.

@@ -17,7 +17,12 @@ fn authority_is_not_reached(case: &Case, found: &mut Vec<Finding>) {
                 (CauseId::Env03, Grade::Certain, came.clone())
             }
             DirectoryAnswer::Refused(problem) if problem.status >= 500 => {
-                (CauseId::Lim07, Grade::Certain, problem.to_string())
+                let answer = of.authority.as_ref().and_then(|it| it.answer.as_ref());
+                // Who says when to come again has too much to do.
+                let is_busy = answer.is_some_and(|answer| !answer.retry_after.is_empty())
+                    || problem.short_kind() == "rateLimited";
+                let cause = if is_busy { CauseId::Lim07 } else { CauseId::Lim08 };
+                (cause, Grade::Certain, problem.to_string())
             }
             DirectoryAnswer::Refused(problem) if problem.status == 429 => {
                 (CauseId::Lim07, Grade::Certain, problem.to_string())

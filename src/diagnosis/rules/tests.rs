@@ -42,6 +42,7 @@ pub(super) fn case() -> Case {
         next_try: None,
         rivals: Vec::new(),
         held: Vec::new(),
+        kept: None,
     };
     let issuer = IssuerCase {
         key: issuer_key(),
@@ -50,6 +51,7 @@ pub(super) fn case() -> Case {
         near: Vec::new(),
         secrets: Vec::new(),
         directory: None,
+        authority: None,
     };
     Case {
         at: "2026-11-24T22:00:00Z".parse().unwrap(),
@@ -185,7 +187,7 @@ fn what_a_directory_answers_is_told_at_its_issuer() {
     check(&of(DirectoryAnswer::NotAcme("<html>".into())), &[CauseId::Cfg03]);
     let problem = |status| DirectoryAnswer::Refused(Problem { status, ..Problem::default() });
     check(&of(problem(404)), &[CauseId::Cfg03]);
-    check(&of(problem(503)), &[CauseId::Lim07]);
+    check(&of(problem(503)), &[CauseId::Lim08]);
 }
 
 /// A problem of the authorization that the CA holds.

@@ -5,6 +5,7 @@ mod bed;
 mod challenge_types;
 mod ci;
 mod diagnose_dns;
+mod diagnose_web;
 mod dns;
 pub(crate) mod dns01;
 pub(crate) mod dns01_keys;

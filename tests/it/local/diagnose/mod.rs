@@ -1,6 +1,7 @@
 //! The fault lab, as far as it needs nothing but loopback: each test makes a cause happen on real parts and asserts that this
 //! cause is named first, with its evidence; what is well has none.
 
+mod authority;
 mod found;
 mod refusals;
 mod web;

@@ -1,0 +1,96 @@
+//! Renewal information (RFC 9773): how a certificate is called there, and the window that a CA suggests.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde::Deserialize;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::FromDer as _;
+
+/// When a CA wants a certificate to be renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenewalInfo {
+    /// Start of the window.
+    pub start: Timestamp,
+    /// Its end.
+    pub end: Timestamp,
+    /// A page that says why; empty where there is none.
+    pub explanation: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireRenewalInfo {
+    suggested_window: WireWindow,
+    #[serde(default, rename = "explanationURL")]
+    explanation: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WireWindow {
+    start: String,
+    end: String,
+}
+
+/// What stands for a certificate in such a URL (§4.1); nothing where it does not name the key of its issuer.
+pub fn identifier(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let issuer = certificate.extensions().iter().find_map(|extension| {
+        match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(key) => key.key_identifier.as_ref(),
+            _ => None,
+        }
+    })?;
+    let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    Some(format!("{}.{}", text(issuer.0), text(certificate.raw_serial())))
+}
+
+/// Reads what a CA answers; nothing where it is no renewal information, or the window ends before it begins.
+pub fn read(body: &[u8]) -> Option<RenewalInfo> {
+    let wire: WireRenewalInfo = serde_json::from_slice(body).ok()?;
+    let (start, end) =
+        (wire.suggested_window.start.parse().ok()?, wire.suggested_window.end.parse().ok()?);
+    (start < end).then(|| RenewalInfo {
+        start,
+        end,
+        explanation: wire.explanation.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_read_and_one_that_is_none_is_not() {
+        let body = br#"{"suggestedWindow": {"start": "2026-01-02T04:00:00Z", "end": "2026-01-03T04:00:00Z"}, "explanationURL": "https://ca.example/why"}"#;
+        let read_one = read(body).unwrap();
+        assert_eq!(read_one.explanation, "https://ca.example/why");
+        assert_eq!(read_one.end.to_string(), "2026-01-03T04:00:00Z");
+        for none in [
+            &b"<html>"[..],
+            b"{}",
+            br#"{"suggestedWindow": {"start": "2026-01-03T04:00:00Z", "end": "2026-01-02T04:00:00Z"}}"#,
+        ] {
+            assert_eq!(read(none), None);
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_called_by_the_key_of_its_issuer_and_its_number() {
+        // The example of RFC 9773 §4.1.
+        let pem = "-----BEGIN CERTIFICATE-----
+MIIBQzCB66ADAgECAgUAh2VDITAKBggqhkjOPQQDAjAVMRMwEQYDVQQDEwpFeGFt
+cGxlIENBMCIYDzAwMDEwMTAxMDAwMDAwWhgPMDAwMTAxMDEwMDAwMDBaMBYxFDAS
+BgNVBAMTC2V4YW1wbGUuY29tMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEeBZu
+7cbpAYNXZLbbh8rNIzuOoqOOtmxA1v7cRm//AwyMwWxyHz4zfwmBhcSrf47NUAFf
+qzLQ2PPQxdTXREYEnKMjMCEwHwYDVR0jBBgwFoAUaYhba4dGQEHhs3uEe6CuLN4B
+yNQwCgYIKoZIzj0EAwIDRwAwRAIge09+S5TZAlw5tgtiVvuERV6cT4mfutXIlwTb
++FYN/8oCIClDsqBklhB9KAelFiYt9+6FDj3z4KGVelYM5MdsO3pK
+-----END CERTIFICATE-----
+";
+        let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
+        assert_eq!(identifier(&pem.contents).unwrap(), "aYhba4dGQEHhs3uEe6CuLN4ByNQ.AIdlQyE");
+    }
+}

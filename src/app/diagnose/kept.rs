@@ -1,0 +1,125 @@
+//! The certificate that is there: in its Secret, at its names, and in the CA's own word.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::investigator::{Investigator, PROBE_TIMEOUT};
+use super::issuers::tls;
+use crate::acme::chain::{Leaf, leaf, leaf_of_der, top_issuer};
+use crate::acme::inspection::Material;
+use crate::acme::renewal_info;
+use crate::controllers::secret_builder::TLS_CRT;
+use crate::diagnosis::authority_case::{KeptCase, RenewalCase, SeenCertificate, ServedCase};
+use crate::diagnosis::case::{Case, CertificateCase};
+use crate::diagnosis::chain::issuer_key;
+use crate::fetch::served::server_name;
+use crate::model::{Kind, ObjectName, Secret};
+use crate::store::Store;
+use crate::store::resources::Resources;
+
+/// Most certificates that are asked about elsewhere.
+const MOST_CERTIFICATES: usize = 10;
+/// Most names of one certificate at which it is looked.
+const MOST_NAMES: usize = 3;
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(3);
+
+impl Investigator {
+    /// Looks at the certificates that are there.
+    pub(super) async fn read_kept(&self, case: &mut Case) {
+        let Some(store) = &self.store else { return };
+        let is_of_many = case.is_of_many;
+        let looked = case.certificates.iter().take(MOST_CERTIFICATES);
+        let looked = looked.map(|of| self.kept(store, case, of, is_of_many));
+        let all: Vec<Option<KeptCase>> = join_all(looked).await;
+        for (of, kept) in case.certificates.iter_mut().zip(all) {
+            of.kept = kept;
+        }
+    }
+
+    async fn kept(
+        &self,
+        store: &Arc<dyn Store>,
+        case: &Case,
+        of: &CertificateCase,
+        is_of_many: bool,
+    ) -> Option<KeptCase> {
+        let certificate = &of.certificate;
+        let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
+        let secrets = Resources::<Secret>::new(Arc::clone(store), Kind::Secret);
+        // Whoever may not read it is told so with the Certificate.
+        let secret = secrets.get(&name).await.ok().flatten()?;
+        let pem = secret.value(TLS_CRT).filter(|pem| !pem.is_empty())?;
+        let text = std::str::from_utf8(pem).ok()?;
+        let own = leaf(text).ok()?;
+        let material = Material::find(pem).ok()?;
+        let der = material.certificates.first()?;
+        let is_served = of.due.is_none() && !is_of_many;
+        let (renewal, served) = tokio::join!(self.renewal(case, of, der), async {
+            if is_served { self.served(&own).await } else { Vec::new() }
+        },);
+        Some(KeptCase {
+            certificate: seen(&own, &own),
+            top_issuer: top_issuer(text).unwrap_or_default(),
+            renewal,
+            served,
+        })
+    }
+
+    /// What the CA says of the renewal of a certificate, where it says something.
+    async fn renewal(&self, case: &Case, of: &CertificateCase, der: &[u8]) -> Option<RenewalCase> {
+        let issuer = case.issuer(&issuer_key(&of.certificate)?)?;
+        let acme = issuer.issuer.as_ref()?.spec.acme.as_ref()?;
+        let answer = issuer.authority.as_ref()?.answer.as_ref()?;
+        let (_, base) = answer.members.iter().find(|(name, _)| name == "renewalInfo")?;
+        let url = format!("{}/{}", base.trim_end_matches('/'), renewal_info::identifier(der)?);
+        let tls = tls(acme);
+        let asked = self.clients.plain(&acme.server, &tls, &url);
+        let reply = timeout(PROBE_TIMEOUT, asked).await.ok()?.ok()?;
+        let is_good = (200..300).contains(&reply.status);
+        let told = is_good.then(|| renewal_info::read(&reply.body))??;
+        Some(RenewalCase {
+            url,
+            at: self.now,
+            start: told.start,
+            end: told.end,
+            explanation: told.explanation.chars().take(300).collect(),
+        })
+    }
+
+    /// What the names of a certificate show on port 443; a name that shows nothing is left out.
+    async fn served(&self, own: &Leaf) -> Vec<ServedCase> {
+        let names = own.dns_names.iter().filter(|name| !name.starts_with("*.")).take(MOST_NAMES);
+        let looked = names.map(|name| async move {
+            let asked = server_name(name).ok()?;
+            let (host, port) = match self.fetcher.overrides.handshake(name) {
+                Some(at) => (at.ip().to_string(), at.port()),
+                None => (name.clone(), 443),
+            };
+            let shown = self.fetcher.shown_by((&host, port), &asked, HANDSHAKE).await.ok()?;
+            let other = leaf_of_der(shown.certificates.first()?).ok()?;
+            Some(ServedCase {
+                name: name.clone(),
+                address: shown.address,
+                at: self.now,
+                certificate: seen(&other, own),
+            })
+        });
+        join_all(looked).await.into_iter().flatten().collect()
+    }
+}
+
+fn seen(leaf: &Leaf, own: &Leaf) -> SeenCertificate {
+    SeenCertificate {
+        serial: leaf.serial.clone(),
+        issuer: leaf.issuer.clone(),
+        common_name: leaf.common_name.clone(),
+        names: leaf.dns_names.clone(),
+        not_before: leaf.not_before,
+        not_after: leaf.not_after,
+        has_kept_key: leaf.public_key == own.public_key,
+    }
+}

@@ -1,0 +1,133 @@
+//! What was observed of a CA beyond its directory, of the way to it, and of the certificate that is there: where it is served, and
+//! what the CA says of its renewal.
+
+use std::net::{IpAddr, SocketAddr};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The server behind the URL of a directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AuthorityCase {
+    /// When it was asked.
+    pub at: Timestamp,
+    /// Addresses of its host.
+    pub addresses: Vec<IpAddr>,
+    /// Those among them that are not on the internet, each with the block that it is in.
+    pub reserved: Vec<(IpAddr, String)>,
+    /// One connection by each family.
+    pub reaches: Vec<AddressReach>,
+    /// What came for one GET, whatever it is.
+    pub answer: Option<AuthorityAnswer>,
+}
+
+/// What came of a connection to an address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddressReach {
+    /// The address.
+    pub address: SocketAddr,
+    /// What came of it.
+    pub outcome: ReachOutcome,
+}
+
+/// What comes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReachOutcome {
+    /// It was made, in so many milliseconds.
+    Connected(u64),
+    /// Nobody listens there.
+    Refused,
+    /// This machine has no way to that family.
+    NoRoute,
+    /// Nothing came back in time.
+    Silent,
+}
+
+/// What a server says to one GET.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AuthorityAnswer {
+    /// HTTP status.
+    pub status: u16,
+    /// The server's clock.
+    pub date: Option<Timestamp>,
+    /// This machine's when the answer came, whatever moment is judged by.
+    pub came: Timestamp,
+    /// Type of the body; empty where it says none.
+    pub content_type: String,
+    /// Where it redirects; empty where it does not.
+    pub location: String,
+    /// When it wants to be asked again, in its words; empty where it does not say.
+    pub retry_after: String,
+    /// The beginning of the body.
+    pub start: String,
+    /// The URLs in it, by the name of each, where it is a JSON object.
+    pub members: Vec<(String, String)>,
+}
+
+/// The certificate in a Secret, and what of it shows elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KeptCase {
+    /// The certificate.
+    pub certificate: SeenCertificate,
+    /// Common name of whoever has signed the last certificate of the chain; empty where it has none.
+    pub top_issuer: String,
+    /// What the CA says of its renewal, where it says something (RFC 9773).
+    pub renewal: Option<RenewalCase>,
+    /// What its names show on port 443.
+    pub served: Vec<ServedCase>,
+}
+
+/// A certificate, as far as it is told from others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SeenCertificate {
+    /// Serial number, in hexadecimal digits.
+    pub serial: String,
+    /// Common name of whoever has signed it; empty where it has none.
+    pub issuer: String,
+    /// Its own common name; empty where it has none.
+    pub common_name: String,
+    /// DNS names.
+    pub names: Vec<String>,
+    /// Start.
+    pub not_before: Timestamp,
+    /// Last second.
+    pub not_after: Timestamp,
+    /// Whether it is the key of the Secret that it is for.
+    pub has_kept_key: bool,
+}
+
+/// When a CA wants a certificate to be renewed (RFC 9773 §4.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RenewalCase {
+    /// URL that was asked.
+    pub url: String,
+    /// When.
+    pub at: Timestamp,
+    /// Start of the window.
+    pub start: Timestamp,
+    /// Its end.
+    pub end: Timestamp,
+    /// A page that says why; empty where there is none.
+    pub explanation: String,
+}
+
+/// What a name shows in a handshake of TLS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServedCase {
+    /// Name.
+    pub name: String,
+    /// Address that answered.
+    pub address: SocketAddr,
+    /// When.
+    pub at: Timestamp,
+    /// The certificate.
+    pub certificate: SeenCertificate,
+}

@@ -1,0 +1,327 @@
+//! HYG and ORD: certificates that are there, and not what is served, asked for, or lasting.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::rule::FaultRule;
+use crate::diagnosis::authority_case::{KeptCase, SeenCertificate, ServedCase};
+use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::chain::issuer_key;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, stored, told};
+use crate::model::common::is_true;
+
+pub(super) const RULES: &[FaultRule] = &[
+    another_certificate_is_served,
+    preferred_chain_is_absent,
+    authority_wants_it_renewed,
+    margin_is_too_small,
+    renewal_is_overdue,
+];
+
+/// How much of a life has to be left for a renewal that fails and is tried again.
+const LEAST_SHARE: i32 = 10;
+/// How long after its time a renewal may begin: a controller looks again at once, and may be started anew meanwhile.
+const OVERDUE: SignedDuration = SignedDuration::from_hours(1);
+
+fn kept(case: &Case) -> impl Iterator<Item = (&CertificateCase, &KeptCase)> {
+    case.certificates.iter().filter_map(|of| Some((of, of.kept.as_ref()?)))
+}
+
+fn about(of: &CertificateCase, cause: CauseId, grade: Grade, shown: Evidence) -> Finding {
+    let name = of.certificate.name();
+    Finding::new(cause, grade, format!("Certificate {name}"), shown)
+        .with("NAME", &name.name)
+        .with("NAMESPACE", &name.namespace)
+        .with("SECRET", &of.certificate.spec.secret_name)
+}
+
+fn described(certificate: &SeenCertificate) -> String {
+    let SeenCertificate { serial, issuer, common_name, not_after, .. } = certificate;
+    let of = match common_name.as_str() {
+        "" => String::new(),
+        name => format!(" of {name}"),
+    };
+    format!("serial {serial}{of}, signed by {issuer:?}, until {not_after}")
+}
+
+/// ORD-12.
+fn another_certificate_is_served(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+        for served in &kept.served {
+            let Some(grade) = difference(case, kept, served) else { continue };
+            let asked = format!("TLS handshake with {} at {}", served.name, served.address);
+            let shown = told(asked, served.at, described(&served.certificate));
+            let secret = format!("Secret {}: tls.crt", of.certificate.spec.secret_name);
+            found.push(
+                about(of, CauseId::Ord12, grade, shown)
+                    .shown_by([stored(secret, case.at, described(&kept.certificate))])
+                    .with("DOMAIN", &served.name)
+                    .with("ADDRESS", served.address.ip().to_string())
+                    .with("SERIAL", &served.certificate.serial)
+                    .with("OTHER", &kept.certificate.serial),
+            );
+        }
+    }
+}
+
+/// Whether what is served is not what is kept, and how surely that is a fault.
+fn difference(case: &Case, kept: &KeptCase, served: &ServedCase) -> Option<Grade> {
+    let (own, other) = (&kept.certificate, &served.certificate);
+    if own.serial == other.serial && own.issuer == other.issuer {
+        return None;
+    }
+    let is_for_it = other.names.iter().any(|name| covers(name, &served.name));
+    let is_over = other.not_after <= case.at;
+    let is_default = other.issuer == other.common_name;
+    // One that is good for the name may be that of a CDN, or of another certificate for it.
+    let is_older = other.issuer == own.issuer && other.not_before < own.not_before;
+    Some(if !is_for_it || is_over || is_default || is_older {
+        Grade::Certain
+    } else {
+        Grade::Possible
+    })
+}
+
+/// Whether a name of a certificate is for that name (RFC 9525 §6.3).
+fn covers(name: &str, asked: &str) -> bool {
+    let below = |rest: &str| {
+        asked.split_once('.').is_some_and(|(_, above)| above.eq_ignore_ascii_case(rest))
+    };
+    name.eq_ignore_ascii_case(asked) || name.strip_prefix("*.").is_some_and(below)
+}
+
+/// ORD-13.
+fn preferred_chain_is_absent(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+        let Some(issuer) = issuer_key(&of.certificate).and_then(|key| case.issuer(&key)) else {
+            continue;
+        };
+        let Some(acme) = issuer.issuer.as_ref().and_then(|issuer| issuer.spec.acme.as_ref()) else {
+            continue;
+        };
+        let preferred = &acme.preferred_chain;
+        if preferred.is_empty() || kept.top_issuer.is_empty() || *preferred == kept.top_issuer {
+            continue;
+        }
+        let shown = stored(
+            format!("Secret {}: last issuer of tls.crt", of.certificate.spec.secret_name),
+            case.at,
+            &kept.top_issuer,
+        );
+        let wanted =
+            stored(format!("{}: spec.acme.preferredChain", issuer.key), case.at, preferred);
+        found.push(
+            about(of, CauseId::Ord13, Grade::Certain, shown)
+                .shown_by([wanted])
+                .with("CHAIN", preferred)
+                .with("OTHER", &kept.top_issuer),
+        );
+    }
+}
+
+/// HYG-05.
+fn authority_wants_it_renewed(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case) {
+        let Some(renewal) = kept.renewal.as_ref().filter(|renewal| renewal.end <= case.at) else {
+            continue;
+        };
+        let page = match renewal.explanation.as_str() {
+            "" => String::new(),
+            page => format!(", see {page}"),
+        };
+        let came = format!("to be renewed between {} and {}{page}", renewal.start, renewal.end);
+        let shown = told(format!("GET {}", renewal.url), renewal.at, came);
+        found.push(
+            about(of, CauseId::Hyg05, Grade::Certain, shown)
+                .with("UNTIL", renewal.end.to_string())
+                .with("PAGE", &renewal.explanation),
+        );
+    }
+}
+
+/// HYG-06.
+fn margin_is_too_small(case: &Case, found: &mut Vec<Finding>) {
+    for (of, kept) in kept(case).filter(|(of, _)| of.due.is_none()) {
+        let SeenCertificate { not_before, not_after, .. } = kept.certificate;
+        let life = not_after.duration_since(not_before);
+        let Some(at) = of.certificate.status.renewal_time else { continue };
+        let margin = not_after.duration_since(at.timestamp());
+        let given = of.certificate.spec.renew_before.map(|before| before.0);
+        let is_ignored = given.is_some_and(|before| before >= life);
+        let is_late = margin < life / LEAST_SHARE;
+        if !(is_ignored || is_late) {
+            continue;
+        }
+        let written = given.map_or_else(String::new, |before| format!(", renewBefore {before:#}"));
+        let came = format!("a life of {life:#}, renewed {margin:#} before its end{written}");
+        let shown = stored(format!("Certificate {}", of.certificate.name()), case.at, came);
+        let grade = if is_late { Grade::Likely } else { Grade::Possible };
+        found.push(
+            about(of, CauseId::Hyg06, grade, shown)
+                .with("WHY", format!("{margin:#} are left of a life of {life:#}")),
+        );
+    }
+}
+
+/// A Certificate that says that it is Ready, and whose renewal should have begun: its controller does not look at it.
+fn renewal_is_overdue(case: &Case, found: &mut Vec<Finding>) {
+    for of in &case.certificates {
+        let status = &of.certificate.status;
+        if is_true(&status.conditions, "Issuing") || !is_true(&status.conditions, "Ready") {
+            continue;
+        }
+        let Some(since) = overdue_since(of, case.at) else { continue };
+        // Who is known not to work is named with the objects.
+        if case.driver == DriverCase::Nobody && case.in_cluster {
+            continue;
+        }
+        let end = status.not_after.map(|at| format!(", notAfter {at}")).unwrap_or_default();
+        let came = format!("Ready, renewalTime {since}{end}");
+        let shown = stored(format!("Certificate {}: status", of.certificate.name()), case.at, came);
+        found.push(
+            about(of, CauseId::Hyg06, Grade::Likely, shown)
+                .with("WHY", format!("it was to begin at {since}, and nobody has begun it")),
+        );
+    }
+}
+
+/// Since when a renewal is overdue.
+fn overdue_since(of: &CertificateCase, now: Timestamp) -> Option<Timestamp> {
+    let status = &of.certificate.status;
+    let from = status.renewal_time.or(status.not_after)?.timestamp();
+    (now.duration_since(from) > OVERDUE).then_some(from)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::judge;
+    use super::super::tests::{check, with};
+    use super::*;
+    use crate::diagnosis::authority_case::RenewalCase;
+
+    /// A Certificate that is Ready, issued ten days ago for 90 days, and renewed after 60.
+    fn case(change: impl FnOnce(&mut CertificateCase, &mut KeptCase)) -> Case {
+        with(|case| {
+            let at = |text: &str| text.parse::<Timestamp>().unwrap();
+            let of = &mut case.certificates[0];
+            of.due = None;
+            of.certificate.status = serde_json::from_value(json!({
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "renewalTime": "2027-01-13T22:00:00Z",
+            }))
+            .unwrap();
+            let mut kept = KeptCase {
+                certificate: SeenCertificate {
+                    serial: "01".into(),
+                    issuer: "CA 1".into(),
+                    names: vec!["www.example.com".into()],
+                    not_before: at("2026-11-14T22:00:00Z"),
+                    not_after: at("2027-02-12T22:00:00Z"),
+                    has_kept_key: true,
+                    ..SeenCertificate::default()
+                },
+                top_issuer: "Root 1".into(),
+                ..KeptCase::default()
+            };
+            change(of, &mut kept);
+            of.kept = Some(kept);
+            case.names.clear();
+        })
+    }
+
+    fn served(change: impl FnOnce(&mut SeenCertificate)) -> Case {
+        case(|_, kept| {
+            let mut certificate = kept.certificate.clone();
+            change(&mut certificate);
+            kept.served.push(ServedCase {
+                name: "www.example.com".into(),
+                address: "192.0.2.1:443".parse().unwrap(),
+                at: "2026-11-24T22:00:00Z".parse().unwrap(),
+                certificate,
+            });
+        })
+    }
+
+    #[test]
+    fn what_is_served_is_compared_with_what_is_kept() {
+        check(&served(|_| ()), &[]);
+        let fake = served(|it| {
+            it.serial = "02".into();
+            it.issuer = "Kubernetes Ingress Controller Fake Certificate".into();
+            it.common_name.clone_from(&it.issuer);
+            it.names = vec!["ingress.local".into()];
+        });
+        check(&fake, &[CauseId::Ord12]);
+        let older = served(|it| {
+            it.serial = "00".into();
+            it.not_before = "2026-09-14T22:00:00Z".parse().unwrap();
+        });
+        assert_eq!(judge(&older)[0].grade, Grade::Certain);
+        let of_a_cdn = served(|it| {
+            it.serial = "03".into();
+            it.issuer = "CA of a CDN".into();
+            it.names = vec!["*.example.com".into()];
+        });
+        assert_eq!(judge(&of_a_cdn)[0].grade, Grade::Possible);
+    }
+
+    #[test]
+    fn a_wildcard_is_for_one_label() {
+        assert!(covers("*.example.com", "www.example.com") && covers("A.example", "a.example"));
+        assert!(
+            !covers("*.example.com", "a.b.example.com") && !covers("*.example.com", "example.com")
+        );
+    }
+
+    #[test]
+    fn a_chain_that_was_preferred_and_is_not_there_is_told() {
+        let of = |chain: &str| {
+            let mut case = case(|_, _| ());
+            let issuer = case.issuers[0].issuer.as_mut().unwrap();
+            issuer.spec.acme.as_mut().unwrap().preferred_chain = chain.into();
+            case
+        };
+        check(&of("Root 2"), &[CauseId::Ord13]);
+        check(&of("Root 1"), &[]);
+        check(&of(""), &[]);
+    }
+
+    #[test]
+    fn a_window_that_is_over_is_not_missed() {
+        let until = |end: &str| {
+            case(|_, kept| {
+                kept.renewal = Some(RenewalCase {
+                    url: "https://ca.example/ari/1".into(),
+                    at: "2026-11-24T22:00:00Z".parse().unwrap(),
+                    start: "2026-11-20T22:00:00Z".parse().unwrap(),
+                    end: end.parse().unwrap(),
+                    explanation: "https://ca.example/why".into(),
+                });
+            })
+        };
+        check(&until("2026-11-22T22:00:00Z"), &[CauseId::Hyg05]);
+        check(&until("2026-11-26T22:00:00Z"), &[]);
+    }
+
+    #[test]
+    fn a_renewal_that_comes_late_or_never_begins_is_told() {
+        let at = |renewal: &str| {
+            case(|of, _| {
+                of.certificate.status.renewal_time =
+                    Some(serde_json::from_value(json!(renewal)).unwrap());
+            })
+        };
+        check(&at("2027-01-13T22:00:00Z"), &[]);
+        check(&at("2027-02-12T20:00:00Z"), &[CauseId::Hyg06]);
+        check(&at("2026-11-24T12:00:00Z"), &[CauseId::Hyg06]);
+        check(&at("2026-11-24T21:30:00Z"), &[]);
+        let longer = case(|of, _| {
+            of.certificate.spec.renew_before =
+                Some(serde_json::from_value(json!("3000h")).unwrap());
+        });
+        let found = judge(&longer);
+        assert_eq!((found[0].cause, found[0].grade), (CauseId::Hyg06, Grade::Possible));
+    }
+}
