@@ -6,6 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Problem;
+
 /// The server behind the URL of a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -66,6 +68,22 @@ pub struct AuthorityAnswer {
     pub start: String,
     /// The URLs in it, by the name of each, where it is a JSON object.
     pub members: Vec<(String, String)>,
+}
+
+/// What the CA holds of an order (RFC 8555 §7.1.3).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldOrder {
+    /// Its URL.
+    pub url: String,
+    /// Status in the CA's word.
+    pub status: String,
+    /// Until when.
+    pub expires: Option<Timestamp>,
+    /// Why it is invalid, or why the CA refused to tell.
+    pub problem: Option<Problem>,
+    /// When it was asked.
+    pub at: Timestamp,
 }
 
 /// The certificate in a Secret, and what of it shows elsewhere.

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::authority_case::{AuthorityCase, KeptCase};
+use super::authority_case::{AuthorityCase, HeldOrder, KeptCase};
 use super::control_case::ControlCase;
 use super::name_case::NameCase;
 use super::path_case::ClusterPathCase;
@@ -104,6 +104,9 @@ pub struct CertificateCase {
     pub rivals: Vec<ObjectName>,
     /// What the CA holds of the names, where an order is open or was refused.
     pub held: Vec<HeldCase>,
+    /// What the CA holds of the newest order, where it was asked.
+    #[serde(default)]
+    pub held_order: Option<HeldOrder>,
     /// The certificate that is there, where there is one.
     #[serde(default)]
     pub kept: Option<KeptCase>,

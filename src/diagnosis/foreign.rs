@@ -2,6 +2,8 @@
 //! plugin. Nothing else on this floor reads prose; what this program has written itself is kept as data beside it
 //! (`model::memory`), and read by `diagnosis::facts`.
 
+pub mod provider;
+
 use crate::ca::NO_ACCOUNT;
 use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
 use crate::model::{Challenge, Problem};
@@ -246,138 +248,6 @@ pub fn other_signed_url(problem: &Problem) -> Option<String> {
     let quoted = detail.split('"').nth(1).unwrap_or_default();
     is_about_it.then(|| quoted.to_owned())
 }
-
-/// Why a DNS provider does not take a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderFault {
-    /// Credentials that are wrong, or may not do it.
-    Denied,
-    /// Their zones have none for the name.
-    NoZone,
-    /// Too many requests, or an outage.
-    Busy,
-    /// There is no way to the API.
-    Unreachable,
-    /// The API does not take requests from this address.
-    AddressRefused,
-    /// acme-dns has no account for the domain.
-    NotRegistered,
-    /// A name server refuses a dynamic update, with a code of RFC 2136 or RFC 8945.
-    Update,
-}
-
-/// Why a DNS provider does not take a record, by what cert-manager, its libraries and this program's own solvers say.
-pub fn provider_fault(said: &str) -> Option<ProviderFault> {
-    let said = said.to_lowercase();
-    let says = |marks: &&[&str]| marks.iter().any(|mark| said.contains(mark));
-    PROVIDER.iter().find(|(marks, _)| says(marks)).map(|(_, fault)| *fault)
-}
-
-/// What is told first decides.
-const PROVIDER: &[(&[&str], ProviderFault)] = &[
-    (&["account credentials not found for domain"], ProviderFault::NotRegistered),
-    (
-        &["server replied: ", "notauth", "notzone", "badkey", "badsig", "badtime"],
-        ProviderFault::Update,
-    ),
-    (
-        &[
-            "http 429",
-            "error 429",
-            "status 429",
-            "status code: 429",
-            "too many requests",
-            "rate exceeded",
-            "rate limit",
-            "throttling",
-            "quota exceeded",
-            "http 500",
-            "http 502",
-            "http 503",
-            "http 504",
-            "error 503",
-            "status code: 503",
-            "service unavailable",
-        ],
-        ProviderFault::Busy,
-    ),
-    (
-        &[
-            "ip address is not allowed",
-            "ip not allowed",
-            "ip is not in the",
-            "ip is not whitelisted",
-            "invalid request ip",
-            "from this ip",
-            "cannot use the access token from location",
-        ],
-        ProviderFault::AddressRefused,
-    ),
-    (
-        &[
-            "found no zones",
-            "not found in route 53",
-            "no matching googlecloud domain",
-            "no zone",
-            "zone not found",
-            "domain not found",
-        ],
-        ProviderFault::NoZone,
-    ),
-    (
-        &[
-            "accessdenied",
-            "not authorized to perform",
-            "assumerole",
-            "invalidclienttokenid",
-            "signaturedoesnotmatch",
-            "unrecognizedclient",
-            "redacted aws sdk error",
-            "redacted azure",
-            "redacted digitalocean",
-            "aadsts",
-            "clientid was omitted",
-            "authorizationfailed",
-            "error 403",
-            "http 403",
-            "http 401",
-            "status code: 401",
-            "status code: 403",
-            "(6003)",
-            "(9103)",
-            "(9109)",
-            "(10000)",
-            "6003:",
-            "9103:",
-            "9109:",
-            "10000:",
-            "authentication error",
-            "invalid access token",
-            "unable to authenticate",
-            "invalid request headers",
-            "are both present",
-            "permission_denied",
-            "forbidden",
-            "unauthorized",
-        ],
-        ProviderFault::Denied,
-    ),
-    (
-        &[
-            "dial tcp",
-            "i/o timeout",
-            "connection refused",
-            "connection reset",
-            "no connection within",
-            "no answer within",
-            "no such host",
-            "tls handshake",
-            "x509: ",
-            "invalid peer certificate",
-        ],
-        ProviderFault::Unreachable,
-    ),
-];
 
 /// Tells whether a Challenge's reason is about its answer that could not be put up or taken down, rather than about what is waited
 /// for: it is cert-manager's, or ours.
@@ -683,6 +553,34 @@ mod tests {
             group_fault("the server could not find the requested resource"),
             Some(GroupFault::Unknown)
         );
+    }
+
+    #[test]
+    fn a_question_of_a_ca_that_found_no_answer_is_read() {
+        for (detail, expected) in [
+            (
+                "DNS problem: SERVFAIL looking up TXT for _acme-challenge.a.example - the domain's nameservers may be malfunctioning",
+                Some(RecordFault::Servers),
+            ),
+            (
+                "DNS problem: query timed out looking up TXT for _acme-challenge.a.example",
+                Some(RecordFault::Silence),
+            ),
+            ("DNS problem: query timed out looking up A for a.example", Some(RecordFault::Silence)),
+            (
+                "DNS problem: networking error looking up A for a.example",
+                Some(RecordFault::Silence),
+            ),
+            (
+                "DNS problem: looking up TXT for _acme-challenge.a.example: DNSSEC: DNSKEY Missing",
+                Some(RecordFault::Signatures),
+            ),
+            ("192.0.2.1: Fetching http://a.example/x: Timeout during connect", None),
+            ("it timed out", None),
+        ] {
+            let problem = Problem { detail: detail.to_owned(), ..Problem::default() };
+            assert_eq!(lookup_fault(&problem), expected, "{detail}");
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
 /// How many requests to CAs are under way at once.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 impl Investigator {
     /// Looks at all that these targets are about.
@@ -71,6 +71,7 @@ impl Investigator {
         let around = Around::of(&case);
         let (control, ()) = tokio::join!(self.control(&around), async {
             self.ask_authority(&mut case).await;
+            self.ask_orders(&mut case).await;
             self.read_kept(&mut case).await;
         });
         let (control, hidden) = control;
@@ -125,7 +126,7 @@ impl Investigator {
         };
         let rivals = Vec::new();
         let Chain { certificate, requests, orders, challenges, .. } = chain;
-        let (held, kept) = (Vec::new(), None);
+        let (held, held_order, kept) = (Vec::new(), None, None);
         case.certificates.push(CertificateCase {
             certificate,
             requests,
@@ -135,6 +136,7 @@ impl Investigator {
             next_try,
             rivals,
             held,
+            held_order,
             kept,
         });
         Ok(())
@@ -207,12 +209,7 @@ impl Investigator {
         let accounts = &authority::accounts(store, resolver, namespace);
         let mut asked = Vec::new();
         for (index, of) in case.certificates.iter().enumerate() {
-            // A CA that does not answer is not asked again.
-            let issuer = issuer_key(&of.certificate);
-            let directory = issuer.and_then(|key| case.issuer(&key)?.directory.as_ref());
-            let answers =
-                directory.is_some_and(|it| matches!(it.answer, DirectoryAnswer::Directory { .. }));
-            if answers && of.is_open() {
+            if of.is_open() && answers(case, of) {
                 asked.extend(authorizations(store, of).await.into_iter().map(|one| (index, one)));
             }
         }
@@ -294,6 +291,13 @@ impl Investigator {
             }
         }
     }
+}
+
+/// Tells whether the CA of a Certificate has answered: one that does not is not asked again.
+pub(super) fn answers(case: &Case, of: &CertificateCase) -> bool {
+    let issuer = issuer_key(&of.certificate);
+    let directory = issuer.and_then(|key| case.issuer(&key)?.directory.as_ref());
+    directory.is_some_and(|it| matches!(it.answer, DirectoryAnswer::Directory { .. }))
 }
 
 /// An authorization that the CA is asked for.

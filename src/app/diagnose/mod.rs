@@ -14,6 +14,7 @@ mod issuers;
 mod kept;
 pub mod look;
 mod names;
+mod orders;
 mod path;
 pub mod report;
 pub mod targets;

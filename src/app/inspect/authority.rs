@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acme::{AuthorizationReply, ChallengeReply};
+use crate::acme::{AuthorizationReply, ChallengeReply, OrderReply};
 use crate::app::engine::clients;
 use crate::controllers::ReconcileError;
 use crate::controllers::accounts::Accounts;
@@ -88,6 +88,20 @@ pub async fn ask(
     let issuer = accounts.issuer(namespace, issuer).await?;
     let session = accounts.session(&issuer).await?;
     Ok(session.authorization(url).await?)
+}
+
+/// Reads the order at that URL, in the same way.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_order(
+    url: &str,
+    (namespace, issuer): (&str, &IssuerRef),
+    accounts: &Accounts,
+) -> Result<OrderReply, ReconcileError> {
+    let issuer = accounts.issuer(namespace, issuer).await?;
+    let session = accounts.session(&issuer).await?;
+    Ok(session.order(url).await?)
 }
 
 #[cfg(test)]

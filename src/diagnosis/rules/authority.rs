@@ -268,7 +268,7 @@ mod tests {
     use super::super::judge;
     use super::super::tests::{check, with};
     use super::*;
-    use crate::diagnosis::authority_case::AddressReach;
+    use crate::diagnosis::authority_case::{AddressReach, HeldOrder};
     use crate::diagnosis::case::HeldCase;
     use crate::model::Problem;
 
@@ -437,30 +437,59 @@ mod tests {
         check(&of("invalid", Some(caa)), &[CauseId::Caa01]);
     }
 
+    /// A case with an Order that was made then.
+    fn ordered(made: &str, reason: &str) -> Case {
+        let owner = json!({
+            "uid": "r", "kind": "CertificateRequest", "name": "www-1", "controller": true,
+            "apiVersion": "cert-manager.io/v1",
+        });
+        let order = json!({
+            "metadata": {
+                "namespace": "web", "name": "www-1", "uid": "o", "creationTimestamp": made,
+                "ownerReferences": [owner],
+            },
+            "spec": {"issuerRef": {"name": "acme"}, "request": "", "dnsNames": ["www.example.com"]},
+            "status": {"reason": reason},
+        });
+        let request = json!({
+            "metadata": {"namespace": "web", "name": "www-1", "uid": "r"},
+            "spec": {"issuerRef": {"name": "acme"}, "request": ""},
+            "status": {"conditions": [{"type": "Approved", "status": "True"}]},
+        });
+        with(|case| {
+            let of = &mut case.certificates[0];
+            of.orders = vec![serde_json::from_value(order).unwrap()];
+            of.requests = vec![serde_json::from_value(request).unwrap()];
+        })
+    }
+
     #[test]
     fn an_order_without_challenges_is_named_after_a_while() {
-        let of = |made: &str, reason: &str| {
-            with(|case| {
-                let order = json!({
-                    "metadata": {"namespace": "web", "name": "www-1", "uid": "o", "creationTimestamp": made,
-                        "ownerReferences": [{"uid": "r", "kind": "CertificateRequest", "name": "www-1", "controller": true, "apiVersion": "cert-manager.io/v1"}]},
-                    "spec": {"issuerRef": {"name": "acme"}, "request": "", "dnsNames": ["www.example.com"]},
-                    "status": {"reason": reason},
-                });
-                let request = json!({
-                    "metadata": {"namespace": "web", "name": "www-1", "uid": "r"},
-                    "spec": {"issuerRef": {"name": "acme"}, "request": ""},
-                    "status": {"conditions": [{"type": "Approved", "status": "True"}]},
-                });
-                let of = &mut case.certificates[0];
-                of.orders = vec![serde_json::from_value(order).unwrap()];
-                of.requests = vec![serde_json::from_value(request).unwrap()];
-            })
-        };
-        check(&of("2026-11-24T21:00:00Z", ""), &[CauseId::Ord05]);
-        check(&of("2026-11-24T21:59:30Z", ""), &[]);
-        let waits =
-            judge(&of("2026-11-24T21:00:00Z", "Failed to determine a valid solver configuration"));
+        check(&ordered("2026-11-24T21:00:00Z", ""), &[CauseId::Ord05]);
+        check(&ordered("2026-11-24T21:59:30Z", ""), &[]);
+        let reason = "Failed to determine a valid solver configuration";
+        let waits = judge(&ordered("2026-11-24T21:00:00Z", reason));
         assert!(waits.iter().all(|finding| finding.cause != CauseId::Ord05), "{waits:?}");
+    }
+
+    #[test]
+    fn what_the_ca_says_of_an_order_counts_though_no_status_has_it() {
+        let of = |kind: Option<&str>| {
+            let mut case = ordered("2026-11-24T21:59:30Z", "");
+            case.certificates[0].held_order = Some(HeldOrder {
+                url: "https://ca.example/order/1".into(),
+                status: "invalid".into(),
+                expires: None,
+                problem: kind.map(|kind| Problem {
+                    kind: format!("urn:ietf:params:acme:error:{kind}"),
+                    ..Problem::default()
+                }),
+                at: case.at,
+            });
+            case
+        };
+        check(&of(Some("badCSR")), &[CauseId::Cfg18]);
+        check(&of(Some("caa")), &[CauseId::Caa01]);
+        check(&of(None), &[]);
     }
 }

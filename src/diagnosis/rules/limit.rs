@@ -126,6 +126,17 @@ fn problems(case: &Case) -> Vec<Told> {
             );
         }
         let Some(order) = of.order() else { continue };
+        let held = of.held_order.as_ref().and_then(|held| Some((held, held.problem.clone()?)));
+        if let Some((held, problem)) = held {
+            // A problem of several names is told with each.
+            let is_known = all[before..].iter().any(|known| known.problem.kind == problem.kind);
+            if !is_known {
+                let subject = format!("Order {}", order.name());
+                let evidence = told(format!("{subject} at the CA"), held.at, problem.to_string());
+                add(&mut all, Told { problem, subject, evidence, kind: None, challenge: None });
+            }
+            continue;
+        }
         let Some(problem) = facts::problem(order) else { continue };
         // The names say it better.
         if all[before..].iter().any(|known| known.problem.kind == problem.kind) {

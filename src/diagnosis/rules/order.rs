@@ -131,6 +131,11 @@ fn order_waits_though_all_is_valid(case: &Case, found: &mut Vec<Finding>) {
         let is_all_valid = of.held.iter().all(|held| held.status == "valid");
         let waits = matches!(order.status.state, Some(State::Pending));
         let challenges_done = of.current_challenges().all(|c| c.status.state == Some(State::Valid));
+        // The CA may be further than the status.
+        let waits = match &of.held_order {
+            Some(held) => waits && held.status == "pending",
+            None => waits,
+        };
         if !(is_all_valid && waits && challenges_done) {
             continue;
         }

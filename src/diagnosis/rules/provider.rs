@@ -5,7 +5,8 @@ use super::rule::FaultRule;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, stored};
-use crate::diagnosis::foreign::{self, ProviderFault};
+use crate::diagnosis::foreign::is_about_deed;
+use crate::diagnosis::foreign::provider::{ProviderFault, provider_fault};
 use crate::model::Challenge;
 use crate::model::solver::Dns01Solver;
 
@@ -20,10 +21,10 @@ fn provider_refuses(case: &Case, found: &mut Vec<Finding>) {
             let is_taken_down =
                 challenge.has_ended() || challenge.metadata.deletion_timestamp.is_some();
             let is_stuck = if is_taken_down { status.presented } else { !status.presented };
-            if !is_stuck || !foreign::is_about_deed(&status.reason) {
+            if !is_stuck || !is_about_deed(&status.reason) {
                 continue;
             }
-            let Some(fault) = foreign::provider_fault(&status.reason) else { continue };
+            let Some(fault) = provider_fault(&status.reason) else { continue };
             let Some((cause, grade)) = cause(dns01, fault, is_taken_down) else { continue };
             found.push(about(case, challenge, dns01, cause, grade));
         }

@@ -42,6 +42,7 @@ pub(super) fn case() -> Case {
         next_try: None,
         rivals: Vec::new(),
         held: Vec::new(),
+        held_order: None,
         kept: None,
     };
     let issuer = IssuerCase {

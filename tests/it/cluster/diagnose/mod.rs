@@ -3,7 +3,6 @@
 mod belonging;
 mod control;
 mod looking;
-mod looking;
 mod path;
 mod peer;
 

@@ -65,6 +65,15 @@ async fn lim_08_the_ca_is_down() {
     names_first("LIM-07", busy, "/dir", 0).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn ord_07_the_ca_has_ended_the_authorization() {
+    let lab = Lab::with(Config::default(), &["authorization-deactivated=9"]).await;
+    let said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
+    assert_ne!(said.code, Some(0), "{said:?}");
+    let first = lab.names_first(&["web"], "ORD-07", 10);
+    assert!(first["message"].as_str().unwrap().contains("deactivated"), "{first:#}");
+}
+
 /// A certificate that was issued, and where its name leads now.
 async fn issued(issuer: Value, spec: Value) -> Lab {
     let lab = Lab::new().await;
@@ -135,7 +144,7 @@ async fn prv_14_the_api_of_the_provider_is_not_reached() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prv_12_the_api_of_the_provider_is_busy() {
-    let busy = reply("429 Too Many Requests", "Retry-After: 120\r\n", "{\"error\": \"slow down\"}");
+    let busy = reply("429 Too Many Requests", "Retry-After: 120\r\n", "");
     let lab = by_acme_dns(server(Some(busy))).await;
     lab.names_first(&["web"], "PRV-12", 0);
 }
