@@ -2,8 +2,6 @@
 //! plugin. Nothing else on this floor reads prose; what this program has written itself is kept as data beside it
 //! (`model::memory`), and read by `diagnosis::facts`.
 
-pub mod provider;
-
 use crate::ca::NO_ACCOUNT;
 use crate::model::cause::{Cause, OrderWait, Sighting, Symptom};
 use crate::model::{Challenge, Problem};

@@ -22,6 +22,7 @@ pub mod network_policy;
 pub mod next_step;
 pub mod path_case;
 pub mod path_objects;
+pub mod provider_words;
 pub mod rules;
 pub mod verdict;
 pub mod web_case;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::investigator::{Investigator, PROBE_TIMEOUT};
+use super::investigator::Investigator;
 use super::issuers::tls;
 use crate::acme::chain::{Leaf, leaf, leaf_of_der, top_issuer};
 use crate::acme::inspection::Material;
@@ -24,20 +24,15 @@ use crate::store::resources::Resources;
 const MOST_CERTIFICATES: usize = 10;
 /// Most names of one certificate at which it is looked.
 const MOST_NAMES: usize = 3;
-/// How long a handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(3);
+/// How long a handshake may take, and the CA's word on a renewal.
+const LONGEST: Duration = Duration::from_secs(2);
 
 impl Investigator {
-    /// Looks at the certificates that are there.
-    pub(super) async fn read_kept(&self, case: &mut Case) {
-        let Some(store) = &self.store else { return };
-        let is_of_many = case.is_of_many;
+    /// The certificates that are there, one for each of the first Certificates.
+    pub(super) async fn kept_certificates(&self, case: &Case) -> Vec<Option<KeptCase>> {
+        let Some(store) = &self.store else { return Vec::new() };
         let looked = case.certificates.iter().take(MOST_CERTIFICATES);
-        let looked = looked.map(|of| self.kept(store, case, of, is_of_many));
-        let all: Vec<Option<KeptCase>> = join_all(looked).await;
-        for (of, kept) in case.certificates.iter_mut().zip(all) {
-            of.kept = kept;
-        }
+        join_all(looked.map(|of| self.kept(store, case, of))).await
     }
 
     async fn kept(
@@ -45,7 +40,6 @@ impl Investigator {
         store: &Arc<dyn Store>,
         case: &Case,
         of: &CertificateCase,
-        is_of_many: bool,
     ) -> Option<KeptCase> {
         let certificate = &of.certificate;
         let name = ObjectName::new(&certificate.metadata.namespace, &certificate.spec.secret_name);
@@ -57,7 +51,7 @@ impl Investigator {
         let own = leaf(text).ok()?;
         let material = Material::find(pem).ok()?;
         let der = material.certificates.first()?;
-        let is_served = of.due.is_none() && !is_of_many;
+        let is_served = of.due.is_none() && !case.is_of_many;
         let (renewal, served) = tokio::join!(self.renewal(case, of, der), async {
             if is_served { self.served(&own).await } else { Vec::new() }
         },);
@@ -78,7 +72,7 @@ impl Investigator {
         let url = format!("{}/{}", base.trim_end_matches('/'), renewal_info::identifier(der)?);
         let tls = tls(acme);
         let asked = self.clients.plain(&acme.server, &tls, &url);
-        let reply = timeout(PROBE_TIMEOUT, asked).await.ok()?.ok()?;
+        let reply = timeout(LONGEST, asked).await.ok()?.ok()?;
         let is_good = (200..300).contains(&reply.status);
         let told = is_good.then(|| renewal_info::read(&reply.body))??;
         Some(RenewalCase {
@@ -99,7 +93,7 @@ impl Investigator {
                 Some(at) => (at.ip().to_string(), at.port()),
                 None => (name.clone(), 443),
             };
-            let shown = self.fetcher.shown_by((&host, port), &asked, HANDSHAKE).await.ok()?;
+            let shown = self.fetcher.shown_by((&host, port), &asked, LONGEST).await.ok()?;
             let other = leaf_of_der(shown.certificates.first()?).ok()?;
             Some(ServedCase {
                 name: name.clone(),

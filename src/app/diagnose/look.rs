@@ -69,14 +69,20 @@ impl Investigator {
             self.read_queue(store, &mut case).await?;
         }
         let around = Around::of(&case);
-        let (control, ()) = tokio::join!(self.control(&around), async {
-            self.ask_authority(&mut case).await;
-            self.ask_orders(&mut case).await;
-            self.read_kept(&mut case).await;
-        });
+        let (control, ()) = tokio::join!(self.control(&around), self.ask_authority(&mut case));
         let (control, hidden) = control;
         case.control = control;
         case.unseen.extend(hidden);
+        let (orders, kept) = tokio::join!(self.held_orders(&case), self.kept_certificates(&case));
+        for (index, order) in orders {
+            match order {
+                Ok(held) => case.certificates[index].held_order = Some(held),
+                Err(missed) => case.unseen.push(missed),
+            }
+        }
+        for (of, kept) in case.certificates.iter_mut().zip(kept) {
+            of.kept = kept;
+        }
         case.names.extend(wanted_names::of_certificates(&case));
         let listener = self.listen(&mut case).await;
         let is_listening = listener.is_some();

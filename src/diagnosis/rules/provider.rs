@@ -6,7 +6,7 @@ use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::finding::{Finding, Grade, stored};
 use crate::diagnosis::foreign::is_about_deed;
-use crate::diagnosis::foreign::provider::{ProviderFault, provider_fault};
+use crate::diagnosis::provider_words::{ProviderFault, provider_fault};
 use crate::model::Challenge;
 use crate::model::solver::Dns01Solver;
 

@@ -67,7 +67,7 @@ async fn lim_08_the_ca_is_down() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ord_07_the_ca_has_ended_the_authorization() {
-    let lab = Lab::with(Config::default(), &["authorization-deactivated=9"]).await;
+    let lab = Lab::with(Config::default(), &["authorization-deactivated=1000"]).await;
     let said = lab.order(&[lab.issuer(json!({})), certificate("web", &[NAME], json!({}))]);
     assert_ne!(said.code, Some(0), "{said:?}");
     let first = lab.names_first(&["web"], "ORD-07", 10);
