@@ -28,10 +28,7 @@ pub(super) async fn paths(name: &str, address: SocketAddr, look: &Observation) -
         | Seen::NoLook { .. } => return None,
         _ => LONGEST,
     };
-    let host = match name.contains(':') {
-        true => format!("[{name}]"),
-        false => name.to_owned(),
-    };
+    let host = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
     let ask = async |path: String| match raw::bytes(address, &host, &path, longest).await {
         Ok(bytes) => WebReply::read(&bytes),
         Err(NoBytes::NotConnected) => WebReply::NotConnected,

@@ -370,6 +370,7 @@ mod tests {
 
     #[test]
     fn a_family_is_lost_where_the_other_one_works() {
+        use ReachOutcome as R;
         let of = |six, four| {
             case(URL, good(), |authority, _| {
                 let reach = |address: &str, outcome| AddressReach {
@@ -380,7 +381,6 @@ mod tests {
                     vec![reach("[2001:db8::1]:443", six), reach("192.0.2.1:443", four)];
             })
         };
-        use ReachOutcome as R;
         check(&of(R::Silent, R::Connected(3)), &[CauseId::Env07]);
         check(&of(R::NoRoute, R::Connected(3)), &[]);
         check(&of(R::Connected(3), R::Connected(3)), &[]);
