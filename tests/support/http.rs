@@ -27,7 +27,7 @@ pub fn post_tls(
     let body = json.to_string();
     let length = body.len();
     let request = format!(
-        "POST {path} HTTP/1.0\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n\
+        "POST {path} HTTP/1.0\r\nHost: localhost:{port}\r\nUser-Agent: kubectl-acme-tests\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n\r\n{body}"
     );
     exchange_tls(port, ca_pem, &request)
