@@ -9,7 +9,7 @@ use std::thread;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::support::cluster::{Bench, Cluster, Kubectl, eventually};
+use crate::support::cluster::{Arena, Bench, Cluster, Kubectl, eventually};
 use crate::support::lab;
 use crate::support::program;
 
@@ -43,6 +43,8 @@ fn default_page(status: &'static str) -> u16 {
 impl Stuck {
     /// Nothing but an Issuer and a Certificate, and somebody who drives.
     fn before(name: &str, http01: &Value) -> Self {
+        // Nobody else drives.
+        drop(Arena::enter());
         let bench = Bench::new(Cluster::shared(), name);
         let objects = [
             bench.issuer("Issuer", "pebble", http01),
