@@ -88,7 +88,7 @@ pub(super) async fn targets_of(
     let search = Search { store, namespace, certificates };
     let Some(resource) = kind.resource() else { return search.of_secret(name, context).await };
     let Some(cluster) = behind(store, context) else {
-        let message = format!("cannot diagnose {}: a state folder has none", resource.kind);
+        let message = format!("cannot diagnose {} {name}: a state folder has none", resource.kind);
         return Err(Failure::usage(message).hint("it has Certificates, and Secrets by name"));
     };
     let all = cluster.foreign(resource, namespace, Manager::Person);
@@ -97,14 +97,14 @@ pub(super) async fn targets_of(
         let names: Vec<String> = there.iter().map(|one| metadata(one).name).collect();
         return Err(absent(resource.kind, name, namespace, &names));
     };
-    let mut links = Links::default();
+    let mut links = KnownLinks::default();
     search.follow(kind, &object, cluster, &mut links).await?;
     search.conclude(resource.kind, name, &object, &links).await
 }
 
 /// What is known to lead from an object to Certificates.
 #[derive(Default)]
-struct Links {
+struct KnownLinks {
     /// UIDs of what may own Certificates.
     owners: BTreeSet<String>,
     /// Names of Secrets.
@@ -129,7 +129,7 @@ impl Search<'_> {
         kind: RelatedKind,
         object: &Value,
         cluster: &ClusterStore,
-        links: &mut Links,
+        links: &mut KnownLinks,
     ) -> Result<(), Failure> {
         let of = metadata(object);
         links.looked_at.push("a Challenge that owns it".to_owned());
@@ -179,7 +179,7 @@ impl Search<'_> {
         kind: &str,
         name: &str,
         object: &Value,
-        links: &Links,
+        links: &KnownLinks,
     ) -> Result<Vec<DiagnosisTarget>, Failure> {
         let mut found = links.found.clone();
         for certificate in &self.certificates {
@@ -282,7 +282,7 @@ impl Search<'_> {
 }
 
 /// Takes in what an Ingress or a Gateway owns and names.
-fn take(kind: RelatedKind, object: &Value, links: &mut Links) {
+fn take(kind: RelatedKind, object: &Value, links: &mut KnownLinks) {
     links.owners.insert(metadata(object).uid);
     let names: Vec<&Value> = if kind == RelatedKind::Gateway {
         let listeners = object["spec"]["listeners"].as_array().into_iter().flatten();

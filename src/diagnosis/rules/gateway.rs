@@ -201,10 +201,10 @@ fn route_is_not_attached(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-type Fault = (Grade, String, Evidence);
+type RouteFault = (Grade, String, Evidence);
 
 /// What parents say of a route, and whether one of them has taken it with all that it refers to.
-fn said_of(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<Fault>, bool) {
+fn said_of(open: &OpenPath<'_>, route: &RouteCase) -> (Vec<RouteFault>, bool) {
     let name = named("HTTPRoute", &route.metadata);
     let mut faults = Vec::new();
     let mut is_attached = false;
