@@ -249,7 +249,7 @@ fn a_class_that_the_cluster_does_not_have_is_named_before_and_after_the_order() 
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn an_ingress_that_nobody_takes_is_told_from_others_of_its_class() {
-    let stuck = Stuck::ordered("path-taken", &through("path-taken"), &[], is_presented);
+    let stuck = Stuck::ordered("path-taken", &through("path-taken"), &[], is_served);
     make_class(&stuck, "path-taken");
     let other = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "other"},
@@ -320,16 +320,12 @@ fn an_ingress_that_somebody_removed_is_missed() {
 #[test]
 #[ignore = "needs a cluster: run by just cluster"]
 fn a_pod_with_other_labels_leaves_its_service_without_endpoints() {
-    let stuck = Stuck::ordered("path-labels", &through("path-labels"), &[], is_running);
+    let stuck = Stuck::ordered("path-labels", &through("path-labels"), &[], is_served);
     make_class(&stuck, "path-labels");
     let kubectl = stuck.kubectl();
     let label = "acme.cert-manager.io/http-token=0";
     kubectl.run(&["label", "pods", "-l", SOLVER, "--overwrite", label]);
-    eventually("the endpoint to go", || {
-        let slices =
-            kubectl.run(&["get", "endpointslices", "-o", "jsonpath={.items[*].endpoints}"]);
-        (slices.trim().is_empty() || slices.trim() == "[]").then_some(())
-    });
+    eventually("the endpoint to go", || (endpoints(&kubectl) == 0).then_some(()));
     let finding = stuck.names_first("CTL-15");
     assert_eq!(finding["grade"], "certain", "{finding:#}");
     assert!(finding["message"].as_str().unwrap().contains("http-token"), "{finding:#}");
@@ -489,7 +485,7 @@ fn an_ingress_at_work_is_well_and_what_is_left_of_old_challenges_is_told_beside(
     lab::names_none(&report, "an Ingress in a cluster");
     assert_eq!(output.status.code(), Some(0), "{report:#}");
     leave_over(&stuck);
-    let (output, report) = stuck.diagnose_in(60, &["certificate/web"]);
+    let (output, report) = stuck.diagnose_in(20, &["certificate/web"]);
     lab::names_first(&report, "HYG-02");
     let findings = report["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["cause"] == "GW-05"), "{report:#}");
@@ -499,6 +495,19 @@ fn an_ingress_at_work_is_well_and_what_is_left_of_old_challenges_is_told_beside(
 fn is_running(kubectl: &Kubectl, challenge: &Value) -> bool {
     let is_ready = |pod: &Value| pod["status"]["phase"] == "Running";
     is_presented(kubectl, challenge) && kubectl.items("pods").iter().any(is_ready)
+}
+
+/// How many endpoints solvers' Services have.
+fn endpoints(kubectl: &Kubectl) -> usize {
+    let listed = kubectl.run(&["get", "endpointslices", "-l", SOLVER, "-o", "json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let slices = listed["items"].as_array().unwrap().iter();
+    slices.map(|slice| slice["endpoints"].as_array().map_or(0, Vec::len)).sum()
+}
+
+/// Its Pod runs, and its Service leads there.
+fn is_served(kubectl: &Kubectl, challenge: &Value) -> bool {
+    is_running(kubectl, challenge) && endpoints(kubectl) == 1
 }
 
 /// The answer is there for whoever looks.
