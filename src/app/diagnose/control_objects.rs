@@ -101,7 +101,10 @@ impl Look<'_> {
             let read = self.read("secrets", read.outlined("", &this)).await?;
             let metadata = &read.first()?["metadata"];
             let entries = list(metadata, "/managedFields").iter();
-            let writers = entries.filter(|entry| !entry["fieldsV1"]["f:data"].is_null());
+            let has_data = |entry: &&Value| {
+                ["f:data", "f:stringData"].iter().any(|field| !entry["fieldsV1"][field].is_null())
+            };
+            let writers = entries.filter(has_data);
             let writers = writers.filter_map(|entry| {
                 let manager = entry["manager"].as_str()?;
                 let is_own = OWN_WRITERS.iter().any(|own| manager.starts_with(own));

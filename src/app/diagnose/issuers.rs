@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
 use super::investigator::{Investigator, PROBE_TIMEOUT, unseen};
+use super::look::AT_ONCE;
 use crate::acme::error::{AcmeError, Fault};
 use crate::acme::{Directory, TlsOptions};
 use crate::app::failure::Failure;
@@ -32,9 +34,17 @@ impl Investigator {
         keys: BTreeSet<Key>,
         unseen: &mut Vec<Unseen>,
     ) -> Result<Vec<IssuerCase>, Failure> {
+        let read = keys.into_iter().map(|key| async {
+            let mut missed = Vec::new();
+            let issuer = self.issuer(store, key, &mut missed).await?;
+            Ok::<_, StoreError>((issuer, missed))
+        });
+        let mut read = stream::iter(read).buffered(AT_ONCE);
         let mut all = Vec::new();
-        for key in keys {
-            all.push(self.issuer(store, key, unseen).await?);
+        while let Some(one) = read.next().await {
+            let (issuer, missed) = one?;
+            all.push(issuer);
+            unseen.extend(missed);
         }
         Ok(all)
     }

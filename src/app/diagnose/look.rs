@@ -1,6 +1,6 @@
 //! One look at everything.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::control::Around;
 use super::investigator::{DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen};
+use super::rivals::read_rivals;
 use super::{names, path, wanted_names};
 use crate::acme::error::AcmeError;
 use crate::app::chain;
@@ -37,7 +38,7 @@ use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
 
-/// How many requests to CAs are under way at once.
+/// How many objects are read, or CAs asked, at once.
 pub(super) const AT_ONCE: usize = 16;
 
 impl Investigator {
@@ -51,15 +52,15 @@ impl Investigator {
         let is_of_many = targets.len() > 1;
         let mut case = Case { at: self.now, in_cluster, driver, is_of_many, ..Case::default() };
         let mut issuers: BTreeSet<Key> = BTreeSet::new();
+        let mut certificates: Vec<&ObjectName> = Vec::new();
         for target in targets {
             match target {
-                DiagnosisTarget::Certificate(name) => {
-                    self.read_certificate(name, &mut case).await?;
-                }
+                DiagnosisTarget::Certificate(name) => certificates.push(name),
                 DiagnosisTarget::Issuer(key) => drop(issuers.insert(key.clone())),
                 DiagnosisTarget::Domain(name) => case.names.push(wanted_names::of_domain(name)),
             }
         }
+        self.read_certificates(&certificates, &mut case).await?;
         if let Some(store) = &self.store {
             read_rivals(store, &mut case).await?;
         }
@@ -106,18 +107,52 @@ impl Investigator {
         Ok(case)
     }
 
-    async fn read_certificate(&self, name: &ObjectName, case: &mut Case) -> Result<(), Failure> {
+    async fn read_certificates(
+        &self,
+        names: &[&ObjectName],
+        case: &mut Case,
+    ) -> Result<(), Failure> {
         let Some(store) = &self.store else { return Ok(()) };
+        if case.is_of_many && store.in_cluster() {
+            // What hangs below the first of a namespace is read with all of it: that is done once.
+            let places: BTreeSet<&str> = names.iter().map(|name| name.namespace.as_str()).collect();
+            let kinds = [Kind::CertificateRequest, Kind::Order, Kind::Challenge];
+            let all = places.into_iter().flat_map(|place| kinds.map(|kind| (place, kind)));
+            let all = all.map(|(place, kind)| async move {
+                // Where it may not be read, each Certificate says so.
+                store.list(kind, &Scope::owned_by(place, "none")).await.is_ok()
+            });
+            join_all(all).await;
+        }
+        let is_of_many = case.is_of_many;
+        let read = names.iter().map(|name| self.read_certificate(store, name, is_of_many));
+        let mut read = stream::iter(read).buffered(AT_ONCE);
+        while let Some(one) = read.next().await {
+            let (of, unseen) = one?;
+            case.certificates.extend(of);
+            case.unseen.extend(unseen);
+        }
+        Ok(())
+    }
+
+    /// A Certificate with all that hangs below it, and what of it may not be read; nothing where it has just gone.
+    async fn read_certificate(
+        &self,
+        store: &Arc<dyn Store>,
+        name: &ObjectName,
+        is_of_many: bool,
+    ) -> Result<(Option<CertificateCase>, Vec<Unseen>), Failure> {
+        let mut missed = Vec::new();
         let chain = match chain::read(store, name).await {
             Ok(Some(chain)) => chain,
             // It may have been deleted since it was listed.
-            Ok(None) if case.is_of_many => return Ok(()),
+            Ok(None) if is_of_many => return Ok((None, missed)),
             Ok(None) => {
                 let key = Key::new(Kind::Certificate, name.clone());
                 return Err(lookup::not_found(store, &key).await?);
             }
             Err(error) if error.lacks_permission() => {
-                case.unseen.push(unseen(format!("what belongs to Certificate {name}"), &error));
+                missed.push(unseen(format!("what belongs to Certificate {name}"), &error));
                 self.bare(store, name).await?
             }
             Err(error) => return Err(error.into()),
@@ -126,14 +161,14 @@ impl Investigator {
             Ok(state) => state,
             Err(error) => {
                 let what = format!("the Secret and the requests of Certificate {name}");
-                case.unseen.push(unseen(what, &error));
+                missed.push(unseen(what, &error));
                 (by_condition(&chain.certificate), None)
             }
         };
         let rivals = Vec::new();
         let Chain { certificate, requests, orders, challenges, .. } = chain;
         let (held, held_order, kept) = (Vec::new(), None, None);
-        case.certificates.push(CertificateCase {
+        let of = CertificateCase {
             certificate,
             requests,
             orders,
@@ -144,8 +179,8 @@ impl Investigator {
             held,
             held_order,
             kept,
-        });
-        Ok(())
+        };
+        Ok((Some(of), missed))
     }
 
     /// A Certificate of which nothing else may be read.
@@ -357,27 +392,4 @@ fn by_condition(certificate: &Certificate) -> Option<DueReason> {
     let (reason, message) =
         ready.map(|r| (r.reason.clone(), r.message.clone())).unwrap_or_default();
     Some(DueReason { reason, message })
-}
-
-/// Finds the other Certificates with the same Secrets; each namespace is listed once.
-async fn read_rivals(store: &Arc<dyn Store>, case: &mut Case) -> Result<(), StoreError> {
-    let of = |of: &CertificateCase| of.certificate.metadata.namespace.clone();
-    let namespaces: BTreeSet<String> = case.certificates.iter().map(of).collect();
-    let mut owners: BTreeMap<ObjectName, Vec<ObjectName>> = BTreeMap::new();
-    for namespace in namespaces {
-        let all = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-        let scope = Scope::namespace(&namespace).brief();
-        // Whoever may read one Certificate need not see the others.
-        for other in unless_forbidden(all.list(&scope).await)?.into_iter().flatten() {
-            let secret = ObjectName::new(&namespace, &other.spec.secret_name);
-            owners.entry(secret).or_default().push(other.name());
-        }
-    }
-    for of in &mut case.certificates {
-        let own = of.certificate.name();
-        let secret = ObjectName::new(&own.namespace, &of.certificate.spec.secret_name);
-        let others = owners.get(&secret).into_iter().flatten().filter(|other| **other != own);
-        of.rivals = others.cloned().collect();
-    }
-    Ok(())
 }

@@ -17,6 +17,7 @@ mod names;
 mod orders;
 mod path;
 pub mod report;
+mod rivals;
 pub mod targets;
 mod wanted_names;
 mod web;

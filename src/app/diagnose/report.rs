@@ -23,9 +23,9 @@ const MOST_SUBJECTS: usize = 10;
 /// More findings than these are told in short, so that they fit one screen.
 const MANY: usize = 20;
 /// Most subjects of one cause that are named there.
-const FEW_SUBJECTS: usize = 3;
+const FEW_SUBJECTS: usize = 2;
 /// Most letters of an observation there.
-const SHORT: usize = 140;
+const SHORT: usize = 100;
 /// What stands before a key in a link.
 const KEY: &str = "?jwt=";
 /// Most observations that are shown of one finding.
@@ -69,13 +69,20 @@ fn head(first: &Finding, count: usize, colour: Colour) -> String {
     colour.weighed(weight, &head).to_string()
 }
 
-/// Whom a cause concerns, so many of them.
+/// Whom a cause concerns, so many of them; what is said of several is said once.
 fn subjects(text: &mut String, alike: &[&Finding], most: usize, width: usize) {
-    for finding in alike.iter().take(most) {
-        paragraph(text, "", &sentence(finding), width);
+    let mut sentences: Vec<String> = Vec::new();
+    for finding in alike {
+        let sentence = sentence(finding);
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
     }
-    if alike.len() > most {
-        paragraph(text, "", &format!("and {} more", alike.len() - most), width);
+    for sentence in sentences.iter().take(most) {
+        paragraph(text, "", sentence, width);
+    }
+    if sentences.len() > most {
+        paragraph(text, "", &format!("and {} more", sentences.len() - most), width);
     }
 }
 
@@ -133,13 +140,13 @@ fn block(alike: &[&Finding], in_cluster: bool, width: usize, colour: Colour) -> 
 
 fn lines_of_step(text: &mut String, number: usize, step: &FixStep, width: usize) {
     let mut mark = format!("{number}.");
-    for line in fold(&step.does, width.saturating_sub(9)) {
-        let _written = writeln!(text, "      {mark} {}", line.trim_end());
+    for line in fold(&step.does, width.saturating_sub(7)) {
+        let _written = writeln!(text, "    {mark} {}", line.trim_end());
         mark = " ".repeat(mark.len());
     }
     for line in step.run.iter().chain(&step.write).flat_map(|lines| lines.trim_end().lines()) {
         // A line to copy is not folded.
-        let _written = writeln!(text, "         {line}");
+        let _written = writeln!(text, "       {line}");
     }
 }
 

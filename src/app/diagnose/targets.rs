@@ -13,9 +13,9 @@ use crate::app::input::target::Targets;
 use crate::app::input::{lookup, target};
 use crate::model::certificate::CertificateStatus;
 use crate::model::common::is_true;
-use crate::model::{Certificate, Key, Kind, Time};
+use crate::model::{Certificate, Kind, Time};
 use crate::store::Store;
-use crate::store::resources::Resources;
+use crate::store::resources::typed;
 
 /// How much of its life a certificate has to have left.
 const LEAST_SHARE: i32 = 10;
@@ -108,22 +108,20 @@ async fn unready(
 ) -> Result<Vec<DiagnosisTarget>, Failure> {
     let namespace = (!all_namespaces).then(|| context.namespace());
     let all = store.list(Kind::Certificate, &target::scope(Kind::Certificate, namespace)).await?;
-    let fits = |key: &Key| {
-        let record = all.iter().find(|record| record.key == *key);
-        selector.is_none_or(|labels| record.is_some_and(|r| labels.fits(r)))
-    };
-    let certificates = Resources::<Certificate>::new(Arc::clone(store), Kind::Certificate);
-    let listed = certificates.list(&target::scope(Kind::Certificate, namespace)).await?;
     let now = context.now();
-    let unready = listed.into_iter().filter(|certificate| {
+    let mut unready = Vec::new();
+    for record in all.into_iter().filter(|record| selector.is_none_or(|labels| labels.fits(record)))
+    {
+        let certificate: Certificate = typed(record)?;
         let status = &certificate.status;
-        !is_true(&status.conditions, "Ready")
+        if !is_true(&status.conditions, "Ready")
             || is_true(&status.conditions, "Issuing")
             || is_overdue(status, now)
-    });
-    let names = unready.map(|certificate| certificate.name());
-    let names = names.filter(|name| fits(&Key::new(Kind::Certificate, name.clone())));
-    Ok(names.map(DiagnosisTarget::Certificate).collect())
+        {
+            unready.push(DiagnosisTarget::Certificate(certificate.name()));
+        }
+    }
+    Ok(unready)
 }
 
 /// Tells whether a certificate should have been renewed by now, or ends soon, whatever its conditions say: nobody may have looked

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::controller::idle;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, CertificateCase, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
@@ -89,17 +90,7 @@ fn controller_ails(case: &Case, found: &mut Vec<Finding>) {
             stored(deployment(of, "status"), case.at, came.join("; "))
         })
         .collect();
-    let Some(first) = shown.first() else { return };
-    for of in case.certificates.iter().filter(|of| of.due.is_some()) {
-        let name = of.certificate.name();
-        let subject = format!("Certificate {name}");
-        found.push(
-            Finding::new(CauseId::Ctl01, Grade::Certain, subject, first.clone())
-                .shown_by(shown[1..].to_vec())
-                .with("NAME", &name.name)
-                .with("NAMESPACE", &name.namespace),
-        );
-    }
+    found.extend(shown.into_iter().filter_map(|shown| idle(case, shown)));
 }
 
 /// CTL-02: two that work, each on all namespaces, with a Lease of its own.

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Finding, Grade, stored};
+use crate::diagnosis::finding::{Evidence, Finding, Grade, stored};
 use crate::reconcile::schedule::Waits;
 
 /// How long taking an answer down may take.
@@ -19,15 +19,20 @@ fn nobody_works(case: &Case, found: &mut Vec<Finding>) {
     if case.driver != DriverCase::Nobody || !case.in_cluster {
         return;
     }
-    for of in case.certificates.iter().filter(|of| of.due.is_some()) {
-        let name = of.certificate.name();
-        let shown = stored("Lease cert-manager-controller", case.at, "nobody holds it");
-        found.push(
-            Finding::new(CauseId::Ctl01, Grade::Certain, format!("Certificate {name}"), shown)
-                .with("NAME", &name.name)
-                .with("NAMESPACE", &name.namespace),
-        );
-    }
+    let shown = stored("Lease cert-manager-controller", case.at, "nobody holds it");
+    found.extend(idle(case, shown));
+}
+
+/// That nobody works, told once, with whatever shows it; nothing where there is nothing to do.
+pub(super) fn idle(case: &Case, shown: Evidence) -> Option<Finding> {
+    let mut due = case.certificates.iter().filter(|of| of.due.is_some());
+    let first = due.next()?.certificate.name();
+    let subject = match due.count() {
+        0 => format!("Certificate {first}"),
+        others => format!("{} Certificates", others + 1),
+    };
+    let finding = Finding::new(CauseId::Ctl01, Grade::Certain, subject.clone(), shown);
+    Some(finding.with("WHAT", subject))
 }
 
 fn challenge_is_queued(case: &Case, found: &mut Vec<Finding>) {

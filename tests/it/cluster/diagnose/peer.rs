@@ -278,7 +278,7 @@ fn ord_11_somebody_else_writes_the_secret() {
     let kubectl = scene.bench.namespace.kubectl();
     let other = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": "web-tls"},
-        "stringData": {"tls.crt": "an old one", "tls.key": "an old one"},
+        "data": {"tls.crt": "YW4gb2xkIG9uZQ==", "tls.key": "YW4gb2xkIG9uZQ=="},
     });
     let file = scene.bench.folder().join("secret.json");
     std::fs::write(&file, other.to_string()).unwrap();
