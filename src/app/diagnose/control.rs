@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::control_parts::{admission, controllers};
 use super::investigator::{Investigator, PROBE_TIMEOUT};
 use crate::diagnosis::case::{Case, Unseen};
 use crate::diagnosis::chain::issuer_key;
@@ -94,7 +93,9 @@ impl Around {
             of.orders.iter().for_each(|it| add(Kind::Order, it.name()));
             of.challenges.iter().for_each(|it| add(Kind::Challenge, it.name()));
             let issuer = issuer_key(&of.certificate);
-            issuer.iter().for_each(|key| add(key.kind, key.name.clone()));
+            if let Some(key) = &issuer {
+                add(key.kind, key.name.clone());
+            }
             let is_applied = of.certificate.metadata.annotations.contains_key(applied);
             if is_applied && around.applied.len() < MOST_ASKED {
                 around.applied.push(Key::new(Kind::Certificate, name));
@@ -176,12 +177,12 @@ impl Investigator {
             look.everywhere(DEPLOYMENTS, CONTROLLER),
             look.everywhere(PODS, CONTROLLER),
             leases(&look),
-            admission(&look),
+            look.admission(),
             definitions(&look),
             ending(&look, around),
             warnings(&look, around),
         );
-        let controllers = controllers(&deployments, &pods);
+        let controllers = Look::controllers(&deployments, &pods);
         let (lacking, dns_webhooks, dropped, next_keys, secrets) = tokio::join!(
             lacking(&look, around, &controllers),
             look.dns_webhooks(around, &controllers),

@@ -35,14 +35,42 @@ const CONFIGURATIONS: [Resource; 2] = [
     },
 ];
 
-/// The Deployments of the controller, with what their Pods say.
-pub(super) fn controllers(deployments: &[Value], pods: &[Value]) -> Vec<ControllerCase> {
-    let is_controller = |object: &&Value| {
-        let labels = object.pointer("/metadata/labels");
-        let component = labels.and_then(|all| all["app.kubernetes.io/component"].as_str());
-        component.is_none_or(|component| component == "controller")
-    };
-    deployments.iter().filter(is_controller).map(|it| controller(it, pods)).collect()
+impl Look<'_> {
+    /// The Deployments of the controller, with what their Pods say.
+    pub(super) fn controllers(deployments: &[Value], pods: &[Value]) -> Vec<ControllerCase> {
+        let is_controller = |object: &&Value| {
+            let labels = object.pointer("/metadata/labels");
+            let component = labels.and_then(|all| all["app.kubernetes.io/component"].as_str());
+            component.is_none_or(|component| component == "controller")
+        };
+        deployments.iter().filter(is_controller).map(|it| controller(it, pods)).collect()
+    }
+
+    /// cert-manager's own webhooks, as the API server knows them.
+    pub(super) async fn admission(&self) -> Vec<AdmissionCase> {
+        let [validating, mutating] = CONFIGURATIONS.map(|resource| async move {
+            let listed = self.of(resource, "");
+            let listed = self.read(resource.plural, listed.fitting(WEBHOOK, "")).await;
+            let all = listed.unwrap_or_default();
+            all.iter().flat_map(|one| webhooks(resource.kind, one)).collect::<Vec<_>>()
+        });
+        let (validating, mutating) = tokio::join!(validating, mutating);
+        let mut all = [validating, mutating].concat();
+        let services: BTreeSet<ObjectName> =
+            all.iter().filter_map(|of| of.service.clone()).collect();
+        let endpoints = services.into_iter().take(MOST_ASKED).map(|service| async move {
+            let label = format!("kubernetes.io/service-name={}", service.name);
+            let slices = self.of(SLICES, &service.namespace);
+            let slices = self.read(SLICES.plural, slices.fitting(&label, "")).await;
+            (service, slices.map(|slices| slices.iter().map(ready).sum::<usize>()))
+        });
+        let endpoints: BTreeMap<ObjectName, Option<usize>> =
+            join_all(endpoints).await.into_iter().collect();
+        for of in &mut all {
+            of.endpoints = of.service.as_ref().and_then(|service| *endpoints.get(service)?);
+        }
+        all
+    }
 }
 
 fn controller(deployment: &Value, pods: &[Value]) -> ControllerCase {
@@ -65,7 +93,7 @@ fn controller(deployment: &Value, pods: &[Value]) -> ControllerCase {
     let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64);
     let own = pods.iter().filter(|pod| text(pod, "/metadata/namespace") == name.namespace);
     ControllerCase {
-        release: tag.or(label.and_then(Value::as_str)).unwrap_or_default().to_owned(),
+        release: tag.or_else(|| label.and_then(Value::as_str)).unwrap_or_default().to_owned(),
         flags: flags.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         account: match text(template, "/serviceAccountName") {
             "" => "default".to_owned(),
@@ -100,31 +128,6 @@ fn ailing(pod: &Value) -> Option<String> {
     });
     let says = says.or(unscheduled)?;
     Some(format!("Pod {name}: {}", cut(&says)))
-}
-
-/// cert-manager's own webhooks, as the API server knows them.
-pub(super) async fn admission(look: &Look<'_>) -> Vec<AdmissionCase> {
-    let [validating, mutating] = CONFIGURATIONS.map(|resource| async move {
-        let listed = look.of(resource, "");
-        let listed = look.read(resource.plural, listed.fitting(WEBHOOK, "")).await;
-        let all = listed.unwrap_or_default();
-        all.iter().flat_map(|one| webhooks(resource.kind, one)).collect::<Vec<_>>()
-    });
-    let (validating, mutating) = tokio::join!(validating, mutating);
-    let mut all = [validating, mutating].concat();
-    let services: BTreeSet<ObjectName> = all.iter().filter_map(|of| of.service.clone()).collect();
-    let endpoints = services.into_iter().take(MOST_ASKED).map(|service| async move {
-        let label = format!("kubernetes.io/service-name={}", service.name);
-        let slices = look.of(SLICES, &service.namespace);
-        let slices = look.read(SLICES.plural, slices.fitting(&label, "")).await;
-        (service, slices.map(|slices| slices.iter().map(ready).sum::<usize>()))
-    });
-    let endpoints: BTreeMap<ObjectName, Option<usize>> =
-        join_all(endpoints).await.into_iter().collect();
-    for of in &mut all {
-        of.endpoints = of.service.as_ref().and_then(|service| *endpoints.get(service)?);
-    }
-    all
 }
 
 /// How many endpoints of a slice are ready; one that does not say so is.

@@ -83,7 +83,9 @@ impl Look<'_> {
             _ => &issuer.name.namespace,
         };
         let mut secrets = Vec::new();
-        config.iter().for_each(|config| named_secrets(config, place, &mut secrets));
+        if let Some(config) = config {
+            named_secrets(config, place, &mut secrets);
+        }
         let closed = secrets.into_iter().map(|secret| async {
             let wanted = Permission::on("get", &Key::new(Kind::Secret, secret.clone()));
             let asked = self.cluster.account_may(account.as_ref()?, &wanted);

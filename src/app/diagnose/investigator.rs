@@ -23,6 +23,8 @@ use crate::store::mirror::Mirror;
 
 /// How long one probe may take.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many objects are read, or CAs asked, at once.
+pub(super) const AT_ONCE: usize = 16;
 /// Most names of one investigation that are looked at over the network.
 pub(super) const MOST_NAMES: usize = 100;
 

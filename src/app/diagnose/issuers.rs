@@ -6,8 +6,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::timeout;
 
-use super::investigator::{Investigator, PROBE_TIMEOUT, unseen};
-use super::look::AT_ONCE;
+use super::investigator::{AT_ONCE, Investigator, PROBE_TIMEOUT, unseen};
 use crate::acme::error::{AcmeError, Fault};
 use crate::acme::{Directory, TlsOptions};
 use crate::app::failure::Failure;

@@ -10,7 +10,9 @@ use jiff::tz::TimeZone;
 use tokio::time::timeout;
 
 use super::control::Around;
-use super::investigator::{DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen};
+use super::investigator::{
+    AT_ONCE, DiagnosisTarget, Investigator, MOST_NAMES, PROBE_TIMEOUT, unseen,
+};
 use super::rivals::read_rivals;
 use super::{names, path, wanted_names};
 use crate::acme::error::AcmeError;
@@ -37,9 +39,6 @@ use crate::solvers::http01::listener::Listener;
 use crate::store::error::{StoreError, unless_forbidden};
 use crate::store::resources::{Resources, typed};
 use crate::store::{Scope, Store};
-
-/// How many objects are read, or CAs asked, at once.
-pub(super) const AT_ONCE: usize = 16;
 
 impl Investigator {
     /// Looks at all that these targets are about.
@@ -70,7 +69,8 @@ impl Investigator {
             self.read_queue(store, &mut case).await?;
         }
         let around = Around::of(&case);
-        let (control, ()) = tokio::join!(self.control(&around), self.ask_authority(&mut case));
+        let (control, ()) =
+            tokio::join!(Box::pin(self.control(&around)), self.ask_authority(&mut case));
         let (control, hidden) = control;
         case.control = control;
         case.unseen.extend(hidden);

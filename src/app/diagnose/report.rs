@@ -66,7 +66,7 @@ fn head(first: &Finding, count: usize, colour: Colour) -> String {
         (false, true) => Weight::Doubtful,
         (false, false) => Weight::Fine,
     };
-    colour.weighed(weight, &head).to_string()
+    colour.weighed(weight, &head)
 }
 
 /// Whom a cause concerns, so many of them; what is said of several is said once.

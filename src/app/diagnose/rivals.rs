@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use super::look::AT_ONCE;
+use super::investigator::AT_ONCE;
 use crate::diagnosis::case::{Case, CertificateCase};
 use crate::model::{Certificate, Kind, ObjectName};
 use crate::store::error::{StoreError, unless_forbidden};

@@ -12,8 +12,8 @@ use crate::diagnosis::facts;
 use crate::diagnosis::finding::{Finding, Grade, stored};
 use crate::diagnosis::foreign::{self, ControllerLack};
 use crate::diagnosis::rules::control_plane::told;
-use crate::model::State;
 use crate::model::common::{condition, is_true};
+use crate::model::{State, Time};
 
 pub(super) const RULES: &[FaultRule] = &[
     key_secret_is_a_leftover,
@@ -100,7 +100,7 @@ fn controller_has_no_client(case: &Case, found: &mut Vec<Finding>) {
         let Some(key) = issuer_key(&of.certificate) else { continue };
         let issuer = case.issuer(&key).and_then(|of| of.issuer.as_ref());
         let is_ready = issuer.is_some_and(|it| is_true(&it.status.conditions, "Ready"));
-        let made = order.metadata.creation_timestamp.map(|at| at.timestamp());
+        let made = order.metadata.creation_timestamp.map(Time::timestamp);
         let is_old = made.is_some_and(|at| case.at.duration_since(at) > START);
         let status = &order.status;
         let is_untouched = status.url.is_empty() && status.state.is_none();
@@ -166,7 +166,7 @@ fn secret_is_overwritten(case: &Case, found: &mut Vec<Finding>) {
                     .with("DETAIL", format!("Secret {secret} was written by {manager}")),
             );
         }
-        let since = of.certificate.metadata.creation_timestamp.map(|at| at.timestamp());
+        let since = of.certificate.metadata.creation_timestamp.map(Time::timestamp);
         let each = since.map(|since| case.at.duration_since(since).as_secs() / revision.max(1));
         let is_often = each.is_some_and(|seconds| seconds < SHORTEST.as_secs());
         if due == "DoesNotExist" && revision > 2 && is_often {
@@ -248,7 +248,7 @@ fn requests_pile_up(case: &Case, found: &mut Vec<Finding>) {
             continue;
         }
         let limit = of.certificate.spec.revision_history_limit;
-        let limit = limit.map_or("absent".to_owned(), |limit| limit.to_string());
+        let limit = limit.map_or_else(|| "absent".to_owned(), |limit| limit.to_string());
         let came = format!("{count}; spec.revisionHistoryLimit is {limit}");
         let finding = about(of, CauseId::Hyg03, Grade::Certain, "its requests", &came, case);
         found.push(finding.with("COUNT", count.to_string()));
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::diagnosis::case::SecretCase;
     use crate::diagnosis::control_case::{DroppedCase, IssuedSecretCase, NextKeyCase};
-    use crate::model::{ObjectName, Time};
+    use crate::model::ObjectName;
 
     fn time(text: &str) -> Time {
         text.parse::<jiff::Timestamp>().unwrap().into()

@@ -138,7 +138,7 @@ fn admission(scene: &Scene<'_>, bundle: &str) -> Value {
     let mut client = json!({"service": {"name": "cert-manager-webhook", "namespace": "cert-manager", "path": "/validate"}});
     if !bundle.is_empty() {
         // The API server takes no bundle that is none.
-        client["caBundle"] = base64(&scene.bench.pebble.tls_ca_pem()).into();
+        client["caBundle"] = base64(scene.bench.pebble.tls_ca_pem()).into();
     }
     let labels =
         json!({"app.kubernetes.io/name": "webhook", "app.kubernetes.io/component": "webhook"});

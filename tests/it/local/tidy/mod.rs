@@ -97,7 +97,7 @@ const ONE_ROOM: [(&str, &str); 6] = [
 ];
 
 /// Most places that ask for the cluster itself.
-const ASKING: usize = 10;
+const ASKING: usize = 11;
 
 /// Words that show something unfinished.
 const UNFINISHED: [&str; 6] = ["todo!", "unimplemented!", "dbg!", "TODO", "FIXME", "XXX"];
