@@ -5,8 +5,8 @@ use futures_util::stream::{self, StreamExt as _};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-use super::investigator::{Investigator, MOST_NAMES, PROBE_TIMEOUT};
-use super::look::{AT_ONCE, answers};
+use super::investigator::{AT_ONCE, Investigator, MOST_NAMES, PROBE_TIMEOUT};
+use super::look::answers;
 use crate::acme::OrderReply;
 use crate::acme::error::AcmeError;
 use crate::app::inspect::authority;
