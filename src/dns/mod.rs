@@ -17,11 +17,14 @@ pub mod tsig;
 pub mod update;
 pub mod wire;
 pub mod zone;
+mod zone_look;
 
 use std::fmt;
 use std::net::IpAddr;
 
 use async_trait::async_trait;
+
+pub use hickory_resolver::proto::rr::RecordType;
 
 pub use self::caa::CaaRecord;
 use self::silence::Silence;

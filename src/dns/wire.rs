@@ -44,8 +44,14 @@ const MEDIA_TYPE: &str = "application/dns-message";
 pub enum Recursion {
     /// It is a resolver.
     Desired,
+    /// It is a resolver, and is to say whether it has validated the answer (RFC 6840 §5.7).
+    DesiredValidated,
+    /// It is a resolver, and is not to validate (RFC 4035 §3.2.2).
+    DesiredUnvalidated,
     /// It is to say only what it has itself, as when a resolver asks.
     Unwanted,
+    /// The same, with signatures (RFC 3225).
+    UnwantedSigned,
 }
 
 /// Asks name servers. Remembers nothing.
@@ -122,10 +128,14 @@ impl Wire {
         recursion: Recursion,
     ) -> Result<Reply, Silence> {
         let mut question = Message::query();
-        question.metadata.recursion_desired = recursion == Recursion::Desired;
+        let is_signed = recursion == Recursion::UnwantedSigned;
+        question.metadata.recursion_desired = !is_signed && recursion != Recursion::Unwanted;
+        question.metadata.authentic_data = recursion == Recursion::DesiredValidated;
+        question.metadata.checking_disabled = recursion == Recursion::DesiredUnvalidated;
         question.add_query(Query::query(name.clone(), kind));
         let mut edns = Edns::new();
         edns.set_max_payload(PAYLOAD);
+        edns.set_dnssec_ok(is_signed);
         question.set_edns(edns);
         let answer = self.exchange(server, &question).await?;
         // Servers that know nothing of EDNS say so by these codes (RFC 6891 §7).

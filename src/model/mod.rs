@@ -43,6 +43,7 @@ mod solver_secrets;
 pub mod state;
 pub mod text;
 pub mod validation;
+pub mod zone_look;
 
 pub use self::certificate::Certificate;
 pub use self::certificate::CertificateSpec;

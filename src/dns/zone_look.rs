@@ -1,0 +1,245 @@
+//! A zone with its delegation, and one question to one server with all that came: for whoever compares what several say.
+
+use futures_util::future::join_all;
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use jiff::Timestamp;
+
+use super::LookupError;
+use super::lookup::{HOPS, absolute};
+use super::reply::{Reply, mnemonic, sorted};
+use super::server::{Authority, Server};
+use super::silence::Silence;
+use super::wire::Recursion;
+use super::zone::{Trust, Zones};
+use crate::model::zone_look::{DnsReply, Heard, ZoneLook, ZoneServer};
+
+/// Most servers of a zone that are looked at, and most addresses of each.
+const SERVERS: usize = 8;
+const ADDRESSES: usize = 2;
+/// Bytes of a signature before its end (RFC 4034 §3.1).
+const BEFORE_END: usize = 8;
+
+impl Zones {
+    /// Asks one server one question.
+    pub async fn hear(
+        &self,
+        server: &Server,
+        (name, kind): (&str, RecordType),
+        recursion: Recursion,
+    ) -> Heard {
+        let Ok(name) = absolute(name) else { return Heard::Nothing("is no DNS name".to_owned()) };
+        heard(self.wire.ask(server, &name, kind, recursion).await, &name, kind)
+    }
+
+    /// Looks at the zone that a name is in: who serves it by its own word and by its parent's, how new each copy is, and by which
+    /// keys it is signed. Resolvers hear only of names above that one.
+    ///
+    /// # Errors
+    /// Fails when the zone cannot be found, or it takes longer than 30 s.
+    pub async fn zone_look(&self, name: &str) -> Result<ZoneLook, LookupError> {
+        let absolute = absolute(name)?;
+        self.in_time(name, self.look_at_zone(&absolute)).await
+    }
+
+    async fn look_at_zone(&self, name: &Name) -> Result<ZoneLook, LookupError> {
+        let apex = self.apex_above(name).await?;
+        let by_resolvers = apex.to_ascii();
+        if self.trust == Trust::RecursiveOnly {
+            return Ok(ZoneLook { name: by_resolvers.clone(), by_resolvers, ..ZoneLook::default() });
+        }
+        let zone = self.descend(apex, name).await?;
+        let (own, above) = tokio::join!(
+            self.ask_one(&zone.servers, (name, RecordType::SOA)),
+            self.delegation(&zone.name)
+        );
+        let (parent, at_parent, ds_tags) = above.unwrap_or_default();
+        let with_keys = !ds_tags.is_empty();
+        let servers = zone.servers.iter().take(SERVERS);
+        let servers = servers.map(|server| self.look_at_server(server, &zone.name, with_keys));
+        Ok(ZoneLook {
+            name: zone.name.to_ascii(),
+            by_resolvers,
+            parent,
+            at_parent,
+            ds_tags,
+            has_no_such_name: own.is_some_and(|reply| reply.code() == ResponseCode::NXDomain),
+            servers: join_all(servers).await.concat(),
+        })
+    }
+
+    /// The zone above, whom it names as servers of a zone, and the tags of its DS records.
+    async fn delegation(
+        &self,
+        zone: &Name,
+    ) -> Option<(Option<String>, Option<Vec<String>>, Vec<u16>)> {
+        let parent = self.apex_above(zone).await.ok().filter(|parent| parent != zone)?;
+        let servers = self.servers(&parent, zone).await.ok()?;
+        let (names, ds) = tokio::join!(
+            self.ask_one(&servers, (zone, RecordType::NS)),
+            self.ask_one(&servers, (zone, RecordType::DS))
+        );
+        let names = names.and_then(|reply| reply.referral(&parent, zone));
+        let names = names.filter(|(owner, _)| owner == zone).map(|(_, names)| texts(&names));
+        let tags = ds.map(|reply| raw(&reply, zone, RecordType::DS, first_number));
+        Some((Some(parent.to_ascii()), names, tags.unwrap_or_default()))
+    }
+
+    async fn look_at_server(
+        &self,
+        server: &Authority,
+        zone: &Name,
+        with_keys: bool,
+    ) -> Vec<ZoneServer> {
+        let blank = ZoneServer {
+            name: server.name.to_ascii(),
+            address: None,
+            soa: Heard::Nothing("has no address".to_owned()),
+            serial: None,
+            signed_until: None,
+            name_servers: Vec::new(),
+            key_tags: Vec::new(),
+        };
+        let looks = self.addresses(server).take(ADDRESSES).map(|address| {
+            let blank = blank.clone();
+            async move {
+                let server = &Server::Plain(address);
+                let ask = |kind, how| self.wire.ask(server, zone, kind, how);
+                let (soa, names, keys) = tokio::join!(
+                    ask(RecordType::SOA, Recursion::UnwantedSigned),
+                    ask(RecordType::NS, Recursion::Unwanted),
+                    async {
+                        if with_keys {
+                            ask(RecordType::DNSKEY, Recursion::Unwanted).await.ok()
+                        } else {
+                            None
+                        }
+                    }
+                );
+                let reply = soa.as_ref().ok();
+                let names = names.ok().map(|reply| texts(&reply.name_servers(zone).0));
+                let keys = keys.map(|reply| raw(&reply, zone, RecordType::DNSKEY, key_tag));
+                ZoneServer {
+                    address: Some(address),
+                    serial: reply.and_then(|reply| serial(reply, zone)),
+                    signed_until: reply.and_then(|reply| signed_until(reply, zone)),
+                    soa: heard(soa, zone, RecordType::SOA),
+                    name_servers: names.unwrap_or_default(),
+                    key_tags: keys.unwrap_or_default(),
+                    ..blank
+                }
+            }
+        });
+        let looks = join_all(looks).await;
+        if looks.is_empty() { vec![blank] } else { looks }
+    }
+}
+
+fn texts(names: &[Name]) -> Vec<String> {
+    sorted(names.iter().map(|name| name.to_lowercase().to_ascii()))
+}
+
+fn heard(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> Heard {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(Silence::NoRoute) => return Heard::NoRoute,
+        Err(why @ Silence::Truncated(_)) => return Heard::TooLarge(why.to_string()),
+        Err(why) => return Heard::Nothing(why.to_string()),
+    };
+    let mut end = name.clone();
+    let mut aliases = Vec::new();
+    while let Some(next) = reply.alias(&end).filter(|_| aliases.len() < HOPS).cloned() {
+        aliases.push(next.to_lowercase().to_ascii());
+        end = next;
+    }
+    let records = || reply.at(&end).filter(|record| record.record_type() == kind);
+    let texts = match kind {
+        RecordType::TXT => reply.texts(&end),
+        _ => sorted(records().map(|record| record.data.to_string())),
+    };
+    let is_empty = texts.is_empty();
+    Heard::Reply(DnsReply {
+        code: mnemonic(reply.code()),
+        why: reply.why().map(str::to_owned),
+        ttl: records().map(|record| record.ttl).max(),
+        absent_for: absent_for(&reply).filter(|_| is_empty),
+        is_validated: reply.0.metadata.authentic_data,
+        aliases,
+        records: texts,
+    })
+}
+
+/// How long it may be kept that there is nothing (RFC 2308 §5).
+fn absent_for(reply: &Reply) -> Option<u32> {
+    reply.0.authorities.iter().find_map(|record| match &record.data {
+        RData::SOA(soa) => Some(record.ttl.min(soa.minimum)),
+        _ => None,
+    })
+}
+
+fn serial(reply: &Reply, zone: &Name) -> Option<u32> {
+    reply.at(zone).find_map(|record| match &record.data {
+        RData::SOA(soa) => Some(soa.serial),
+        _ => None,
+    })
+}
+
+/// Records of DNSSEC, which are not read any further than to what they are about.
+fn raw<T: Ord>(
+    reply: &Reply,
+    name: &Name,
+    kind: RecordType,
+    read: impl Fn(&[u8]) -> Option<T>,
+) -> Vec<T> {
+    let records = reply.at(name).filter(|record| record.record_type() == kind);
+    sorted(records.filter_map(bytes).filter_map(read))
+}
+
+fn bytes(record: &Record) -> Option<&[u8]> {
+    match &record.data {
+        RData::Unknown { rdata, .. } => Some(&rdata.anything),
+        _ => None,
+    }
+}
+
+fn first_number(data: &[u8]) -> Option<u16> {
+    Some(u16::from_be_bytes(data.first_chunk().copied()?))
+}
+
+/// The tag of a key (RFC 4034, appendix B).
+fn key_tag(data: &[u8]) -> Option<u16> {
+    let word = |pair: &[u8]| match pair {
+        [high, low] => u32::from(*high) << 8 | u32::from(*low),
+        rest => rest.first().map_or(0, |high| u32::from(*high) << 8),
+    };
+    // A key is shorter than a packet, so that the sum has room.
+    let sum: u32 = data.chunks(2).map(word).sum();
+    u16::try_from((sum + (sum >> 16)) & 0xffff).ok()
+}
+
+/// The end of the signature of a SOA record; of several the last.
+fn signed_until(reply: &Reply, zone: &Name) -> Option<Timestamp> {
+    let end = |data: &[u8]| {
+        let covers_soa = first_number(data) == Some(u16::from(RecordType::SOA));
+        let end = data.get(BEFORE_END..)?.first_chunk().copied().map(u32::from_be_bytes)?;
+        covers_soa.then(|| Timestamp::from_second(end.into()).ok()).flatten()
+    };
+    raw(reply, zone, RecordType::RRSIG, end).into_iter().max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_of_a_key_is_that_of_the_example_in_rfc_4034() {
+        // §5.4, the key of dskey.example.com., whose tag is 60485.
+        let key = "AQOeiiR0GOMYkDshWoSKz9XzfwJr1AYtsmx3TGkJaNXVbfi/2pHm822aJ5iI9BMzNXxeYCmZDRD99WYwYqUSdjMmmAphXdvxegXd/M5+X7OrzKBaMbCVdFLUUh6DhweJBjEVv5f2wwjM9XzcnOf+EPbtG9DMBmADjFDc2w/rljwvFw==";
+        use base64::Engine as _;
+        let key = base64::engine::general_purpose::STANDARD.decode(key).unwrap();
+        let data = [&[1, 0, 3, 5][..], &key].concat();
+        assert_eq!(key_tag(&data), Some(60_485));
+        assert_eq!(key_tag(&[]), Some(0));
+        assert_eq!(first_number(&[0xec, 0x45, 5]), Some(60_485));
+    }
+}
