@@ -20,6 +20,7 @@ use crate::diagnosis::case::{Case, DriverCase};
 use crate::diagnosis::failure_kind::FailureKind;
 use crate::diagnosis::finding::Finding;
 use crate::diagnosis::rules;
+use crate::dns::server::Server;
 use crate::print::Printer;
 use crate::store::Store;
 use crate::store::local::Access;
@@ -62,6 +63,17 @@ pub struct DiagnoseArgs {
     /// Where answers are given as files on this machine; then nobody listens
     #[arg(long, hide_short_help = true, value_name = "DIR", help_heading = "Looking at names")]
     pub http01_webroot: Option<PathBuf>,
+    /// Resolvers elsewhere to compare with: ADDR:PORT, or https://... for DNS over HTTPS; repeatable
+    ///
+    /// They are told the names that are looked at. None is asked without this flag.
+    #[arg(
+        long,
+        value_name = "SERVER",
+        value_delimiter = ',',
+        value_parser = |text: &str| Server::parse(text),
+        help_heading = "Looking at names"
+    )]
+    pub resolver: Vec<Server>,
     /// How to look
     #[command(flatten)]
     pub look: LookArgs,
@@ -112,8 +124,10 @@ pub async fn run(args: DiagnoseArgs, context: &mut Context) -> Result<(), Failur
     let width = printer.width();
     let document = report::document(&case, &findings, exit_code);
     if !findings.is_empty() || !printer.format().is_for_people() {
-        printer
-            .report(&document, |colour| report::page(&findings, case.in_cluster, width, colour))?;
+        printer.report(&document, |colour| {
+            report::page(&findings, case.in_cluster, width, colour)
+                + &report::views(&case, &findings, width, colour)
+        })?;
     }
     if let Some(why) = absent {
         printer.note(&format!("objects were not looked at: {why}"));
@@ -140,7 +154,8 @@ async fn look(
     let limits = args.slots.limits();
     let listen = args.http01_webroot.is_none().then(|| args.http01_listen.clone());
     let investigator =
-        Investigator::new(store, (fetcher, zones), (driver, limits), listen, context);
+        Investigator::new(store, (fetcher, zones), (driver, limits), listen, context)
+            .comparing_with(args.resolver.clone());
     tokio::select! {
         looked = investigator.look(&targets) => Ok((Box::new(looked?), absent)),
         kind = context.interrupted().wait() => Err(Failure::silent(kind)),

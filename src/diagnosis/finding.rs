@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::catalogue::id::{CauseFamily, CauseId};
 use super::catalogue::{self, CauseSeverity};
+use super::dns_case::{self, VantageReply};
 use crate::model::ObjectName;
 use crate::model::observation::{Observation, Vantage};
 
@@ -240,4 +241,15 @@ pub fn stored(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) 
 pub fn told(asked: impl Into<String>, at: Timestamp, came: impl Into<String>) -> Evidence {
     let vantage = Some(Vantage::ThisMachine);
     Evidence { asked: asked.into(), vantage, at, came: came.into() }
+}
+
+/// What a name server said.
+pub fn heard(reply: &VantageReply) -> Evidence {
+    let (name, server) = (reply.name.trim_end_matches('.'), reply.from.server());
+    let without = if reply.is_unvalidated { " without validation" } else { "" };
+    told(
+        format!("{} of {name} at {server}{without}", reply.kind),
+        reply.at,
+        dns_case::words(&reply.heard),
+    )
 }

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::web_case::{WebLook, WebrootCase};
+use super::dns_case::DnsCase;
 use crate::model::cause::Sighting;
 use crate::model::names::shown_domain;
 use crate::model::observation::Observation;
@@ -47,6 +48,9 @@ pub struct NameCase {
     /// The folder from which a web server is to show the answer, where it is written as a file.
     #[serde(default)]
     pub webroot: Option<WebrootCase>,
+    /// What DNS says of it, by whom.
+    #[serde(default)]
+    pub dns: Option<DnsCase>,
 }
 
 /// What came of a question to name servers.
@@ -159,6 +163,7 @@ impl NameCase {
             caa: Vec::new(),
             doubled: None,
             webroot: None,
+            dns: None,
         }
     }
 

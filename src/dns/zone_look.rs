@@ -1,7 +1,6 @@
 //! A zone with its delegation, and one question to one server with all that came: for whoever compares what several say.
 
 use futures_util::future::join_all;
-use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use jiff::Timestamp;
 
@@ -46,13 +45,14 @@ impl Zones {
         let apex = self.apex_above(name).await?;
         let by_resolvers = apex.to_ascii();
         if self.trust == Trust::RecursiveOnly {
-            return Ok(ZoneLook { name: by_resolvers.clone(), by_resolvers, ..ZoneLook::default() });
+            return Ok(ZoneLook {
+                name: by_resolvers.clone(),
+                by_resolvers,
+                ..ZoneLook::default()
+            });
         }
         let zone = self.descend(apex, name).await?;
-        let (own, above) = tokio::join!(
-            self.ask_one(&zone.servers, (name, RecordType::SOA)),
-            self.delegation(&zone.name)
-        );
+        let above = self.delegation(&zone.name).await;
         let (parent, at_parent, ds_tags) = above.unwrap_or_default();
         let with_keys = !ds_tags.is_empty();
         let servers = zone.servers.iter().take(SERVERS);
@@ -63,7 +63,6 @@ impl Zones {
             parent,
             at_parent,
             ds_tags,
-            has_no_such_name: own.is_some_and(|reply| reply.code() == ResponseCode::NXDomain),
             servers: join_all(servers).await.concat(),
         })
     }

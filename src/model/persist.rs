@@ -162,24 +162,33 @@ impl Demand<'_> {
 
     /// Everything that is wrong with a record, in words that go on after its text.
     pub fn faults(&self, text: &str) -> Vec<String> {
+        self.faults_by_part(text).into_iter().map(|(_, fault)| fault).collect()
+    }
+
+    /// The same, each with the part of the record that it is in.
+    pub fn faults_by_part(&self, text: &str) -> Vec<(PersistPart, String)> {
         let record = PersistRecord::parse(text);
-        let mut faults = record.malformed.clone();
-        faults.extend(self.of_issuer(&record));
-        faults.extend(self.of_account(&record));
+        let malformed = record.malformed.iter().map(|fault| (PersistPart::Form, fault.clone()));
+        let mut faults: Vec<_> = malformed.collect();
+        faults.extend(self.of_issuer(&record).map(|fault| (PersistPart::Issuer, fault)));
+        faults.extend(self.of_account(&record).map(|fault| (PersistPart::Account, fault)));
         let is_wild = record.is_wildcard();
-        match record.policy {
-            _ if is_wild || !self.wildcard => {}
-            None => faults.push("lacks policy=wildcard, which a wildcard needs".to_owned()),
-            Some(policy) => faults.push(format!(
+        let policy = match record.policy {
+            _ if is_wild || !self.wildcard => None,
+            None => Some("lacks policy=wildcard, which a wildcard needs".to_owned()),
+            Some(policy) => Some(format!(
                 "has policy={policy}, which counts as none: a wildcard needs policy=wildcard"
             )),
-        }
+        };
+        faults.extend(policy.map(|fault| (PersistPart::Policy, fault)));
         match record.until {
             Some(Err(text)) => {
-                faults.push(format!("has persistUntil={text}, which is no number of seconds"));
+                let fault = format!("has persistUntil={text}, which is no number of seconds");
+                faults.push((PersistPart::Form, fault));
             }
             Some(Ok(until)) if until < self.now => {
-                faults.push(format!("is over since {until:.0} (persistUntil)"));
+                let fault = format!("is over since {until:.0} (persistUntil)");
+                faults.push((PersistPart::End, fault));
             }
             Some(Ok(_)) | None => {}
         }
@@ -220,6 +229,21 @@ impl Demand<'_> {
         };
         Some(format!("has accounturi={uri}, and must have accounturi={first}{why}"))
     }
+}
+
+/// A part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersistPart {
+    /// How it is written.
+    Form,
+    /// The name of the CA.
+    Issuer,
+    /// `accounturi`.
+    Account,
+    /// `policy`.
+    Policy,
+    /// `persistUntil`.
+    End,
 }
 
 /// A record, read as RFC 8659 §4.2 has it, with what is wrong with its form.

@@ -53,8 +53,6 @@ pub struct ZoneLook {
     pub at_parent: Option<Vec<String>>,
     /// Tags of the keys that the parent has a DS record of.
     pub ds_tags: Vec<u16>,
-    /// Whether the name that was asked for has no record of any type, by the word of the zone.
-    pub has_no_such_name: bool,
     /// The zone's servers, each at each address; none where only resolvers were asked.
     pub servers: Vec<ZoneServer>,
 }

@@ -12,6 +12,7 @@ use crate::app::context::Context;
 use crate::app::engine;
 use crate::app::input::applying::behind;
 use crate::diagnosis::case::{DriverCase, Unseen};
+use crate::dns::server::Server;
 use crate::dns::zone::Zones;
 use crate::fetch::Fetcher;
 use crate::model::{Key, ObjectName};
@@ -47,6 +48,8 @@ pub struct Investigator {
     pub(super) cluster: Option<ClusterStore>,
     pub(super) fetcher: Fetcher,
     pub(super) zones: Zones,
+    /// Resolvers elsewhere to compare with.
+    pub(super) others: Vec<Server>,
     pub(super) clients: Clients,
     pub(super) cluster_resource_namespace: String,
     pub(super) limits: Limits,
@@ -84,6 +87,7 @@ impl Investigator {
             cluster,
             fetcher,
             zones,
+            others: Vec::new(),
             clients,
             cluster_resource_namespace,
             limits,
@@ -91,6 +95,12 @@ impl Investigator {
             http01_listen,
             now,
         }
+    }
+
+    /// The same, which compares what it sees with what these resolvers say.
+    #[must_use]
+    pub fn comparing_with(self, others: Vec<Server>) -> Self {
+        Self { others, ..self }
     }
 }
 

@@ -9,6 +9,7 @@ mod control;
 mod control_objects;
 mod control_parts;
 mod control_webhooks;
+mod dns;
 pub mod investigator;
 mod issuers;
 mod kept;

@@ -6,8 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
+use super::dns;
 use super::investigator::{Investigator, PROBE_TIMEOUT};
 use super::web::{self, CANARY};
+use crate::diagnosis::dns_case::DnsCase;
 use crate::diagnosis::name_case::{
     AddressLook, AnswerLook, CaaLevel, CaaProperty, LookUp, NameCase,
 };
@@ -33,7 +35,7 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
     let Ok(identifier) = Identifier::parse(&name.shown()) else { return name };
     let is_ip = matches!(identifier, Identifier::Ip(_));
     let kind = name.kind;
-    let (caa, addresses, answer) = tokio::join!(
+    let (caa, addresses, answer, dns) = tokio::join!(
         async { if is_ip { Vec::new() } else { caa(by, &name.name).await } },
         async {
             if kind.is_some_and(ChallengeType::is_by_record) {
@@ -43,6 +45,7 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
             }
         },
         answer(by, name.pending.as_ref()),
+        dns::survey(by, &name),
     );
     name.webroot = web::webroot(name.pending.as_ref()).await;
     name.caa = caa;
@@ -56,7 +59,36 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
         name.answer = Some(answer);
         name.doubled = doubled;
     }
+    if let Some(mut case) = dns {
+        let (record, outer) = tokio::join!(
+            dns::record_elsewhere(by, &name, &case),
+            outer_looks(by, &name, &case, is_listening)
+        );
+        case.replies.extend(record);
+        case.outer = outer;
+        name.dns = Some(case);
+    }
     name
+}
+
+/// Looks at addresses of which only others know.
+async fn outer_looks(
+    by: &Investigator,
+    name: &NameCase,
+    case: &DnsCase,
+    is_listening: bool,
+) -> Vec<AddressLook> {
+    if !name.is_looked_for_in_dns || name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
+        return Vec::new();
+    }
+    let known = match &name.addresses {
+        LookUp::Found(known) => &known[..],
+        _ => &[],
+    };
+    let outer = dns::addresses_elsewhere(&name.name, case);
+    let outer = outer.into_iter().filter(|address| !known.contains(address)).take(2);
+    let looks = outer.map(|address| look_at(by, name, SocketAddr::new(address, 80), is_listening));
+    join_all(looks).await
 }
 
 /// Addresses, whether DNS was asked for them, and a look at each.

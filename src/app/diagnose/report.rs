@@ -9,7 +9,9 @@ use crate::app::invocation;
 use crate::diagnosis::case::Case;
 use crate::diagnosis::catalogue::id::CauseId;
 use crate::diagnosis::catalogue::{self, CauseSeverity, FixStep};
+use crate::diagnosis::dns_case::{Disagreement, DisagreementRow, DnsCase};
 use crate::diagnosis::finding::{Evidence, Finding};
+use crate::diagnosis::name_case::NameCase;
 use crate::model::Time;
 use crate::print::colour::{Colour, Weight};
 use crate::print::fold::fold;
@@ -28,6 +30,8 @@ const FEW_SUBJECTS: usize = 2;
 const SHORT: usize = 100;
 /// What stands before a key in a link.
 const KEY: &str = "?jwt=";
+/// Most servers of one question that are shown.
+const MOST_ROWS: usize = 12;
 /// Most observations that are shown of one finding.
 const MOST_EVIDENCE: usize = 8;
 
@@ -156,6 +160,37 @@ fn paragraph(text: &mut String, indent: &str, words: &str, width: usize) {
     }
 }
 
+/// Who says what of the questions that are not answered alike, for names of which something is wrong; nothing where all agree.
+pub fn views(case: &Case, findings: &[Finding], width: Option<usize>, colour: Colour) -> String {
+    let width = width.unwrap_or(PIPED).min(WIDEST);
+    let is_meant = |name: &&NameCase| findings.iter().any(|f| f.subject == name.shown());
+    let mut text = String::new();
+    for name in case.names.iter().filter(is_meant).take(MOST_SUBJECTS) {
+        for view in name.dns.iter().flat_map(DnsCase::disagreements) {
+            let head = format!("Who sees what of {} {}", bare(view.name), view.kind);
+            let _written = writeln!(text, "\n{}", colour.weighed(Weight::Doubtful, &head));
+            let place =
+                |row: &DisagreementRow<'_>| format!("{} {}", row.from.word(), row.from.server());
+            let widest = view.rows.iter().map(|row| place(row).chars().count()).max();
+            let column = widest.unwrap_or_default().min(width / 2);
+            for row in view.rows.iter().take(MOST_ROWS) {
+                let wrong = if row.is_wrong == Some(true) { "  <- wrong" } else { "" };
+                let place = place(row);
+                let line = format!("{place:column$}  {}{wrong}", brief(&row.came));
+                for (number, part) in fold(&line, width.saturating_sub(6)).iter().enumerate() {
+                    let indent = if number == 0 { "  " } else { "      " };
+                    let _written = writeln!(text, "{indent}{}", part.trim_end());
+                }
+            }
+        }
+    }
+    text
+}
+
+fn bare(name: &str) -> &str {
+    name.trim_end_matches('.')
+}
+
 /// One observation in one sentence.
 fn shown(evidence: &Evidence) -> String {
     let from = evidence.vantage.as_ref().map(|vantage| format!(", from {vantage}"));
@@ -183,6 +218,20 @@ pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
             "risk": entry.risk,
         })
     });
+    let views = case.names.iter().flat_map(|name| name.dns.iter()).flat_map(|dns| {
+        let of = |view: &Disagreement<'_>| {
+            let sees = view.rows.iter().map(|row| {
+                json!({
+                    "vantage": row.from.word(),
+                    "server": row.from.server(),
+                    "came": brief(&row.came),
+                    "isWrong": row.is_wrong,
+                })
+            });
+            json!({"name": bare(view.name), "type": view.kind, "sees": sees.collect::<Vec<_>>()})
+        };
+        dns.disagreements().iter().map(of).collect::<Vec<_>>()
+    });
     let unseen = case.unseen.iter().map(|unseen| json!({"what": unseen.what, "why": unseen.why}));
     json!({
         "apiVersion": "kubectl-acme/v1alpha1",
@@ -190,6 +239,7 @@ pub fn document(case: &Case, findings: &[Finding], exit_code: u8) -> Value {
         "time": Time::new(case.at),
         "exitCode": exit_code,
         "findings": findings.collect::<Vec<_>>(),
+        "views": views.collect::<Vec<_>>(),
         "unseen": unseen.collect::<Vec<_>>(),
     })
 }

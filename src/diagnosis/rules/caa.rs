@@ -3,10 +3,11 @@
 use super::rule::FaultRule;
 use crate::diagnosis::case::{Case, DirectoryAnswer};
 use crate::diagnosis::catalogue::id::CauseId;
-use crate::diagnosis::finding::{Evidence, Finding, Grade, told};
+use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, told};
 use crate::diagnosis::name_case::{CaaLevel, CaaProperty, LookUp, NameCase};
 
-pub(super) const RULES: &[FaultRule] = &[records_keep_the_ca_out, records_cannot_be_read];
+pub(super) const RULES: &[FaultRule] =
+    &[records_keep_the_ca_out, records_are_those_of_a_target, records_cannot_be_read];
 
 /// By what name records call Let's Encrypt, for whom nobody named a CA.
 const LETS_ENCRYPT: &str = "letsencrypt.org";
@@ -15,20 +16,51 @@ const KNOWN: [&str; 5] = ["issue", "issuewild", "iodef", "issuemail", "issuevmc"
 
 fn records_keep_the_ca_out(case: &Case, found: &mut Vec<Finding>) {
     for name in &case.names {
-        let Some((level, records)) = name.caa.iter().find_map(set) else { continue };
-        let Some(identities) = identities(case, name) else { continue };
-        if let Some(critical) =
-            records.iter().find(|r| r.is_critical && !KNOWN.contains(&r.tag.as_str()))
-        {
-            found.push(finding(CauseId::Caa02, name, level, records).with("TAG", &critical.tag));
-            continue;
+        let Some((cause, level, records)) = refused(case, name) else { continue };
+        let tag = records.iter().find(|record| is_unknown(record));
+        let mut finding = finding(cause, name, level, records)
+            .with("TYPE", name.kind.map_or("", |kind| kind.acme_name()));
+        if let Some(record) = tag.filter(|_| cause == CauseId::Caa02) {
+            finding = finding.with("TAG", &record.tag);
         }
-        let Some(cause) = refusal(records, &identities, name, account(case, name)) else {
-            continue;
-        };
+        found.push(finding);
+    }
+}
+
+/// Why the records of a name keep its CA out, and these records.
+fn refused<'a>(
+    case: &Case,
+    name: &'a NameCase,
+) -> Option<(CauseId, &'a CaaLevel, &'a [CaaProperty])> {
+    let (level, records) = name.caa.iter().find_map(set)?;
+    let identities = identities(case, name)?;
+    let cause = if records.iter().any(is_unknown) {
+        CauseId::Caa02
+    } else {
+        refusal(records, &identities, name, account(case, name))?
+    };
+    Some((cause, level, records))
+}
+
+fn is_unknown(record: &CaaProperty) -> bool {
+    record.is_critical && !KNOWN.contains(&record.tag.as_str())
+}
+
+/// The records of a CNAME's target count, whoever owns that.
+fn records_are_those_of_a_target(case: &Case, found: &mut Vec<Finding>) {
+    for name in &case.names {
+        let Some((_, level, records)) = refused(case, name) else { continue };
+        let Some(dns) = name.dns.as_ref().filter(|_| level.name == name.name) else { continue };
+        let domain = format!("{}.", name.name);
+        let alias = ["CAA", "A"]
+            .into_iter()
+            .flat_map(|kind| dns.asked(&domain, kind))
+            .find_map(|reply| Some((reply, reply.heard.answer()?.aliases.last()?)));
+        let Some((reply, target)) = alias else { continue };
+        let shown = Evidence { came: format!("a CNAME of {target}"), ..heard(reply) };
+        let target = target.trim_end_matches('.');
         found.push(
-            finding(cause, name, level, records)
-                .with("TYPE", name.kind.map_or("", |kind| kind.acme_name())),
+            finding(CauseId::Caa08, name, level, records).with("TARGET", target).shown_by([shown]),
         );
     }
 }

@@ -14,7 +14,7 @@ use crate::reconcile::published;
 pub(super) const RULES: &[FaultRule] = &[record_is_not_seen, record_is_doubled];
 
 /// The names that a CA looks for by a record.
-fn by_record(case: &Case) -> impl Iterator<Item = (&NameCase, &AnswerLook)> {
+pub(super) fn by_record(case: &Case) -> impl Iterator<Item = (&NameCase, &AnswerLook)> {
     let by_record = |name: &&NameCase| name.kind.is_some_and(ChallengeType::is_by_record);
     case.names.iter().filter(by_record).filter_map(|name| Some((name, name.answer.as_ref()?)))
 }
@@ -34,15 +34,25 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
             }
             continue;
         };
+        // A record of dns-persist-01 that is there is judged field by field.
+        let has_text =
+            |server: &NameServer| matches!(&server.said, Said::Texts(texts) if !texts.is_empty());
+        if kind == ChallengeType::DnsPersist01 && servers.iter().any(has_text) {
+            continue;
+        }
         let others: Vec<&str> = by_record(case)
             .filter(|(other, _)| other.name == name.name && other.wildcard != name.wildcard)
             .map(|(_, other)| other.expected.as_str())
             .collect();
         let (cause, grade) = match answer.sighting.map(|sighting| sighting.symptom) {
-            // The record of dns-persist-01 stays, and is judged field by field.
             None if kind == ChallengeType::DnsPersist01 => (CauseId::Per02, Grade::Likely),
             Some(Symptom::AliasNotFollowed) => (CauseId::D0109, Grade::Certain),
-            _ => by_servers(&answer.expected, servers, &others),
+            _ => match by_servers(&answer.expected, servers, &others) {
+                (CauseId::Dns03 | CauseId::Dns04, grade) if is_of_texts_alone(name, servers) => {
+                    (CauseId::D0117, grade.max(Grade::Likely))
+                }
+                found => found,
+            },
         };
         // A record that was just made is on its way.
         let grade = if name.is_fresh(case.at) { Grade::Possible } else { grade };
@@ -58,11 +68,11 @@ fn record_is_not_seen(case: &Case, found: &mut Vec<Finding>) {
     }
 }
 
-fn about(cause: CauseId, grade: Grade, name: &NameCase, evidence: Evidence) -> Finding {
+pub(super) fn about(cause: CauseId, grade: Grade, name: &NameCase, evidence: Evidence) -> Finding {
     Finding::new(cause, grade, name.shown(), evidence).with("DOMAIN", &name.name)
 }
 
-fn line(look: &Observation, record: &str, server: &NameServer) -> Evidence {
+pub(super) fn line(look: &Observation, record: &str, server: &NameServer) -> Evidence {
     let address = server.address.map(|address| format!(" ({address})")).unwrap_or_default();
     Evidence {
         asked: format!("TXT of {record} at {}{address}", server.name),
@@ -81,6 +91,20 @@ fn line(look: &Observation, record: &str, server: &NameServer) -> Evidence {
 
 fn has(server: &NameServer, expected: &str) -> bool {
     matches!(&server.said, Said::Texts(texts) if texts.iter().any(|text| text == expected))
+}
+
+/// Whether every server that fails has given the zone's SOA record.
+fn is_of_texts_alone(name: &NameCase, servers: &[NameServer]) -> bool {
+    let zone = name.dns.as_ref().and_then(|dns| dns.zone.as_ref());
+    let serves = |server: &NameServer| {
+        zone.is_some_and(|zone| {
+            zone.servers.iter().any(|s| s.address == server.address && s.soa.answer().is_some())
+        })
+    };
+    let fails = |server: &&NameServer| {
+        matches!(server.said, Said::Code(_) | Said::Nothing(_) | Said::Unreadable(_))
+    };
+    servers.iter().filter(fails).all(serves)
 }
 
 /// What the servers of the zone show together. Of a server with several addresses those that are not heard do not count, unless

@@ -25,10 +25,14 @@ mod pod;
 mod problem;
 mod provider;
 mod renewal;
+mod persist;
+mod record;
 mod rule;
 mod stages;
 mod symptom;
 mod web;
+mod vantage;
+mod zone;
 
 #[cfg(test)]
 mod cases;
@@ -44,6 +48,7 @@ use super::finding::{Finding, fold};
 use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[
+const RULES: [&[FaultRule]; 13] = [
     manifest::RULES,
     account::RULES,
     network::RULES,
@@ -52,11 +57,15 @@ const RULES: &[&[FaultRule]] = &[
     renewal::RULES,
     order::RULES,
     caa::RULES,
+    zone::RULES,
+    record::RULES,
     dns01::RULES,
     // What is read of a cluster says more than what comes of it.
     gateway::RULES,
     path::RULES,
     pod::RULES,
+    persist::RULES,
+    vantage::RULES,
     http01::RULES,
     control_plane::RULES,
     defects::RULES,

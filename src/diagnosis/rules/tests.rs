@@ -95,6 +95,13 @@ pub(super) fn by(kind: ChallengeType, change: impl FnOnce(&mut NameCase)) -> Cas
     })
 }
 
+/// What the CA holds of a name that is pending.
+pub(super) fn held(name: &str, offered: Vec<String>) -> HeldCase {
+    let (name, status) = (name.to_owned(), "pending".to_owned());
+    let at = case().at;
+    HeldCase { name, status, expires: None, offered, problem: None, at }
+}
+
 #[test]
 fn what_is_well_has_no_fault() {
     check(&case(), &[]);

@@ -11,18 +11,24 @@ const ZONE: &str = "example.com.";
 const RECORD: &str = "_acme-challenge.example.com.";
 
 /// A zone, a resolver, and somebody whose certificate waits for a record.
-struct Lab {
-    server: DnsServer,
-    terminal: Terminal,
-    _pebble: Pebble,
-    _resolver: DnsServer,
+pub(super) struct Lab {
+    pub(super) server: DnsServer,
+    pub(super) terminal: Terminal,
+    pub(super) pebble: Pebble,
+    pub(super) resolver: DnsServer,
 }
 
 impl Lab {
-    fn new(records: &[&str]) -> Self {
+    pub(super) fn new(records: &[&str]) -> Self {
+        Self::remembering(records, 2)
+    }
+
+    /// With a zone whose absences are remembered for so many seconds.
+    pub(super) fn remembering(records: &[&str], ttl: u32) -> Self {
         let zone = Zone::new(ZONE).updates(Updates::Unsigned);
         let zone = records.iter().fold(zone, |zone, record| zone.with(record));
-        let server = DnsServer::start(Software::Bind, &Setup::new(vec![zone]));
+        let setup = Setup { ttl, ..Setup::new(vec![zone]) };
+        let server = DnsServer::start(Software::Bind, &setup);
         let resolver = DnsServer::recursive(&[&server]);
         let dns_server = Some(resolver.address().to_string());
         let pebble = Pebble::start(&PebbleOptions { dns_server, ..PebbleOptions::default() });
@@ -36,11 +42,11 @@ impl Lab {
             issuer(&pebble.directory(), pebble.tls_ca_pem(), solvers),
             certificate("web", &["example.com"], json!({})),
         ]);
-        Self { server, terminal, _pebble: pebble, _resolver: resolver }
+        Self { server, terminal, pebble, resolver }
     }
 
     /// Orders by hand, a while ago; returns the value that the record has to have.
-    fn wanted(&mut self) -> String {
+    pub(super) fn wanted(&mut self) -> String {
         let words = ["order", "-f", "manifests.yaml", "--dns01-manual", "-o", "json"];
         let said = self.terminal.run(&words);
         assert_eq!(said.code, Some(13), "{said:?}");

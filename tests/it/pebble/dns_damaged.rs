@@ -12,14 +12,14 @@ use crate::support::dns::recursor::WITHHOLDS_SOA;
 use crate::support::dns::{DnsServer, Software, Updates};
 
 /// A server whose zone has the text already, behind a resolver that trusts the zone's key.
-struct Signed {
-    bed: Bed,
+pub(super) struct Signed {
+    pub(super) bed: Bed,
     /// Base name of the key's files in the server's folder.
     key: String,
 }
 
 impl Signed {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let text = format!("{RECORD} TXT \"{TEXT}\"");
         let mut bed = Bed::start(&[Software::Bind], "", |_, zone| {
             vec![zone.updates(Updates::Refused).with(&text)]
@@ -35,7 +35,7 @@ impl Signed {
     }
 
     /// Signs the zone, changes it by hand afterwards if it is to be spoilt, and has the server read it.
-    fn sign(&mut self, spoilt: bool) {
+    pub(super) fn sign(&mut self, spoilt: bool) {
         let server = &mut self.bed.servers[0];
         let folder = server.folder();
         let plain = folder.join("plain.zone");

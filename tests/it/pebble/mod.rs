@@ -6,6 +6,7 @@ mod challenge_types;
 mod ci;
 mod diagnose_dns;
 mod diagnose_web;
+mod diagnose_zone;
 mod dns;
 pub(crate) mod dns01;
 pub(crate) mod dns01_keys;

@@ -1,0 +1,238 @@
+//! A name in DNS: its zone and delegation, and what each vantage says of it.
+//!
+//! The name of a record is asked of resolvers only once the zone's servers have it: they would remember its absence.
+
+use std::net::IpAddr;
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::investigator::{Investigator, PROBE_TIMEOUT};
+use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply, WithoutSoa};
+use crate::diagnosis::name_case::NameCase;
+use crate::dns::server::Server;
+use crate::dns::wire::Recursion;
+use crate::dns::zone::Zones;
+use crate::dns::{LookupError, RecordType};
+use crate::model::ChallengeType;
+use crate::model::challenge::record_name;
+use crate::model::zone_look::{Heard, ZoneLook};
+use crate::probes::dns::zones_of;
+
+/// A label that nobody has.
+const NOBODY: &str = "kubectl-acme-nobody";
+/// Most servers of a zone that are asked each question, and most resolvers.
+const MOST_SERVERS: usize = 6;
+const MOST_RESOLVERS: usize = 3;
+
+/// Looks at the zone of a name and at the name itself; nothing where DNS has no say.
+pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase> {
+    let by_record = name.kind.is_some_and(ChallengeType::is_by_record);
+    let overrides = &by.fetcher.overrides;
+    let is_led = !overrides.hosts.is_empty() || !overrides.handshakes.is_empty();
+    if name.name.parse::<IpAddr>().is_ok() || (is_led && !by_record) {
+        return None;
+    }
+    let zones = zones(by, name)?;
+    let (record, domain) = (record(name), format!("{}.", name.name));
+    let nobody = format!("{NOBODY}.{domain}");
+    let look = async {
+        let found = timeout(PROBE_TIMEOUT, zones.zone_look(record.as_ref().unwrap_or(&nobody)));
+        let zone = match found.await {
+            Ok(Ok(zone)) => zone,
+            Ok(Err(error)) => return (None, without_soa(&zones, &domain, &error).await),
+            Err(_) => return (None, None),
+        };
+        (Some(zone), None)
+    };
+    let resolvers = resolvers(&zones, by);
+    let questions: Vec<Question> = resolvers
+        .iter()
+        .flat_map(|at| {
+            [RecordType::A, RecordType::AAAA]
+                .map(|kind| Question::of(at, (&domain, kind), Recursion::DesiredValidated))
+        })
+        .collect();
+    let at_resolvers = ask(by, &zones, questions);
+    let ((zone, without_soa), mut replies) = tokio::join!(look, at_resolvers);
+    let again = unvalidated(&resolvers, &domain, &replies);
+    let authorities = zone.as_ref().map(authorities).unwrap_or_default();
+    // The zone of a record may be another one than that of the name.
+    let is_in_zone = zone.as_ref().is_some_and(|zone| is_below(&domain, &zone.name));
+    let mut at_zone: Vec<(&str, RecordType)> = Vec::new();
+    if is_in_zone {
+        at_zone
+            .extend([RecordType::A, RecordType::AAAA, RecordType::CAA].map(|k| (&domain[..], k)));
+    }
+    at_zone.extend(record.as_deref().map(|record| (record, RecordType::TXT)));
+    let own = |at, question| Question::of(at, question, Recursion::Unwanted);
+    let questions: Vec<Question> = authorities
+        .iter()
+        .flat_map(|at| at_zone.iter().map(move |question| own(at, *question)))
+        .chain(again)
+        .collect();
+    let canary = authorities.first().filter(|_| is_in_zone && by_record);
+    let canary = canary.map(|at| own(at, (&nobody, RecordType::TXT)));
+    let (more, canary) = tokio::join!(ask(by, &zones, questions), ask(by, &zones, canary));
+    replies.extend(more);
+    let nobody = canary.into_iter().next();
+    Some(DnsCase { record, zone, without_soa, replies, nobody, outer: Vec::new() })
+}
+
+/// What resolvers say of the record, where that does no harm.
+pub(super) async fn record_elsewhere(
+    by: &Investigator,
+    name: &NameCase,
+    case: &DnsCase,
+) -> Vec<VantageReply> {
+    let (Some(answer), Some(record), Some(zones)) = (&name.answer, &case.record, zones(by, name))
+    else {
+        return Vec::new();
+    };
+    let is_there = answer.reason.is_none();
+    let questions = resolvers(&zones, by).into_iter().filter(|(from, _)| match from {
+        DnsVantage::Other(_) => is_there || !name.is_fresh(by.now),
+        DnsVantage::Resolver(_) | DnsVantage::Authority { .. } => is_there,
+    });
+    let questions: Vec<Question> = questions
+        .map(|at| Question::of(&at, (record, RecordType::TXT), Recursion::DesiredValidated))
+        .collect();
+    ask(by, &zones, questions).await
+}
+
+/// The addresses of a name by all but this machine's resolvers; by the zone's servers only where nobody else was asked.
+pub(super) fn addresses_elsewhere(name: &str, case: &DnsCase) -> Vec<IpAddr> {
+    let domain = format!("{name}.");
+    let of = |is_meant: fn(&DnsVantage) -> bool| {
+        let replies = ["A", "AAAA"].into_iter().flat_map(|kind| case.asked(&domain, kind));
+        let replies = replies.filter(move |reply| is_meant(&reply.from));
+        let records = replies.filter_map(|reply| reply.heard.answer()).flat_map(|r| &r.records);
+        let mut all: Vec<IpAddr> = records.filter_map(|text| text.parse().ok()).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    };
+    let others = of(|from| matches!(from, DnsVantage::Other(_)));
+    if others.is_empty() { of(|from| matches!(from, DnsVantage::Authority { .. })) } else { others }
+}
+
+/// Who is asked about a name: its solver may name resolvers of its own.
+fn zones(by: &Investigator, name: &NameCase) -> Option<Zones> {
+    match &name.pending {
+        Some(challenge) => zones_of(challenge, &by.zones).ok(),
+        None => Some(by.zones.clone()),
+    }
+}
+
+/// Absolute name of the record that proves a name, where one does.
+fn record(name: &NameCase) -> Option<String> {
+    let kind = name.kind.filter(|kind| kind.is_by_record())?;
+    Some(match &name.pending {
+        Some(challenge) => challenge.spec.record_name(),
+        None => record_name(kind, &name.name, ""),
+    })
+}
+
+/// A resolver that knows servers of a zone and withholds its SOA record; the nearest such zone at or above a name.
+async fn without_soa(zones: &Zones, domain: &str, error: &LookupError) -> Option<WithoutSoa> {
+    if !matches!(error, LookupError::NoZone { .. } | LookupError::UnexpectedCode { .. }) {
+        return None;
+    }
+    let resolver = zones.resolvers().first()?;
+    let mut rest = Some(domain);
+    while let Some(name) = rest.filter(|name| name.trim_end_matches('.').contains('.')) {
+        let asked = zones.hear(resolver, (name, RecordType::NS), Recursion::Desired);
+        let heard = timeout(PROBE_TIMEOUT, asked).await.ok()?;
+        let reply = heard.answer()?;
+        if !reply.records.is_empty() && reply.aliases.is_empty() {
+            return Some(WithoutSoa {
+                name: name.to_owned(),
+                servers: reply.records.clone(),
+                why: error.to_string(),
+                resolver: resolver.to_string(),
+            });
+        }
+        rest = name.split_once('.').map(|(_, above)| above);
+    }
+    None
+}
+
+/// Resolvers that are asked, those of this machine first.
+fn resolvers(zones: &Zones, by: &Investigator) -> Vec<(DnsVantage, Server)> {
+    let own = zones.resolvers().iter().take(MOST_RESOLVERS);
+    let own = own.map(|server| (DnsVantage::Resolver(server.to_string()), server.clone()));
+    let others = by.others.iter().take(MOST_RESOLVERS);
+    let others = others.map(|server| (DnsVantage::Other(server.to_string()), server.clone()));
+    own.chain(others).collect()
+}
+
+/// The servers of a zone that answer for it.
+fn authorities(zone: &ZoneLook) -> Vec<(DnsVantage, Server)> {
+    let speaking = zone.servers.iter().filter(|server| server.soa.answer().is_some());
+    let placed = speaking.filter_map(|server| {
+        let address = server.address?;
+        let from = DnsVantage::Authority { name: server.name.clone(), address };
+        Some((from, Server::Plain(address)))
+    });
+    placed.take(MOST_SERVERS).collect()
+}
+
+/// The same question without validation to each resolver that fails.
+fn unvalidated(
+    resolvers: &[(DnsVantage, Server)],
+    domain: &str,
+    replies: &[VantageReply],
+) -> Vec<Question> {
+    let fails = |from: &DnsVantage| {
+        replies.iter().any(|reply| {
+            reply.from == *from && reply.heard.reply().is_some_and(|r| r.code == "SERVFAIL")
+        })
+    };
+    let failing = resolvers.iter().filter(|(from, _)| fails(from));
+    failing
+        .map(|at| Question::of(at, (domain, RecordType::A), Recursion::DesiredUnvalidated))
+        .collect()
+}
+
+/// Tells whether an absolute name is in a zone, or below it.
+fn is_below(name: &str, zone: &str) -> bool {
+    let (name, zone) = (name.to_ascii_lowercase(), zone.to_ascii_lowercase());
+    name == zone || name.ends_with(&format!(".{zone}"))
+}
+
+/// One question to one server.
+struct Question {
+    from: DnsVantage,
+    server: Server,
+    name: String,
+    kind: RecordType,
+    recursion: Recursion,
+}
+
+impl Question {
+    fn of(
+        (from, server): &(DnsVantage, Server),
+        (name, kind): (&str, RecordType),
+        recursion: Recursion,
+    ) -> Self {
+        let (from, server, name) = (from.clone(), server.clone(), name.to_owned());
+        Self { from, server, name, kind, recursion }
+    }
+}
+
+/// Asks all at once, each for a time.
+async fn ask(
+    by: &Investigator,
+    zones: &Zones,
+    questions: impl IntoIterator<Item = Question>,
+) -> Vec<VantageReply> {
+    let asked = questions.into_iter().map(|question| async move {
+        let Question { from, server, name, kind, recursion } = question;
+        let heard = timeout(PROBE_TIMEOUT, zones.hear(&server, (&name, kind), recursion)).await;
+        let late = |_| Heard::Nothing(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()));
+        let is_unvalidated = recursion == Recursion::DesiredUnvalidated;
+        let (heard, kind) = (heard.unwrap_or_else(late), kind.to_string());
+        VantageReply { name, kind, from, is_unvalidated, at: by.now, heard }
+    });
+    join_all(asked).await
+}

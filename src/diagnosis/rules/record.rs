@@ -1,0 +1,266 @@
+//! D01 and HYG-01: what stands at the name of a record, and why ours is not among it.
+
+use std::collections::BTreeSet;
+
+use super::dns01::{about, by_record};
+use super::rule::FaultRule;
+use super::zone::by_authorities;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::dns_case::VantageReply;
+use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen};
+use crate::diagnosis::name_case::{AnswerLook, NameCase};
+use crate::model::ChallengeType;
+use crate::model::observation::{NameServer, Said, Seen};
+use crate::model::zone_look::Heard;
+
+pub(super) const RULES: &[FaultRule] = &[
+    wildcard_alias_leads_elsewhere,
+    wildcard_text_hides_ours,
+    one_value_of_two_is_kept,
+    answer_is_too_large,
+    old_values_are_left,
+];
+
+/// Letters of a SHA-256 digest in base64url.
+const DIGEST: usize = 43;
+/// Fewest values of others that tell of more than somebody else's order under way.
+const LEFT: usize = 2;
+
+/// All texts that were seen at the record.
+fn texts(answer: &AnswerLook) -> BTreeSet<&str> {
+    let servers = answer.observations.iter().flat_map(|look| match &look.seen {
+        Seen::Records { servers, .. } => &servers[..],
+        _ => &[],
+    });
+    let texts = servers.filter_map(|server: &NameServer| match &server.said {
+        Said::Texts(texts) => Some(texts),
+        _ => None,
+    });
+    texts.flatten().map(String::as_str).collect()
+}
+
+fn wildcard_alias_leads_elsewhere(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
+        let Some(dns) = &name.dns else { continue };
+        let (Some(record), Some(nobody)) = (&dns.record, &dns.nobody) else { continue };
+        let Some(target) = nobody.heard.reply().and_then(|reply| reply.aliases.first()) else {
+            continue;
+        };
+        let is_same = |reply: &&VantageReply| {
+            reply.heard.reply().is_some_and(|reply| reply.aliases.first() == Some(target))
+        };
+        let Some(own) = by_authorities(dns, record, "TXT").find(is_same) else { continue };
+        // What was asked for are texts; what came first is the alias.
+        let alias = |reply| Evidence { came: format!("a CNAME of {target}"), ..heard(reply) };
+        found.push(
+            about(CauseId::D0108, Grade::Certain, name, alias(own))
+                .shown_by([alias(nobody)])
+                .with("RECORD", record.trim_end_matches('.'))
+                .with("TARGET", target.trim_end_matches('.'))
+                .with("ANSWER", answer.reason.as_deref().unwrap_or_default()),
+        );
+    }
+}
+
+fn wildcard_text_hides_ours(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
+        let Some(dns) = &name.dns else { continue };
+        let (Some(record), Some(nobody)) = (&dns.record, &dns.nobody) else { continue };
+        let Some(wild) = nobody.heard.answer().filter(|answer| !answer.records.is_empty()) else {
+            continue;
+        };
+        let there = texts(answer);
+        if there.is_empty() || !there.iter().all(|text| wild.records.iter().any(|w| w == text)) {
+            continue;
+        }
+        let Some(own) = by_authorities(dns, record, "TXT").next() else { continue };
+        let grade = if name.is_fresh(case.at) { Grade::Possible } else { Grade::Certain };
+        let record = record.trim_end_matches('.');
+        let of = |cause| {
+            about(cause, grade, name, heard(own))
+                .shown_by([heard(nobody)])
+                .with("RECORD", record)
+                .with("VALUE", &answer.expected)
+        };
+        found.push(of(CauseId::D0118));
+        // Then ours is nowhere.
+        found.push(of(CauseId::D0101));
+    }
+}
+
+/// A name and its wildcard are proven at one record, by two values.
+fn one_value_of_two_is_kept(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
+        let is_other =
+            |other: &NameCase| other.name == name.name && other.wildcard != name.wildcard;
+        let Some((_, other)) = by_record(case).find(|(one, _)| is_other(one)) else { continue };
+        let there = texts(answer);
+        let is_lost = !there.contains(answer.expected.as_str());
+        if name.kind != Some(ChallengeType::Dns01)
+            || !is_lost
+            || !there.contains(other.expected.as_str())
+        {
+            continue;
+        }
+        let Some(look) = answer.observations.first() else { continue };
+        let grade = if name.is_fresh(case.at) { Grade::Possible } else { Grade::Likely };
+        let came = format!("{:?}, which is for the other of the two", other.expected);
+        let shown = seen(look, came);
+        found.push(about(CauseId::D0113, grade, name, shown).with("VALUE", &answer.expected));
+    }
+}
+
+fn answer_is_too_large(case: &Case, found: &mut Vec<Finding>) {
+    for (name, _) in by_record(case).filter(|(_, answer)| answer.reason.is_some()) {
+        let Some(dns) = &name.dns else { continue };
+        let Some(record) = &dns.record else { continue };
+        for reply in by_authorities(dns, record, "TXT") {
+            let Heard::TooLarge(why) = &reply.heard else { continue };
+            found.push(
+                about(CauseId::Dns08, Grade::Certain, name, heard(reply))
+                    .with("RECORD", record.trim_end_matches('.'))
+                    .with("SERVER", reply.from.server())
+                    .with("ANSWER", why),
+            );
+        }
+    }
+}
+
+fn old_values_are_left(case: &Case, found: &mut Vec<Finding>) {
+    let is_digest = |text: &str| {
+        text.len() == DIGEST
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    let own: BTreeSet<&str> = by_record(case).map(|(_, answer)| answer.expected.as_str()).collect();
+    for (name, answer) in by_record(case) {
+        let left: Vec<&str> = texts(answer)
+            .into_iter()
+            .filter(|text| is_digest(text) && !own.contains(text))
+            .collect();
+        let Some(look) = answer.observations.first().filter(|_| left.len() >= LEFT) else {
+            continue;
+        };
+        let shown = seen(look, left.join(", "));
+        let record = name.dns.as_ref().and_then(|dns| dns.record.clone()).unwrap_or_default();
+        found.push(
+            about(CauseId::Hyg01, Grade::Likely, name, shown)
+                .with("COUNT", left.len().to_string())
+                .with("RECORD", record.trim_end_matches('.')),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{by, check, name};
+    use super::super::zone::tests::{authority, reply, zone};
+    use super::*;
+    use crate::diagnosis::dns_case::DnsCase;
+    use crate::model::observation::{Observation, Vantage};
+
+    const RECORD: &str = "_acme-challenge.www.example.com.";
+    const NOBODY: &str = "kubectl-acme-nobody.www.example.com.";
+
+    fn answer(expected: &str, texts: &[&str]) -> AnswerLook {
+        let said = match texts {
+            [] => Said::NoName,
+            texts => Said::Texts(texts.iter().map(|text| (*text).to_owned()).collect()),
+        };
+        let (name, zone) = (RECORD.to_owned(), "example.com.".to_owned());
+        let address = "192.0.2.1:53".parse().ok();
+        let server = NameServer { name: "ns1.example.com.".into(), address, said, ttl: None };
+        AnswerLook {
+            expected: expected.to_owned(),
+            observations: vec![Observation {
+                vantage: Vantage::ThisMachine,
+                at: "2026-11-24T22:00:00Z".parse().unwrap(),
+                url: "dns:_acme-challenge.www.example.com?type=TXT".into(),
+                hops: Vec::new(),
+                seen: Seen::Records { name, zone, servers: vec![server] },
+            }],
+            reason: (!texts.contains(&expected)).then(|| "not yet".to_owned()),
+            sighting: None,
+        }
+    }
+
+    /// What a server says of the record and of a name that nobody has made.
+    fn with_record(texts: &[&str], own: VantageReply, nobody: Option<VantageReply>) -> Case {
+        by(ChallengeType::Dns01, |name| {
+            name.answer = Some(answer("value", texts));
+            let (record, replies) = (Some(RECORD.to_owned()), vec![own]);
+            name.dns = Some(DnsCase { record, replies, nobody, ..DnsCase::default() });
+        })
+    }
+
+    fn given(name: &str, texts: &[&str]) -> VantageReply {
+        reply(authority(1), name, "TXT", texts)
+    }
+
+    fn alias(name: &str, target: &str) -> VantageReply {
+        let mut reply = given(name, &[]);
+        if let Heard::Reply(reply) = &mut reply.heard {
+            reply.aliases = vec![target.to_owned()];
+        }
+        reply
+    }
+
+    #[test]
+    fn a_wildcard_is_known_by_a_name_that_nobody_has_made() {
+        let spf = &["v=spf1 -all"];
+        let wild = || Some(given(NOBODY, spf));
+        check(&with_record(spf, given(RECORD, spf), wild()), &[CauseId::D0101, CauseId::D0118]);
+        check(&with_record(spf, given(RECORD, spf), None), &[CauseId::D0111]);
+        check(&with_record(&["value"], given(RECORD, &["value"]), wild()), &[]);
+        let led =
+            |target: &str| with_record(&[], alias(RECORD, "a.test."), Some(alias(NOBODY, target)));
+        check(&led("a.test."), &[CauseId::D0108]);
+        check(&led("b.test."), &[CauseId::D0101]);
+    }
+
+    #[test]
+    fn one_value_where_two_are_needed_is_told() {
+        let both = |texts: &[&str]| {
+            let mut case = with_record(texts, given(RECORD, texts), None);
+            let mut other = name("*.www.example.com", Some(ChallengeType::Dns01));
+            other.answer = Some(answer("other", texts));
+            case.names.push(other);
+            case
+        };
+        check(&both(&["other"]), &[CauseId::D0113]);
+        check(&both(&["other", "value"]), &[]);
+    }
+
+    #[test]
+    fn an_answer_that_is_too_large_is_told() {
+        let said = |heard| with_record(&[], VantageReply { heard, ..given(RECORD, &[]) }, None);
+        check(&said(Heard::TooLarge("is too large".into())), &[CauseId::Dns08, CauseId::D0101]);
+        check(&said(given(RECORD, &[]).heard), &[CauseId::D0101]);
+    }
+
+    #[test]
+    fn a_server_that_serves_the_zone_and_not_the_record_is_told_apart() {
+        let of = |is_served: bool| {
+            let mut case = with_record(&[], given(RECORD, &[]), None);
+            let name = &mut case.names[0];
+            if let Some(look) = &mut name.answer
+                && let Seen::Records { servers, .. } = &mut look.observations[0].seen
+            {
+                servers[0].said = Said::Code("SERVFAIL".into());
+            }
+            let zone = is_served.then(zone);
+            name.dns = name.dns.take().map(|dns| DnsCase { zone, ..dns });
+            case
+        };
+        check(&of(true), &[CauseId::D0117]);
+        check(&of(false), &[CauseId::Dns03]);
+    }
+
+    #[test]
+    fn values_that_no_order_needs_are_told_where_there_are_several() {
+        let old = ["a", "b"].map(|letter| letter.repeat(DIGEST));
+        let both = ["value", &old[0], &old[1]];
+        check(&with_record(&both, given(RECORD, &both), None), &[CauseId::Hyg01]);
+        check(&with_record(&both[..2], given(RECORD, &both[..2]), None), &[]);
+    }
+}

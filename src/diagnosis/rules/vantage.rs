@@ -1,0 +1,195 @@
+//! Who sees a name otherwise than the CA does: resolvers that remember, inner copies of a zone, zones that are inside only.
+
+use super::dns01::by_record;
+use super::rule::FaultRule;
+use super::zone::in_dns;
+use crate::diagnosis::case::Case;
+use crate::diagnosis::catalogue::id::CauseId;
+use crate::diagnosis::dns_case::{DnsCase, DnsVantage, VantageReply};
+use crate::diagnosis::finding::{Finding, Grade, heard, seen, told};
+use crate::diagnosis::name_case::{LookUp, NameCase};
+use crate::model::ChallengeType;
+
+pub(super) const RULES: &[FaultRule] =
+    &[record_is_seen_from_one_side, inner_addresses_lead_elsewhere];
+
+/// What resolvers say of the record, those of this machine or those elsewhere.
+fn of_record(dns: &DnsCase, is_elsewhere: bool) -> impl Iterator<Item = &VantageReply> {
+    let record = dns.record.as_deref().unwrap_or_default();
+    dns.asked(record, "TXT").filter(move |reply| match reply.from {
+        DnsVantage::Resolver(_) => !is_elsewhere,
+        DnsVantage::Other(_) => is_elsewhere,
+        DnsVantage::Authority { .. } => false,
+    })
+}
+
+fn lacks(reply: &VantageReply) -> bool {
+    reply.heard.answer().is_some_and(|answer| answer.records.is_empty())
+}
+
+fn record_is_seen_from_one_side(case: &Case, found: &mut Vec<Finding>) {
+    for (name, answer) in by_record(case) {
+        let Some(dns) = &name.dns else { continue };
+        let record = dns.record.as_deref().unwrap_or_default().trim_end_matches('.');
+        let has = |reply: &&VantageReply| {
+            reply.heard.answer().is_some_and(|reply| reply.records.contains(&answer.expected))
+        };
+        let of = |cause, grade, reply: &VantageReply| {
+            Finding::new(cause, grade, name.shown(), heard(reply))
+                .with("DOMAIN", &name.name)
+                .with("RECORD", record)
+                .with("RESOLVER", reply.from.server())
+        };
+        let look = answer.observations.first();
+        let inner = || of_record(dns, false);
+        let outer = || of_record(dns, true);
+        if let Some(reason) = &answer.reason {
+            // Who stands outside has what this side lacks.
+            let Some(reply) = outer().find(has) else { continue };
+            let own = look.map(|look| seen(look, reason));
+            found.push(of(CauseId::D0116, Grade::Certain, reply).shown_by(own));
+            continue;
+        }
+        let own = || look.map(|look| seen(look, "every name server has it"));
+        let absent = |reply: &VantageReply| match reply.heard.answer().and_then(|a| a.absent_for) {
+            Some(seconds) => format!("{seconds} s"),
+            None => "as long as its zone says".to_owned(),
+        };
+        if let Some(reply) = inner().find(|reply| lacks(reply)) {
+            let finding = of(CauseId::D0103, Grade::Certain, reply).shown_by(own());
+            found.push(finding.with("SECONDS", absent(reply)));
+        } else if let Some(reply) = outer().find(|reply| lacks(reply)) {
+            // Where everybody outside lacks it, it is no matter of what one of them remembers.
+            let grade = if outer().all(lacks) { Grade::Likely } else { Grade::Possible };
+            found.push(of(CauseId::D0119, grade, reply).shown_by(own()));
+        }
+    }
+}
+
+fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
+    for (name, dns) in in_dns(case) {
+        if name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
+            continue;
+        }
+        let Some((grade, outer)) = outer_is_better(name, dns) else { continue };
+        let domain = format!("{}.", name.name);
+        let of = |is_inner: bool| {
+            let replies = ["A", "AAAA"].into_iter().flat_map(|kind| dns.asked(&domain, kind));
+            replies.filter(move |reply| {
+                let has = reply.heard.answer().is_some_and(|answer| !answer.records.is_empty());
+                matches!(reply.from, DnsVantage::Resolver(_)) == is_inner && (has || is_inner)
+            })
+        };
+        let inner = match &name.addresses {
+            LookUp::Found(all) => {
+                all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            }
+            _ => "no address".to_owned(),
+        };
+        let first = told(format!("A and AAAA of {}", name.name), case.at, &inner);
+        found.push(
+            Finding::new(CauseId::Http09, grade, name.shown(), first)
+                .shown_by(of(true).take(2).chain(of(false).take(2)).map(heard))
+                .with("DOMAIN", &name.name)
+                .with("INNER", inner)
+                .with("OUTER", outer),
+        );
+    }
+}
+
+/// The addresses that others are told, where it is well there, or may be, and here it is not.
+fn outer_is_better(name: &NameCase, dns: &DnsCase) -> Option<(Grade, String)> {
+    let outer: Vec<String> = dns.outer.iter().map(|look| look.address.ip().to_string()).collect();
+    let shown = outer.join(", ");
+    if outer.is_empty() || name.looks.iter().any(|look| look.is_answer) {
+        return None;
+    }
+    if dns.outer.iter().any(|look| look.is_expected && look.is_answer) {
+        return Some((Grade::Certain, shown));
+    }
+    // An answer that had to be there and is not says that it is not the addresses.
+    if dns.outer.iter().any(|look| look.is_expected) {
+        return None;
+    }
+    let is_absent = matches!(
+        name.addresses,
+        LookUp::NoName(_) | LookUp::NoRecord(_) | LookUp::Dangling { .. } | LookUp::Code(_)
+    );
+    let is_inner =
+        matches!(&name.addresses, LookUp::Found(all) if all.len() == name.reserved.len());
+    (is_absent || is_inner).then_some((Grade::Likely, shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{by, check};
+    use super::super::zone::tests::{authority, reply};
+    use super::*;
+    use crate::diagnosis::name_case::{AddressLook, AnswerLook};
+    use crate::model::observation::{Observation, Seen, Vantage};
+
+    const RECORD: &str = "_acme-challenge.www.example.com.";
+
+    fn observation() -> Observation {
+        Observation {
+            vantage: Vantage::ThisMachine,
+            at: "2026-11-24T22:00:00Z".parse().unwrap(),
+            url: "dns:_acme-challenge.www.example.com?type=TXT".into(),
+            hops: Vec::new(),
+            seen: Seen::NoLook { why: "nobody looked".into(), symptom: None },
+        }
+    }
+
+    /// The record as seen from here, by the resolver here and by one elsewhere.
+    fn record(is_there: bool, inner: &[&str], outer: &[&str]) -> Case {
+        by(ChallengeType::Dns01, |name| {
+            name.answer = Some(AnswerLook {
+                expected: "value".into(),
+                observations: vec![observation()],
+                reason: (!is_there).then(|| "not yet".to_owned()),
+                sighting: None,
+            });
+            let inner = reply(DnsVantage::Resolver("10.0.0.53:53".into()), RECORD, "TXT", inner);
+            let outer = reply(DnsVantage::Other("192.0.2.53:53".into()), RECORD, "TXT", outer);
+            let replies = vec![inner, outer];
+            let record = Some(RECORD.to_owned());
+            name.dns = Some(DnsCase { record, replies, ..DnsCase::default() });
+        })
+    }
+
+    #[test]
+    fn who_does_not_see_the_record_is_told() {
+        check(&record(true, &["value"], &["value"]), &[]);
+        check(&record(true, &[], &["value"]), &[CauseId::D0103]);
+        check(&record(true, &["value"], &[]), &[CauseId::D0119]);
+        check(&record(false, &[], &["value"]), &[CauseId::D0116]);
+        check(&record(false, &[], &[]), &[]);
+    }
+
+    /// A name that has no address here, and elsewhere one where the answer is, is not, or was not to be.
+    fn address(is_expected: bool, is_answer: bool) -> Case {
+        by(ChallengeType::Http01, |name| {
+            name.is_looked_for_in_dns = true;
+            name.addresses = LookUp::NoName("no such host www.example.com".into());
+            let outer = AddressLook {
+                address: "192.0.2.80:80".parse().unwrap(),
+                observation: observation(),
+                expected: "value".into(),
+                is_expected,
+                is_answer,
+                sighting: None,
+                disagreement: None,
+            };
+            let known = reply(authority(1), "www.example.com.", "A", &["192.0.2.80"]);
+            name.dns =
+                Some(DnsCase { outer: vec![outer], replies: vec![known], ..DnsCase::default() });
+        })
+    }
+
+    #[test]
+    fn an_inner_address_is_told_where_the_outer_one_may_be_well() {
+        check(&address(true, true), &[CauseId::Http09]);
+        check(&address(false, false), &[CauseId::Http09]);
+        check(&address(true, false), &[CauseId::Http01]);
+    }
+}
