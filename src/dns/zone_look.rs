@@ -2,6 +2,7 @@
 
 use futures_util::future::join_all;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_resolver::proto::serialize::binary::BinEncodable as _;
 use jiff::Timestamp;
 
 use super::LookupError;
@@ -191,14 +192,12 @@ fn raw<T: Ord>(
     read: impl Fn(&[u8]) -> Option<T>,
 ) -> Vec<T> {
     let records = reply.at(name).filter(|record| record.record_type() == kind);
-    sorted(records.filter_map(bytes).filter_map(read))
+    sorted(records.filter_map(bytes).filter_map(|data| read(&data)))
 }
 
-fn bytes(record: &Record) -> Option<&[u8]> {
-    match &record.data {
-        RData::Unknown { rdata, .. } => Some(&rdata.anything),
-        _ => None,
-    }
+/// The data as they are on the wire: whether they are read any further is up to how the resolver's crate is built.
+fn bytes(record: &Record) -> Option<Vec<u8>> {
+    record.data.to_bytes().ok()
 }
 
 fn first_number(data: &[u8]) -> Option<u16> {

@@ -47,11 +47,16 @@ impl Lab {
 
     /// Orders by hand, a while ago; returns the value that the record has to have.
     pub(super) fn wanted(&mut self) -> String {
+        self.wanted_at(RECORD)
+    }
+
+    /// The same where aliases lead to that record.
+    pub(super) fn wanted_at(&mut self, record: &str) -> String {
         let words = ["order", "-f", "manifests.yaml", "--dns01-manual", "-o", "json"];
         let said = self.terminal.run(&words);
         assert_eq!(said.code, Some(13), "{said:?}");
         let report: Value = serde_json::from_str(&said.stdout).unwrap();
-        assert_eq!(report["records"][0]["name"], RECORD);
+        assert_eq!(report["records"][0]["name"], record);
         // A record that was asked for just now may be on its way.
         let later = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(10);
         self.terminal.set("KUBECTL_ACME_NOW", format!("{later:.0}"));

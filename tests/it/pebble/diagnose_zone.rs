@@ -218,7 +218,7 @@ fn d01_08_and_d01_18_a_wildcard_answers_for_the_record() {
     lab::names_first(&report, "D01-01");
     assert_eq!(report["findings"][1]["cause"], "D01-18", "{report:#}");
     let mut lab = Lab::new(&["* CNAME host.example.com.", "host A 127.0.0.1"]);
-    lab.wanted();
+    lab.wanted_at("host.example.com.");
     let (_, report) = look(&lab.terminal, &["web"]);
     lab::names_first(&report, "D01-08");
 }
@@ -263,7 +263,7 @@ fn hyg_01_values_of_old_orders_are_left() {
 #[ignore = "needs Pebble: run by just pebble"]
 fn a_challenge_that_is_led_to_another_zone_is_well() {
     let mut lab = Lab::new(&["_acme-challenge CNAME web.proofs.example.com."]);
-    let value = lab.wanted();
+    let value = lab.wanted_at("web.proofs.example.com.");
     lab.server.publish(ZONE, "web.proofs.example.com.", &value);
     let (_, report) = look(&lab.terminal, &["web"]);
     lab::names_none(&report, "the record of DNS-01 is led elsewhere by a CNAME");
