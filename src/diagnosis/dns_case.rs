@@ -7,11 +7,10 @@ use std::net::SocketAddr;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::name_case::AddressLook;
-use crate::model::zone_look::{DnsReply, Heard, ZoneLook};
+use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook};
 
 /// A name in DNS.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DnsCase {
     /// Absolute name of the record that proves it, where one does.
@@ -24,8 +23,6 @@ pub struct DnsCase {
     pub replies: Vec<VantageReply>,
     /// What a server of the zone says of a record at a name that nobody has made.
     pub nobody: Option<VantageReply>,
-    /// Looks at addresses that the CA is told, and this machine is not.
-    pub outer: Vec<AddressLook>,
 }
 
 /// A zone that a resolver withholds.
@@ -57,7 +54,7 @@ pub struct VantageReply {
     /// When.
     pub at: Timestamp,
     /// What came.
-    pub heard: Heard,
+    pub heard: DnsOutcome,
 }
 
 /// Who was asked.
@@ -121,14 +118,14 @@ impl DnsVantage {
 }
 
 /// What was heard, in words.
-pub fn words(heard: &Heard) -> String {
+pub fn words(heard: &DnsOutcome) -> String {
     match heard {
-        Heard::Reply(reply) if !reply.records.is_empty() => reply.records.join(", "),
-        Heard::Reply(reply) if reply.code == "NOERROR" => "no such record".to_owned(),
-        Heard::Reply(DnsReply { code, why: Some(why), .. }) => format!("{code} ({why})"),
-        Heard::Reply(reply) => reply.code.clone(),
-        Heard::TooLarge(why) | Heard::Nothing(why) => why.clone(),
-        Heard::NoRoute => "cannot be reached from here".to_owned(),
+        DnsOutcome::Reply(reply) if !reply.records.is_empty() => reply.records.join(", "),
+        DnsOutcome::Reply(reply) if reply.code == "NOERROR" => "no such record".to_owned(),
+        DnsOutcome::Reply(DnsReply { code, why: Some(why), .. }) => format!("{code} ({why})"),
+        DnsOutcome::Reply(reply) => reply.code.clone(),
+        DnsOutcome::TooLarge(why) | DnsOutcome::Nothing(why) => why.clone(),
+        DnsOutcome::NoRoute => "cannot be reached from here".to_owned(),
     }
 }
 
@@ -166,7 +163,7 @@ impl DnsCase {
 }
 
 /// What of an answer has to be the same everywhere; nothing of a server that gives none.
-fn content(heard: &Heard) -> Option<&[String]> {
+fn content(heard: &DnsOutcome) -> Option<&[String]> {
     let reply = heard.reply().filter(|reply| reply.is_an_answer() || reply.code == "SERVFAIL")?;
     Some(if reply.is_an_answer() { &reply.records[..] } else { &[] })
 }
@@ -195,7 +192,11 @@ mod tests {
             from,
             is_unvalidated: false,
             at: Timestamp::UNIX_EPOCH,
-            heard: Heard::Reply(DnsReply { code: code.to_owned(), records, ..DnsReply::default() }),
+            heard: DnsOutcome::Reply(DnsReply {
+                code: code.to_owned(),
+                records,
+                ..DnsReply::default()
+            }),
         }
     }
 
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn who_says_nothing_does_not_differ() {
         let mut silent = reply(inner(), "", &[]);
-        silent.heard = Heard::Nothing("does not answer".to_owned());
+        silent.heard = DnsOutcome::Nothing("does not answer".to_owned());
         assert_eq!(wrong(vec![silent, reply(authority(1), "NOERROR", &["192.0.2.80"])]), []);
     }
 }

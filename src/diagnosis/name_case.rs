@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::web_case::{WebLook, WebrootCase};
 use super::dns_case::DnsCase;
+use super::web_case::{WebLook, WebrootCase};
 use crate::model::cause::Sighting;
 use crate::model::names::shown_domain;
 use crate::model::observation::Observation;
@@ -51,6 +51,9 @@ pub struct NameCase {
     /// What DNS says of it, by whom.
     #[serde(default)]
     pub dns: Option<DnsCase>,
+    /// Looks at addresses that the CA is told, and this machine is not.
+    #[serde(default)]
+    pub outer: Vec<AddressLook>,
 }
 
 /// What came of a question to name servers.
@@ -164,6 +167,7 @@ impl NameCase {
             doubled: None,
             webroot: None,
             dns: None,
+            outer: Vec::new(),
         }
     }
 

@@ -12,7 +12,7 @@ use super::server::{Authority, Server};
 use super::silence::Silence;
 use super::wire::Recursion;
 use super::zone::{Trust, Zones};
-use crate::model::zone_look::{DnsReply, Heard, ZoneLook, ZoneServer};
+use crate::model::zone_look::{DnsOutcome, DnsReply, ZoneLook, ZoneServer};
 
 /// Most servers of a zone that are looked at, and most addresses of each.
 const SERVERS: usize = 8;
@@ -27,8 +27,10 @@ impl Zones {
         server: &Server,
         (name, kind): (&str, RecordType),
         recursion: Recursion,
-    ) -> Heard {
-        let Ok(name) = absolute(name) else { return Heard::Nothing("is no DNS name".to_owned()) };
+    ) -> DnsOutcome {
+        let Ok(name) = absolute(name) else {
+            return DnsOutcome::Nothing("is no DNS name".to_owned());
+        };
         heard(self.wire.ask(server, &name, kind, recursion).await, &name, kind)
     }
 
@@ -94,7 +96,7 @@ impl Zones {
         let blank = ZoneServer {
             name: server.name.to_ascii(),
             address: None,
-            soa: Heard::Nothing("has no address".to_owned()),
+            soa: DnsOutcome::Nothing("has no address".to_owned()),
             serial: None,
             signed_until: None,
             name_servers: Vec::new(),
@@ -139,12 +141,12 @@ fn texts(names: &[Name]) -> Vec<String> {
     sorted(names.iter().map(|name| name.to_lowercase().to_ascii()))
 }
 
-fn heard(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> Heard {
+fn heard(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> DnsOutcome {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(Silence::NoRoute) => return Heard::NoRoute,
-        Err(why @ Silence::Truncated(_)) => return Heard::TooLarge(why.to_string()),
-        Err(why) => return Heard::Nothing(why.to_string()),
+        Err(Silence::NoRoute) => return DnsOutcome::NoRoute,
+        Err(why @ Silence::Truncated(_)) => return DnsOutcome::TooLarge(why.to_string()),
+        Err(why) => return DnsOutcome::Nothing(why.to_string()),
     };
     let mut end = name.clone();
     let mut aliases = Vec::new();
@@ -158,7 +160,7 @@ fn heard(reply: Result<Reply, Silence>, name: &Name, kind: RecordType) -> Heard 
         _ => sorted(records().map(|record| record.data.to_string())),
     };
     let is_empty = texts.is_empty();
-    Heard::Reply(DnsReply {
+    DnsOutcome::Reply(DnsReply {
         code: mnemonic(reply.code()),
         why: reply.why().map(str::to_owned),
         ttl: records().map(|record| record.ttl).max(),

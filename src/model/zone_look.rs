@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// What came of one question to one name server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Heard {
+pub enum DnsOutcome {
     /// An answer, whatever its code.
     Reply(DnsReply),
     /// More than fits a packet, and nothing over TCP; why.
@@ -66,7 +66,7 @@ pub struct ZoneServer {
     /// Where it was asked; nothing where it has no address.
     pub address: Option<SocketAddr>,
     /// What it says of the zone's SOA record.
-    pub soa: Heard,
+    pub soa: DnsOutcome,
     /// Serial number in it.
     pub serial: Option<u32>,
     /// The end of its signature, where it has one.
@@ -77,7 +77,7 @@ pub struct ZoneServer {
     pub key_tags: Vec<u16>,
 }
 
-impl Heard {
+impl DnsOutcome {
     /// The answer, where there is one.
     pub fn reply(&self) -> Option<&DnsReply> {
         match self {

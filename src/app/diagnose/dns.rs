@@ -16,7 +16,7 @@ use crate::dns::zone::Zones;
 use crate::dns::{LookupError, RecordType};
 use crate::model::ChallengeType;
 use crate::model::challenge::record_name;
-use crate::model::zone_look::{Heard, ZoneLook};
+use crate::model::zone_look::{DnsOutcome, ZoneLook};
 use crate::probes::dns::zones_of;
 
 /// A label that nobody has.
@@ -46,11 +46,11 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
         (Some(zone), None)
     };
     let resolvers = resolvers(&zones, by);
-    let questions: Vec<Question> = resolvers
+    let questions: Vec<SurveyQuestion> = resolvers
         .iter()
         .flat_map(|at| {
             [RecordType::A, RecordType::AAAA]
-                .map(|kind| Question::of(at, (&domain, kind), Recursion::DesiredValidated))
+                .map(|kind| SurveyQuestion::of(at, (&domain, kind), Recursion::DesiredValidated))
         })
         .collect();
     let at_resolvers = ask(by, &zones, questions);
@@ -65,8 +65,8 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
             .extend([RecordType::A, RecordType::AAAA, RecordType::CAA].map(|k| (&domain[..], k)));
     }
     at_zone.extend(record.as_deref().map(|record| (record, RecordType::TXT)));
-    let own = |at, question| Question::of(at, question, Recursion::Unwanted);
-    let questions: Vec<Question> = authorities
+    let own = |at, question| SurveyQuestion::of(at, question, Recursion::Unwanted);
+    let questions: Vec<SurveyQuestion> = authorities
         .iter()
         .flat_map(|at| at_zone.iter().map(move |question| own(at, *question)))
         .chain(again)
@@ -76,7 +76,7 @@ pub(super) async fn survey(by: &Investigator, name: &NameCase) -> Option<DnsCase
     let (more, canary) = tokio::join!(ask(by, &zones, questions), ask(by, &zones, canary));
     replies.extend(more);
     let nobody = canary.into_iter().next();
-    Some(DnsCase { record, zone, without_soa, replies, nobody, outer: Vec::new() })
+    Some(DnsCase { record, zone, without_soa, replies, nobody })
 }
 
 /// What resolvers say of the record, where that does no harm.
@@ -94,8 +94,8 @@ pub(super) async fn record_elsewhere(
         DnsVantage::Other(_) => is_there || !name.is_fresh(by.now),
         DnsVantage::Resolver(_) | DnsVantage::Authority { .. } => is_there,
     });
-    let questions: Vec<Question> = questions
-        .map(|at| Question::of(&at, (record, RecordType::TXT), Recursion::DesiredValidated))
+    let questions: Vec<SurveyQuestion> = questions
+        .map(|at| SurveyQuestion::of(&at, (record, RecordType::TXT), Recursion::DesiredValidated))
         .collect();
     ask(by, &zones, questions).await
 }
@@ -182,7 +182,7 @@ fn unvalidated(
     resolvers: &[(DnsVantage, Server)],
     domain: &str,
     replies: &[VantageReply],
-) -> Vec<Question> {
+) -> Vec<SurveyQuestion> {
     let fails = |from: &DnsVantage| {
         replies.iter().any(|reply| {
             reply.from == *from && reply.heard.reply().is_some_and(|r| r.code == "SERVFAIL")
@@ -190,7 +190,7 @@ fn unvalidated(
     };
     let failing = resolvers.iter().filter(|(from, _)| fails(from));
     failing
-        .map(|at| Question::of(at, (domain, RecordType::A), Recursion::DesiredUnvalidated))
+        .map(|at| SurveyQuestion::of(at, (domain, RecordType::A), Recursion::DesiredUnvalidated))
         .collect()
 }
 
@@ -201,7 +201,7 @@ fn is_below(name: &str, zone: &str) -> bool {
 }
 
 /// One question to one server.
-struct Question {
+struct SurveyQuestion {
     from: DnsVantage,
     server: Server,
     name: String,
@@ -209,7 +209,7 @@ struct Question {
     recursion: Recursion,
 }
 
-impl Question {
+impl SurveyQuestion {
     fn of(
         (from, server): &(DnsVantage, Server),
         (name, kind): (&str, RecordType),
@@ -224,12 +224,13 @@ impl Question {
 async fn ask(
     by: &Investigator,
     zones: &Zones,
-    questions: impl IntoIterator<Item = Question>,
+    questions: impl IntoIterator<Item = SurveyQuestion>,
 ) -> Vec<VantageReply> {
     let asked = questions.into_iter().map(|question| async move {
-        let Question { from, server, name, kind, recursion } = question;
+        let SurveyQuestion { from, server, name, kind, recursion } = question;
         let heard = timeout(PROBE_TIMEOUT, zones.hear(&server, (&name, kind), recursion)).await;
-        let late = |_| Heard::Nothing(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()));
+        let late =
+            |_| DnsOutcome::Nothing(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()));
         let is_unvalidated = recursion == Recursion::DesiredUnvalidated;
         let (heard, kind) = (heard.unwrap_or_else(late), kind.to_string());
         VantageReply { name, kind, from, is_unvalidated, at: by.now, heard }

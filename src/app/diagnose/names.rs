@@ -65,7 +65,7 @@ pub(super) async fn look(by: &Investigator, mut name: NameCase, is_listening: bo
             outer_looks(by, &name, &case, is_listening)
         );
         case.replies.extend(record);
-        case.outer = outer;
+        name.outer = outer;
         name.dns = Some(case);
     }
     name

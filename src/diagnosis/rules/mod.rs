@@ -21,17 +21,17 @@ mod network;
 mod open_path;
 mod order;
 mod path;
+mod persist;
 mod pod;
 mod problem;
 mod provider;
-mod renewal;
-mod persist;
 mod record;
+mod renewal;
 mod rule;
 mod stages;
 mod symptom;
-mod web;
 mod vantage;
+mod web;
 mod zone;
 
 #[cfg(test)]
@@ -48,7 +48,6 @@ use super::finding::{Finding, fold};
 use crate::model::ObjectName;
 
 const RULES: &[&[FaultRule]] = &[
-const RULES: [&[FaultRule]; 13] = [
     manifest::RULES,
     account::RULES,
     network::RULES,

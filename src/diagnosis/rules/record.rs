@@ -12,7 +12,7 @@ use crate::diagnosis::finding::{Evidence, Finding, Grade, heard, seen};
 use crate::diagnosis::name_case::{AnswerLook, NameCase};
 use crate::model::ChallengeType;
 use crate::model::observation::{NameServer, Said, Seen};
-use crate::model::zone_look::Heard;
+use crate::model::zone_look::DnsOutcome;
 
 pub(super) const RULES: &[FaultRule] = &[
     wildcard_alias_leads_elsewhere,
@@ -116,7 +116,7 @@ fn answer_is_too_large(case: &Case, found: &mut Vec<Finding>) {
         let Some(dns) = &name.dns else { continue };
         let Some(record) = &dns.record else { continue };
         for reply in by_authorities(dns, record, "TXT") {
-            let Heard::TooLarge(why) = &reply.heard else { continue };
+            let DnsOutcome::TooLarge(why) = &reply.heard else { continue };
             found.push(
                 about(CauseId::Dns08, Grade::Certain, name, heard(reply))
                     .with("RECORD", record.trim_end_matches('.'))
@@ -199,7 +199,7 @@ mod tests {
 
     fn alias(name: &str, target: &str) -> VantageReply {
         let mut reply = given(name, &[]);
-        if let Heard::Reply(reply) = &mut reply.heard {
+        if let DnsOutcome::Reply(reply) = &mut reply.heard {
             reply.aliases = vec![target.to_owned()];
         }
         reply
@@ -234,7 +234,10 @@ mod tests {
     #[test]
     fn an_answer_that_is_too_large_is_told() {
         let said = |heard| with_record(&[], VantageReply { heard, ..given(RECORD, &[]) }, None);
-        check(&said(Heard::TooLarge("is too large".into())), &[CauseId::Dns08, CauseId::D0101]);
+        check(
+            &said(DnsOutcome::TooLarge("is too large".into())),
+            &[CauseId::Dns08, CauseId::D0101],
+        );
         check(&said(given(RECORD, &[]).heard), &[CauseId::D0101]);
     }
 

@@ -71,7 +71,7 @@ fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
         if name.kind.is_some_and(|kind| kind != ChallengeType::Http01) {
             continue;
         }
-        let Some((grade, outer)) = outer_is_better(name, dns) else { continue };
+        let Some((grade, outer)) = outer_is_better(name) else { continue };
         let domain = format!("{}.", name.name);
         let of = |is_inner: bool| {
             let replies = ["A", "AAAA"].into_iter().flat_map(|kind| dns.asked(&domain, kind));
@@ -98,17 +98,17 @@ fn inner_addresses_lead_elsewhere(case: &Case, found: &mut Vec<Finding>) {
 }
 
 /// The addresses that others are told, where it is well there, or may be, and here it is not.
-fn outer_is_better(name: &NameCase, dns: &DnsCase) -> Option<(Grade, String)> {
-    let outer: Vec<String> = dns.outer.iter().map(|look| look.address.ip().to_string()).collect();
+fn outer_is_better(name: &NameCase) -> Option<(Grade, String)> {
+    let outer: Vec<String> = name.outer.iter().map(|look| look.address.ip().to_string()).collect();
     let shown = outer.join(", ");
     if outer.is_empty() || name.looks.iter().any(|look| look.is_answer) {
         return None;
     }
-    if dns.outer.iter().any(|look| look.is_expected && look.is_answer) {
+    if name.outer.iter().any(|look| look.is_expected && look.is_answer) {
         return Some((Grade::Certain, shown));
     }
     // An answer that had to be there and is not says that it is not the addresses.
-    if dns.outer.iter().any(|look| look.is_expected) {
+    if name.outer.iter().any(|look| look.is_expected) {
         return None;
     }
     let is_absent = matches!(
@@ -181,8 +181,8 @@ mod tests {
                 disagreement: None,
             };
             let known = reply(authority(1), "www.example.com.", "A", &["192.0.2.80"]);
-            name.dns =
-                Some(DnsCase { outer: vec![outer], replies: vec![known], ..DnsCase::default() });
+            name.outer = vec![outer];
+            name.dns = Some(DnsCase { replies: vec![known], ..DnsCase::default() });
         })
     }
 

@@ -306,7 +306,7 @@ pub(super) mod tests {
     use super::super::tests::{by, check};
     use super::*;
     use crate::diagnosis::dns_case::WithoutSoa;
-    use crate::model::zone_look::Heard;
+    use crate::model::zone_look::DnsOutcome;
 
     const DOMAIN: &str = "www.example.com.";
 
@@ -331,12 +331,12 @@ pub(super) mod tests {
             from,
             is_unvalidated: false,
             at: "2026-11-24T22:00:00Z".parse().unwrap(),
-            heard: Heard::Reply(DnsReply { code, records, ..DnsReply::default() }),
+            heard: DnsOutcome::Reply(DnsReply { code, records, ..DnsReply::default() }),
         }
     }
 
     fn coded(from: DnsVantage, kind: &str, code: &str) -> VantageReply {
-        let heard = Heard::Reply(DnsReply { code: code.to_owned(), ..DnsReply::default() });
+        let heard = DnsOutcome::Reply(DnsReply { code: code.to_owned(), ..DnsReply::default() });
         VantageReply { heard, ..reply(from, DOMAIN, kind, &[]) }
     }
 
