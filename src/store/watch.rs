@@ -38,8 +38,8 @@ pub(super) trait Journal: Send + Sync + 'static {
         scope: &Scope,
     ) -> impl Future<Output = Result<(i64, Vec<Record>), StoreError>> + Send;
 
-    /// Reads the revision and the changes of a kind after another revision, oldest first; no list when the journal
-    /// does not reach back so far.
+    /// Reads changes of a kind after a revision, oldest first, and up to which revision these are all; of an object that has
+    /// changed often the last may stand for all of them. No list when the journal does not reach back so far.
     fn since(
         &self,
         kind: Kind,
@@ -79,19 +79,38 @@ struct JournalWatcher<J> {
     told: HashSet<Key>,
     /// Revision up to which everything has been told.
     reached: Option<i64>,
-    waiting: VecDeque<Change>,
+    waiting: VecDeque<Untold>,
     failed: bool,
+}
+
+/// What the watcher is told next. Lines stay shared until then: one that is far behind has thousands of them.
+enum Untold {
+    All(Vec<Record>),
+    Applied(Arc<Logged>),
+    Deleted(Arc<Logged>),
+}
+
+impl Untold {
+    fn change(self) -> Change {
+        match self {
+            Self::All(records) => Change::Resynced(records),
+            Self::Applied(line) => Change::Applied(line.record.clone()),
+            Self::Deleted(line) => Change::Deleted(line.record.clone()),
+        }
+    }
 }
 
 impl<J: Journal> JournalWatcher<J> {
     async fn next(&mut self) -> Option<Result<Change, StoreError>> {
         loop {
-            if let Some(change) = self.waiting.pop_front() {
-                return Some(Ok(change));
+            if let Some(untold) = self.waiting.pop_front() {
+                return Some(Ok(untold.change()));
             }
             if std::mem::take(&mut self.failed) {
                 tokio::time::sleep(REST).await;
-            } else if self.reached.is_some() {
+            } else if let Some(reached) = self.reached
+                && *self.revisions.borrow_and_update() <= reached
+            {
                 self.revisions.changed().await.ok()?;
             }
             if let Err(error) = self.catch_up().await {
@@ -107,7 +126,7 @@ impl<J: Journal> JournalWatcher<J> {
             if let Some(logged) = logged {
                 self.reached = Some(revision);
                 for line in logged {
-                    self.take(&line);
+                    self.take(line);
                 }
                 return Ok(());
             }
@@ -118,11 +137,12 @@ impl<J: Journal> JournalWatcher<J> {
         if self.scope.can_be_left() {
             self.told.extend(records.iter().map(|record| record.key.clone()));
         }
-        self.waiting.push_back(Change::Resynced(records));
+        self.waiting.push_back(Untold::All(records));
         Ok(())
     }
 
-    fn take(&mut self, Logged { record, gone }: &Logged) {
+    fn take(&mut self, line: Arc<Logged>) {
+        let Logged { record, gone } = &*line;
         let fits = self.scope.fits(record);
         let is_there = fits && !gone;
         let was_told = if is_there && self.scope.can_be_left() {
@@ -131,9 +151,9 @@ impl<J: Journal> JournalWatcher<J> {
             self.told.remove(&record.key)
         };
         if is_there {
-            self.waiting.push_back(Change::Applied(record.clone()));
+            self.waiting.push_back(Untold::Applied(line));
         } else if fits || was_told {
-            self.waiting.push_back(Change::Deleted(record.clone()));
+            self.waiting.push_back(Untold::Deleted(line));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What watchers read: the journal in the database, each line of it read and parsed once for all watchers of a process.
 //!
 //! A process has a dozen watchers and more, and all of them look at every commit: each would read and parse the same
-//! lines.
+//! lines. One that has fallen behind is told of each object that has changed once, as it is now, some at a time: to read all of a
+//! kind anew takes so long, where there are thousands of objects, that it falls behind again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use crate::store::watch::{Journal, Lines};
 
 /// Lines that are kept in memory; a watcher further behind than that reads the database by itself.
 const REMEMBERED: usize = 256;
+/// Most objects that such a watcher reads at once.
+const PAGE: usize = 256;
 
 /// The journal, as the watchers of this process share it.
 #[derive(Clone)]
@@ -41,23 +44,47 @@ impl Journal for Feed {
     }
 
     async fn since(&self, kind: Kind, revision: i64) -> Result<(i64, Option<Lines>), StoreError> {
-        let mut recent = self.recent.lock().await;
-        let recent = recent.get_or_insert_with(|| Recent::starting_at(revision));
-        if recent.reached < *self.revisions.borrow() {
-            let page = self.read(recent.reached).await?;
-            recent.read_on(page);
+        if let Some(found) = self.since_lately(kind, revision).await? {
+            return Ok(found);
         }
-        if let Some(lines) = recent.since(revision) {
-            let logged = self.of_kind(kind, lines)?;
-            return Ok((recent.reached.max(revision), Some(logged)));
-        }
-        let JournalPage { reached, lines } = self.read(revision).await?;
+        // Whoever watches Events wants each time that one was told.
+        let page = match kind {
+            Kind::Event => self.read(revision).await?,
+            _ => self.changed(kind, revision).await?,
+        };
+        let JournalPage { reached, lines } = page;
         let logged = lines.map(|lines| self.of_kind(kind, lines.iter())).transpose()?;
         Ok((reached, logged))
     }
 }
 
 impl Feed {
+    /// What the lines in memory tell; nothing when they do not reach back so far.
+    async fn since_lately(
+        &self,
+        kind: Kind,
+        revision: i64,
+    ) -> Result<Option<(i64, Option<Lines>)>, StoreError> {
+        let mut recent = self.recent.lock().await;
+        let recent = recent.get_or_insert_with(|| Recent::starting_at(revision));
+        if recent.reached < *self.revisions.borrow() {
+            let page = self.read(recent.reached).await?;
+            recent.read_on(page);
+        }
+        let Some(lines) = recent.since(revision) else { return Ok(None) };
+        Ok(Some((recent.reached.max(revision), Some(self.of_kind(kind, lines)?))))
+    }
+
+    /// Reads some of the objects of a kind that have changed, or gone, since a revision: those that have changed first.
+    async fn changed(&self, kind: Kind, revision: i64) -> Result<JournalPage, StoreError> {
+        let read = self.reader.ask(move |rows| {
+            let (now, lines) = (rows.revision()?, rows.changed(kind, revision, PAGE)?);
+            let last = lines.as_ref().filter(|lines| lines.len() == PAGE).and_then(|l| l.last());
+            Ok(JournalPage { reached: last.map_or(now, |line| line.revision), lines })
+        });
+        read.await
+    }
+
     async fn read(&self, revision: i64) -> Result<JournalPage, StoreError> {
         let read = self.reader.ask(move |rows| {
             Ok(JournalPage { reached: rows.revision()?, lines: rows.since(revision)? })

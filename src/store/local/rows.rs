@@ -17,6 +17,9 @@ use crate::store::transaction::Transaction;
 use crate::store::watch::{KEPT, Logged};
 use crate::store::{Scope, event_retention};
 
+/// Revisions for which the journal tells of objects that have gone, Events aside; the others tell it themselves.
+const GONE_KEPT: i64 = 20_000;
+
 /// A list of whole objects.
 const WHOLE: &str = "SELECT namespace, name, body FROM object";
 /// A list without the bulk. An object that has none, or was written by an older version, has no brief form.
@@ -61,23 +64,36 @@ impl<'a> Rows<'a> {
 
     /// Reads the changes after a revision, oldest first; nothing when some of them have been forgotten.
     pub(super) fn since(&self, revision: i64) -> Result<Option<Vec<Line>>, StoreError> {
-        let text = "SELECT coalesce(min(revision) - 1, (SELECT revision FROM counter)) FROM change";
-        let forgotten: Option<i64> = self.one(text, &[], |row| row.get(0))?;
-        if forgotten.is_some_and(|forgotten| revision < forgotten) {
+        if revision < self.revision()? - KEPT {
             return Ok(None);
         }
         let text =
             "SELECT revision, kind, gone, body FROM change WHERE revision > ? ORDER BY revision";
-        let line = |row: &Row<'_>| {
-            Ok(Line {
-                revision: row.get(0)?,
-                kind: row.get(1)?,
-                gone: row.get(2)?,
-                body: row.get(3)?,
-                parsed: OnceLock::new(),
-            })
-        };
-        self.all(text, params![revision], line).map(Some)
+        self.all(text, params![revision], Line::read).map(Some)
+    }
+
+    /// Reads of a kind what has changed after a revision as it is now, or was when it went: that many at most, in the order of
+    /// their last changes. Nothing when some that have gone may have been forgotten.
+    pub(super) fn changed(
+        &self,
+        kind: Kind,
+        revision: i64,
+        most: usize,
+    ) -> Result<Option<Vec<Line>>, StoreError> {
+        if revision < self.revision()? - GONE_KEPT {
+            return Ok(None);
+        }
+        // The index alone tells which they are.
+        let text = "SELECT CAST(revision AS INTEGER) AS at, kind, 0, body FROM object
+             WHERE id IN (SELECT id FROM object INDEXED BY object_revision
+                 WHERE kind = ?1 AND CAST(revision AS INTEGER) > ?2
+                 ORDER BY CAST(revision AS INTEGER) LIMIT ?3)
+             UNION ALL
+             SELECT * FROM (SELECT revision, kind, gone, body FROM change
+                 WHERE kind = ?1 AND revision > ?2 AND gone ORDER BY revision LIMIT ?3)
+             ORDER BY 1 LIMIT ?3";
+        let values = params![kind.as_str(), revision, i64::try_from(most).unwrap_or(i64::MAX)];
+        self.all(text, values, Line::read).map(Some)
     }
 
     fn record(&self, key: Key, object: Option<Value>) -> Result<Record, StoreError> {
@@ -100,7 +116,9 @@ impl<'a> Rows<'a> {
     ) -> Result<(), StoreError> {
         let text = "INSERT INTO change(revision, kind, gone, body) VALUES(?, ?, ?, ?)";
         self.run(text, params![revision, record.key.kind.as_str(), gone, body])?;
-        self.run("DELETE FROM change WHERE revision <= ?", params![revision - KEPT])
+        let text = "DELETE FROM change WHERE revision = ? AND NOT (gone AND kind <> 'Event')";
+        self.run(text, params![revision - KEPT])?;
+        self.run("DELETE FROM change WHERE revision <= ?", params![revision - GONE_KEPT])
     }
 
     fn run(&self, text: &str, values: &[&dyn ToSql]) -> Result<(), StoreError> {
@@ -266,6 +284,17 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// Reads it from its revision, its kind, whether it is gone, and the object.
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            revision: row.get(0)?,
+            kind: row.get(1)?,
+            gone: row.get(2)?,
+            body: row.get(3)?,
+            parsed: OnceLock::new(),
+        })
+    }
+
     pub(crate) fn logged(&self) -> Option<Arc<Logged>> {
         let parse = || {
             let object: Value = serde_json::from_str(&self.body).ok()?;

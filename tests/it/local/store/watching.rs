@@ -122,3 +122,38 @@ async fn the_local_store_leaves_the_bulk_out_of_brief_lists() {
     let listed = store.list(Kind::Order, &Scope::all().brief()).await.unwrap();
     assert_eq!((listed[0].text("/spec/request"), listed[0].text("/kind")), ("", "Order"));
 }
+
+#[tokio::test]
+async fn a_watcher_of_the_local_store_that_fell_behind_is_told_of_each_object_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = super::open(folder.path()).unwrap();
+    let mut stored = Vec::new();
+    for name in ["changed", "gone", "made-anew", "same"] {
+        stored.push(store.create(order(name)).await.unwrap());
+    }
+    let mut watch = store.watch(Kind::Order, Scope::all());
+    assert_eq!(next(&mut watch).await, "all: changed, gone, made-anew, same");
+    for state in ["pending", "ready", "valid"] {
+        let changed = with(&stored[0], json!({ "status": { "state": state } }));
+        stored[0] = store.replace(changed, Part::Status).await.unwrap();
+    }
+    store.delete(&stored[1].key).await.unwrap();
+    store.delete(&stored[2].key).await.unwrap();
+    store.create(order("made-anew")).await.unwrap();
+    let event = |number: usize| object(Kind::Event, &format!("web.{number}"), json!({}));
+    let created = join_all((0..2_001).map(|number| store.create(event(number)))).await;
+    assert!(created.iter().all(Result::is_ok));
+    for number in 0..300 {
+        store.create(order(&format!("new-{number}"))).await.unwrap();
+    }
+    for expected in
+        ["applied changed valid", "deleted gone", "deleted made-anew", "applied made-anew"]
+    {
+        assert_eq!(next(&mut watch).await, expected);
+    }
+    for number in 0..300 {
+        assert_eq!(next(&mut watch).await, format!("applied new-{number}"));
+    }
+    store.delete(&stored[3].key).await.unwrap();
+    assert_eq!(next(&mut watch).await, "deleted same");
+}
