@@ -35,13 +35,17 @@ use crate::store::resources::Resources;
 
 /// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
+/// Most objects that are judged before changes are heard again: a watch that nobody reads for long tells everything anew, and of
+/// thousands of Certificates all would be judged again and again.
+const JUDGED_AT_ONCE: usize = 128;
 /// How long the store may take to tell what was under way when time was up, for all that is open.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 /// How long the CA may take to say who it is.
 const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Supervision {
-    /// Judges what changed; at the deadline everything that is still open ends. What could not be read is judged later.
+    /// Judges what changed, much of it at most; at the deadline everything that is still open ends. What could not be read is
+    /// judged later.
     pub(super) async fn judge(
         &mut self,
         obstacles: &watch::Receiver<Obstacles>,
@@ -54,22 +58,26 @@ impl Supervision {
             self.workers = Workers::Gone;
             self.dirty.extend(self.open.keys().cloned());
         }
-        let is_away = self.away.is_some_and(|since| since.elapsed() < STORE_RETRY_PAUSE);
-        while !is_away && let Some(key) = self.dirty.pop_first() {
+        let is_late = now >= self.deadline || has_ended;
+        let mut room = if is_late { usize::MAX } else { JUDGED_AT_ONCE };
+        while room > 0
+            && !self.is_away()
+            && let Some(key) = self.dirty.pop_first()
+        {
             if !self.open.contains_key(&key) {
                 continue;
             }
+            room -= 1;
             if let Err(error) = self.judge_one(&key, &obstacles, now).await {
                 passing(error)?;
                 self.away = Some(Instant::now());
                 self.dirty.insert(key);
-                break;
             }
         }
         if let Err(error) = self.hand_over(now).await {
             passing(error)?;
         }
-        if now >= self.deadline || has_ended {
+        if is_late {
             let last_looks_end = Instant::now() + LAST_LOOK;
             for key in self.open.keys().cloned().collect::<Vec<_>>() {
                 let failure = self.out_of_time(&key, last_looks_end).await;
@@ -77,6 +85,15 @@ impl Supervision {
             }
         }
         Ok(())
+    }
+
+    /// Whether something is left to be judged at once.
+    pub(super) fn has_more_to_judge(&self) -> bool {
+        !self.dirty.is_empty() && !self.is_away()
+    }
+
+    fn is_away(&self) -> bool {
+        self.away.is_some_and(|since| since.elapsed() < STORE_RETRY_PAUSE)
     }
 
     async fn judge_one(

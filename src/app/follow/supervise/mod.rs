@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{BoxFuture, FutureExt as _, pending};
+use futures_util::future::{BoxFuture, FutureExt as _, pending, ready};
 use futures_util::stream::{BoxStream, SelectAll, select_all};
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -294,6 +294,7 @@ impl Supervision {
                         turn = pending().boxed();
                     }
                 },
+                () = ready(()), if self.has_more_to_judge() => {}
                 _ = tick.tick() => {
                     let now = Timestamp::now();
                     self.confirm_old_reasons();
