@@ -1,6 +1,7 @@
 //! Working on manifests once, from the checks before the first write to what is said at the end: for certificates, or as a
 //! rehearsal in a store that is thrown away.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,9 +47,9 @@ pub struct Issuance<'a> {
 }
 
 /// Where the work is done, and with what.
-struct Workshop {
+struct Workshop<'a> {
     store: Arc<dyn Store>,
-    records: Vec<Record>,
+    records: Cow<'a, [Record]>,
     rehearsal: Option<Rehearsal>,
     out: Option<PathBuf>,
     claim: Claim,
@@ -78,7 +79,7 @@ impl Issuance<'_> {
 
     async fn due(&self, context: &Context) -> Result<BTreeSet<Key>, Failure> {
         let store = context.store(Access::ReadOnly).await?;
-        would_be_due(&self.input.records(), &store, self.times.0).await
+        would_be_due(self.input.records(), &store, self.times.0).await
     }
 
     /// Works until all has ended, and says what came of it.
@@ -92,7 +93,7 @@ impl Issuance<'_> {
             Ok(begun) => begun,
             Err(failure) => return self.settle_unbegun(context, failure).await,
         };
-        let (records, rehearsal) = (&workshop.records, workshop.rehearsal.as_ref());
+        let (records, rehearsal) = (&*workshop.records, workshop.rehearsal.as_ref());
         let followed = open.iter().map(|(key, tracked)| (key.clone(), tracked.is_due())).collect();
         // Programs are told of what is issued, not of what is tried before.
         let steps = if purpose.is_first() { EventLog::default() } else { events.clone() };
@@ -138,8 +139,7 @@ impl Issuance<'_> {
     /// Says that nothing was done, and why.
     async fn settle_unbegun(&self, context: &Context, failure: Failure) -> Result<(), Failure> {
         let Self { work: flags, purpose, times, events, .. } = *self;
-        let records = self.input.records();
-        let (records, places) = (&records, &self.input.places());
+        let (records, places) = (self.input.records(), &self.input.places());
         let told = Unbegun { records, places, purpose, times, events };
         unbegun::settle_unbegun(&told, &flags.output, context, failure).await
     }
@@ -153,14 +153,17 @@ struct Begun {
 }
 
 /// Checks everything, applies the manifests, and finds what is due.
-async fn begin(issuance: &Issuance<'_>, context: &Context) -> Result<(Workshop, Begun), Failure> {
+async fn begin<'a>(
+    issuance: &Issuance<'a>,
+    context: &Context,
+) -> Result<(Workshop<'a>, Begun), Failure> {
     let Issuance { work, input, purpose, times: (started, deadline), .. } = *issuance;
     let manual = &work.manual;
     let workshop = match purpose.rehearsed() {
         Some(how) => rehearsed(issuance, how, context).await?,
         None => open(work, input, context, deadline).await?,
     };
-    let records = &workshop.records;
+    let records = &*workshop.records;
     manual.check_turn(&workshop.claim)?;
     let venue = match purpose.rehearsed() {
         Some(_) => Venue::of_rehearsal(context),
@@ -204,7 +207,7 @@ async fn rehearsed(
     issuance: &Issuance<'_>,
     how: Rehearse,
     context: &Context,
-) -> Result<Workshop, Failure> {
+) -> Result<Workshop<'static>, Failure> {
     let Issuance { work, input, purpose, times: (_, deadline), .. } = *issuance;
     let drive = &work.drive;
     let (rehearsal, records) = Rehearsal::start(how, drive, input, deadline, context).await?;
@@ -212,19 +215,19 @@ async fn rehearsed(
     // Where the real certificate goes nothing else does before.
     let out = work.out.clone().filter(|_| !purpose.is_first());
     let (rehearsal, claim, permit) = (Some(rehearsal), Claim::Alone, Permissions::default());
-    Ok(Workshop { store, records, rehearsal, out, claim, permit })
+    Ok(Workshop { store, records: records.into(), rehearsal, out, claim, permit })
 }
 
-async fn open(
+async fn open<'a>(
     work: &WorkArgs,
-    input: &Input,
+    input: &'a Input,
     context: &Context,
     deadline: Timestamp,
-) -> Result<Workshop, Failure> {
+) -> Result<Workshop<'a>, Failure> {
     let records = input.records();
     let places = work.drive.places(context);
-    let (store, permit) = workplace(context, &records, true, places).await?;
+    let (store, permit) = workplace(context, records, true, places).await?;
     let claim = claim(context, deadline, &permit).await?;
     let out = context.out(work.out.as_deref())?;
-    Ok(Workshop { store, records, rehearsal: None, out, claim, permit })
+    Ok(Workshop { store, records: records.into(), rehearsal: None, out, claim, permit })
 }

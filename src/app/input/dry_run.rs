@@ -49,7 +49,7 @@ struct DryRunResult {
 /// Fails when stdout cannot be written.
 pub fn client(input: &Input, context: &Context, output: &OutputArgs) -> Result<(), Failure> {
     let outcomes: Vec<_> =
-        input.records().into_iter().map(|record| outcome(record, "created")).collect();
+        input.records().iter().map(|record| outcome(record.clone(), "created")).collect();
     print(&outcomes, "dry run", context, output)
 }
 
@@ -71,16 +71,16 @@ pub async fn server(input: &Input, args: &WorkArgs, context: &Context) -> Result
     manual.check_turn(&claim)?;
     let venue = Venue::of(context, &claim).by_hand(manual.dns01_manual);
     let namespace = &context.global.cluster_resource_namespace;
-    preflight::check(&records, &store, venue, out.as_deref(), namespace).await?;
+    preflight::check(records, &store, venue, out.as_deref(), namespace).await?;
     if let Some(folder) = context.out(out.as_deref())? {
         results::expect_writable(&folder, context.interrupted()).await?;
     }
     if cluster.is_none() && venue.has_providers() {
-        check_providers(&records, &store, args, context).await?;
+        check_providers(records, &store, args, context).await?;
     }
     let after = match cluster {
-        None => records,
-        Some(cluster) => applying::try_out(input, &records, cluster, &printer).await?,
+        None => records.to_vec(),
+        Some(cluster) => applying::try_out(input, records, cluster, &printer).await?,
     };
     if venue != Venue::CertManager {
         input.tell_not_acted_on(&printer);

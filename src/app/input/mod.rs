@@ -24,8 +24,9 @@ use super::flags::output::OutputArgs;
 use super::invocation;
 use super::preflight::challenge_types;
 use crate::diagnosis::failure_kind::FailureKind;
+use crate::model::field::FieldPath;
 use crate::model::manifest::set::Namespaces;
-use crate::model::manifest::{self, Complaint, Location, Set};
+use crate::model::manifest::{self, Complaint, Document, Location};
 use crate::model::order_report::{InputFault, InputPlace};
 use crate::model::quick_order::Proof;
 use crate::model::{Key, Kind, Record};
@@ -72,10 +73,19 @@ pub const FOR_MANIFESTS: [(&str, &str); 1] = [("recursive", "there is no folder 
 /// What was read.
 #[derive(Clone, Debug)]
 pub struct Input {
-    set: Set,
+    records: Vec<Record>,
+    /// Of each object, where it was read, and what this program does not act on.
+    manifests: Vec<ReadFrom>,
     manager: Manager,
     /// Whether they are manifests that somebody has written.
     is_written: bool,
+}
+
+/// The manifest of one object.
+#[derive(Clone, Debug)]
+struct ReadFrom {
+    location: Location,
+    not_acted_on: Vec<FieldPath>,
 }
 
 impl InputArgs {
@@ -139,7 +149,7 @@ impl InputArgs {
             .hint("examples/ holds manifests to begin with; --domain NAME needs none"));
         }
         let manager = if self.force_conflicts { Manager::PersonByForce } else { Manager::Person };
-        Ok(Input { set, manager, is_written: self.domain.is_empty() })
+        Ok(Input::new(set.documents, manager, self.domain.is_empty()))
     }
 
     async fn sources(
@@ -198,31 +208,37 @@ fn place(location: &Location) -> InputPlace {
 }
 
 impl Input {
+    fn new(documents: Vec<Document>, manager: Manager, is_written: bool) -> Self {
+        let parts = documents.into_iter().map(|Document { record, location, not_acted_on }| {
+            (record, ReadFrom { location, not_acted_on })
+        });
+        let (records, manifests) = parts.unzip();
+        Self { records, manifests, manager, is_written }
+    }
+
     /// The objects as they will be applied.
-    pub fn records(&self) -> Vec<Record> {
-        self.set.documents.iter().map(|document| document.record.clone()).collect()
+    pub fn records(&self) -> &[Record] {
+        &self.records
     }
 
     /// The same without Certificates that are not among these.
     #[must_use]
     pub fn only(&self, certificates: &BTreeSet<Key>) -> Self {
-        let mut only = self.clone();
-        only.set.documents.retain(|document| {
-            let key = &document.record.key;
-            key.kind != Kind::Certificate || certificates.contains(key)
-        });
-        only
+        let all = self.records.iter().cloned().zip(self.manifests.iter().cloned());
+        let stays = |key: &Key| key.kind != Kind::Certificate || certificates.contains(key);
+        let (records, manifests) = all.filter(|(record, _)| stays(&record.key)).unzip();
+        Self { records, manifests, ..*self }
     }
 
     /// Where a manifest begins.
     pub fn location(&self, index: usize) -> Option<&Location> {
-        self.set.documents.get(index).map(|document| &document.location)
+        self.manifests.get(index).map(|manifest| &manifest.location)
     }
 
     /// Where the manifest of each object begins; those that were made of names have no place.
     pub fn places(&self) -> BTreeMap<Key, InputPlace> {
-        let written = self.set.documents.iter().filter(|_| self.is_written);
-        written.map(|it| (it.record.key.clone(), place(&it.location))).collect()
+        let all = self.records.iter().zip(&self.manifests).filter(|_| self.is_written);
+        all.map(|(record, read)| (record.key.clone(), place(&read.location))).collect()
     }
 
     /// Under whose name the objects are written.
@@ -232,9 +248,12 @@ impl Input {
 
     /// Says what this program does not act on, one line for each manifest; the fields stay, and cert-manager acts on them.
     pub fn tell_not_acted_on(&self, printer: &Printer) {
-        for document in self.set.documents.iter().filter(|d| !d.not_acted_on.is_empty()) {
-            let fields: Vec<_> = document.not_acted_on.iter().map(ToString::to_string).collect();
-            let (place, key) = (&document.location, &document.record.key);
+        for (record, read) in self.records.iter().zip(&self.manifests) {
+            if read.not_acted_on.is_empty() {
+                continue;
+            }
+            let fields: Vec<_> = read.not_acted_on.iter().map(ToString::to_string).collect();
+            let (place, key) = (&read.location, &record.key);
             let fields = fields.join(", ");
             printer.note(&format!("{place}: {key}: kept, but not acted on: {fields}"));
         }

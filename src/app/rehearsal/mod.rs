@@ -89,7 +89,7 @@ impl Rehearsal {
         deadline: Timestamp,
         context: &Context,
     ) -> Result<(Self, Vec<Record>), Failure> {
-        let mut records = input.records();
+        let mut records = input.records().to_vec();
         let mut fetcher = args.fetcher().await?;
         let mut in_cluster = None;
         let mut tls_alpn01 = args.tls_alpn01();
