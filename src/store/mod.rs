@@ -149,8 +149,8 @@ pub enum Change {
 /// * `delete` of an object with finalizers sets `deletionTimestamp`, and the object goes when the last finalizer goes;
 ///   objects whose owners are all gone are deleted the same way;
 /// * Events go some time after they were told last;
-/// * a watch begins with [`Change::Resynced`]; a watcher that fell behind gets it again, never a gap;
-///   it ends only with the store.
+/// * a watch begins with [`Change::Resynced`]; a watcher that fell behind gets it again, or is told of each object that has
+///   changed once, never a gap; it ends only with the store.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
     /// Reads one object.
