@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{STORE_RETRY_PAUSE, Supervision, Workers, passing};
+use super::{JUDGED_AT_ONCE, Supervision, Workers, passing};
 use crate::app::failure::Failure;
 use crate::app::follow::renewal::try_mark_for_renewal;
 use crate::app::follow::tracked::{End, Tracked};
@@ -35,9 +35,6 @@ use crate::store::resources::Resources;
 
 /// How long a Certificate that failed is followed while its answers are taken down and its temporary key is removed.
 const CLEARING: SignedDuration = SignedDuration::from_secs(10);
-/// Most objects that are judged before changes are heard again: a watch that nobody reads for long tells everything anew, and of
-/// thousands of Certificates all would be judged again and again.
-const JUDGED_AT_ONCE: usize = 128;
 /// How long the store may take to tell what was under way when time was up, for all that is open.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 /// How long the CA may take to say who it is.
@@ -85,15 +82,6 @@ impl Supervision {
             }
         }
         Ok(())
-    }
-
-    /// Whether something is left to be judged at once.
-    pub(super) fn has_more_to_judge(&self) -> bool {
-        !self.dirty.is_empty() && !self.is_away()
-    }
-
-    fn is_away(&self) -> bool {
-        self.away.is_some_and(|since| since.elapsed() < STORE_RETRY_PAUSE)
     }
 
     async fn judge_one(

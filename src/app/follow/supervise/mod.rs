@@ -53,6 +53,9 @@ const KINDS: [Kind; 6] = [
 const TOGETHER: Duration = Duration::from_millis(20);
 /// Longest such time.
 const LONGEST_TOGETHER: Duration = Duration::from_millis(200);
+/// Most objects that are judged before changes are heard again: a watch that nobody reads for long tells everything anew, and of
+/// thousands of Certificates all would be judged again and again.
+const JUDGED_AT_ONCE: usize = 128;
 /// How often spinners turn.
 const TURN: Duration = Duration::from_millis(200);
 /// How long a store that is away is left alone.
@@ -314,6 +317,15 @@ impl Supervision {
         }
         self.progress.finish();
         Ok(Halt::Ended(std::mem::take(&mut self.ends)))
+    }
+
+    /// Whether something is left to be judged at once.
+    fn has_more_to_judge(&self) -> bool {
+        !self.dirty.is_empty() && !self.is_away()
+    }
+
+    fn is_away(&self) -> bool {
+        self.away.is_some_and(|since| since.elapsed() < STORE_RETRY_PAUSE)
     }
 
     /// Takes in what comes within some time, or until a Certificate may have ended.
